@@ -19,6 +19,8 @@ from heirlog.storage.config import LogConfig
 from heirlog.storage.identity import format_directory
 from heirlog.storage.log import Log
 from heirlog.storage.log_directory import LogDirectory
+from heirlog.storage.log_loader import load_log
+from heirlog.storage.recovery import at_once
 from heirlog.testing.conformance.body import Sent as Sent
 from heirlog.testing.conformance.body import StillEnv
 from heirlog.testing.conformance.broker_layer import fill, ids
@@ -52,16 +54,18 @@ def batch(
 def open_log(env: FakeEnv, topic: str = "foo", index: int = 0) -> Log:
     path = f"/data/{topic}-{index}"
     env.files.mkdirs(path)
-    return Log.open(
-        env.files,
-        path,
-        topic,
-        index,
-        LogConfig(),
-        clean=False,
-        recovery_point=0,
-        log_start_offset=0,
-        wall_ms=env.wall_ms(),
+    return at_once(
+        load_log(
+            env.files,
+            path,
+            topic,
+            index,
+            LogConfig(),
+            clean=False,
+            recovery_point=0,
+            log_start_offset=0,
+            wall_ms=env.wall_ms(),
+        )
     )
 
 

@@ -9,7 +9,7 @@ import pytest
 from heirlog.metadata.image import BROKER_RESOURCE
 from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode
-from heirlog.storage.log_files import FLUSHES_AT_ONCE
+from heirlog.storage.log_flusher import FLUSHES_AT_ONCE
 
 from .fakes import Rig, batch, state
 

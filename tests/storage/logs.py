@@ -9,7 +9,9 @@ from storage.memory_files import MemoryFiles
 from heirlog.protocol.batch import decode_records, encode_batch, rewrite, walk
 from heirlog.storage.config import LogConfig
 from heirlog.storage.log import Log
-from heirlog.storage.log_files import IGNORED, LogListener
+from heirlog.storage.log_listener import IGNORED, LogListener
+from heirlog.storage.log_loader import load_log
+from heirlog.storage.recovery import at_once
 
 DIR = "/data/t-0"
 
@@ -25,17 +27,19 @@ def open_log(
     listener: LogListener = IGNORED,
 ) -> Log:
     files.mkdirs(DIR)
-    return Log.open(
-        files,
-        DIR,
-        "t",
-        0,
-        config or LogConfig(),
-        clean=clean,
-        recovery_point=recovery_point,
-        log_start_offset=log_start_offset,
-        wall_ms=wall_ms,
-        listener=listener,
+    return at_once(
+        load_log(
+            files,
+            DIR,
+            "t",
+            0,
+            config or LogConfig(),
+            clean=clean,
+            recovery_point=recovery_point,
+            log_start_offset=log_start_offset,
+            wall_ms=wall_ms,
+            listener=listener,
+        )
     )
 
 

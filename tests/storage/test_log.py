@@ -6,14 +6,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from storage.logs import DIR, batch, contents, open_log, placed
-from storage.memory_files import MemoryFiles
+from storage.memory_files import MemoryFile, MemoryFiles
 
 from heirlog.protocol.batch import HEADER_SIZE, crc_matches, decode_records, encode_batch, read_header, walk
 from heirlog.protocol.checksum import crc32c
 from heirlog.protocol.errors import ErrorCode, KafkaError
+from heirlog.storage.cleaning.swap import CLEANED_SUFFIX
 from heirlog.storage.config import LogConfig
 from heirlog.storage.errors import LogError, OffsetOutOfRange, UnexpectedAppendOffset
-from heirlog.storage.log_files import LogListener
+from heirlog.storage.log import Log
+from heirlog.storage.log_listener import LogListener
+from heirlog.storage.segment import Segment
 
 
 @pytest.fixture
@@ -240,7 +243,7 @@ def test_a_failed_flush_is_reported_and_never_tried_again(files: MemoryFiles) ->
     log.flush(results.append)
     files.run()
     files.flush_error = None
-    assert results == received == [log.failure]
+    assert results == received == [log.failure.error]
     assert log.recovery_point == 0
     with pytest.raises(OSError):
         log.flush(results.append)
@@ -286,6 +289,110 @@ def test_truncation_at_or_above_the_end_does_nothing(files: MemoryFiles) -> None
     log.truncate_to(1)
     log.truncate_to(5)
     assert contents(log) == [(0, "a")]
+
+
+class Ordered(MemoryFiles):
+    """Notes writes and cuts of files among the other operations."""
+
+    def open(self, path: str, create: bool = False) -> MemoryFile:
+        super().open(path, create)
+        return OrderedFile(self, path, self.inodes[path])
+
+
+class OrderedFile(MemoryFile):
+    def append(self, data: Any) -> int:
+        if not self.path.endswith((".index", ".timeindex")):
+            self.disk.operations.append(f"append {self.path.rpartition('/')[2]}")
+        return super().append(data)
+
+    def truncate(self, size: int) -> None:
+        if self.path.endswith(".log"):
+            self.disk.operations.append(f"truncate {self.path.rpartition('/')[2]}")
+        super().truncate(size)
+
+
+def test_an_epoch_is_entered_before_its_records_are_written() -> None:
+    files = Ordered()
+    log = open_log(files)
+    files.operations.clear()
+    log.append_as_leader(batch("a"), 3, 0)
+    log.append_as_leader(batch("b"), 3, 0)
+    appended = ["append leader-epoch-checkpoint.tmp", f"append {0:020d}.log", f"append {0:020d}.log"]
+    assert files.operations == appended
+
+
+def open_ordered(files: MemoryFiles, config: LogConfig) -> Log:
+    """Of six records in epochs 0 to 5, all of them flushed; it notes when the recovery point goes back."""
+    log = open_log(
+        files,
+        config,
+        listener=LogListener(on_truncated=lambda: files.operations.append(f"recovery point {log.recovery_point}")),
+    )
+    for epoch, value in enumerate("abcdef"):
+        log.append_as_leader(batch(value), epoch, 0)
+    files.run()
+    log.flush(lambda error: None)
+    files.run()
+    assert log.recovery_point == 6
+    files.operations.clear()
+    return log
+
+
+def test_a_truncation_lowers_the_recovery_point_and_removes_epochs_before_it_cuts() -> None:
+    files = Ordered()
+    log = open_ordered(files, LogConfig(segment_bytes=200))
+    log.truncate_to(1)
+    assert files.operations == [
+        "recovery point 1",
+        "append leader-epoch-checkpoint.tmp",
+        f"unlink {4:020d}.log",
+        f"unlink {2:020d}.log",
+        f"unlink {2:020d}.index",
+        f"unlink {2:020d}.timeindex",
+        f"truncate {0:020d}.log",
+        f"unlink {2:020d}.snapshot",
+        f"unlink {4:020d}.snapshot",
+        f"sync {DIR}",
+    ]
+
+
+def test_a_restart_lowers_the_recovery_point_before_it_removes_records() -> None:
+    files = Ordered()
+    log = open_ordered(files, LogConfig(segment_bytes=200))
+    log.increment_log_start(3)
+    files.run()
+    files.operations.clear()
+    log.truncate_to(2)
+    assert files.operations == [
+        "recovery point 2",
+        "append leader-epoch-checkpoint.tmp",
+        f"unlink {4:020d}.log",
+        f"unlink {2:020d}.log",
+        f"unlink {2:020d}.index",
+        f"unlink {2:020d}.timeindex",
+        f"unlink {0:020d}.log",
+        f"unlink {0:020d}.index",
+        f"unlink {0:020d}.timeindex",
+        f"unlink {2:020d}.snapshot",
+        f"unlink {4:020d}.snapshot",
+        f"sync {DIR}",
+    ]
+    assert (log.log_start_offset, log.log_end_offset, log.recovery_point) == (2, 2, 2)
+
+
+def test_a_truncation_settles_the_log_cleaners_swap_before_anything_else() -> None:
+    files = Ordered()
+    log = open_ordered(files, LogConfig(segment_bytes=200))
+    rewritten = Segment.create(files, DIR, 0, CLEANED_SUFFIX)
+    for file in rewritten.write_indexes(CLEANED_SUFFIX):
+        file.close()
+    log.swaps.prepare(log.segments[:1], rewritten)
+    cuts = log.cut_count
+    files.operations.clear()
+    log.truncate_to(1)
+    swapped = [f"unlink {0:020d}{suffix}.swap" for suffix in (".log", ".timeindex", ".index")]
+    assert files.operations[:4] == [*swapped, "recovery point 1"]
+    assert log.cut_count == cuts + 1
 
 
 def test_starting_over_leaves_an_empty_log_at_the_new_offset(files: MemoryFiles) -> None:

@@ -30,7 +30,9 @@ from heirlog.raft.voter_history import VoterHistory
 from heirlog.storage.atomic import OnDurable, replace_file
 from heirlog.storage.config import LogConfig
 from heirlog.storage.log import Log
-from heirlog.storage.log_files import LogListener
+from heirlog.storage.log_listener import LogListener
+from heirlog.storage.log_loader import load_log
+from heirlog.storage.recovery import at_once
 
 SNAPSHOTS_KEPT = 2
 """A follower may download the newest one while the next one is written."""
@@ -300,17 +302,19 @@ def open_log(
     loaded, damaged = _newest_loadable(env, directory, snapshots)
     snapshots = [s for s in snapshots if s not in damaged]
     base = loaded.id.end_offset if loaded else 0
-    log = Log.open(
-        files,
-        directory,
-        METADATA_TOPIC,
-        0,
-        config.log_config(),
-        clean=False,
-        recovery_point=base,
-        log_start_offset=0,
-        wall_ms=env.wall_ms(),
-        listener=LogListener(on_failure=on_failure),
+    log = at_once(
+        load_log(
+            files,
+            directory,
+            METADATA_TOPIC,
+            0,
+            config.log_config(),
+            clean=False,
+            recovery_point=base,
+            log_start_offset=0,
+            wall_ms=env.wall_ms(),
+            listener=LogListener(on_failure=on_failure),
+        )
     )
     if log.cut_bytes:
         env.log("error", "metadata-log-cut-by-recovery", end_offset=log.log_end_offset, bytes=log.cut_bytes)

@@ -4,33 +4,50 @@ Who may do what:
 
 * a leader appends a producer's batch: validated, given offset and epoch in place, written at once (`append_as_leader`)
 * a follower, and the metadata log, append batches that have both already (`append_as_follower`)
-* anyone reads whole batches, out of one segment at a time (`read`, and for clients `read_for_client`)
-* what is loaded, flushed and closed: `log_files.py`; what is cut off: `log_cuts.py`
+* every caller reads whole batches, out of one segment at a time (`read`, and for clients `read_for_client`)
+* a follower truncates at the end, retention deletes at the start, the log cleaner replaces segments between (`swaps`)
 
 An append enters its epoch before its bytes, so that a failed write leaves at most an epoch without records.
+
+Truncation cuts at a batch boundary, in this order: a swap of the log cleaner is settled, the recovery point is lowered,
+epochs are removed, segments are unlinked or cut, producers are rebuilt. With another order recovery could bring back
+what was cut, or trust what is written there next.
+
+Its parts: `log_segments.py`, `log_flusher.py` (what is durable), `log_failure.py` (no flush after a failed one),
+`partition_directory.py`, `epochs.py`, `producers.py`, `cleaning/segment_swaps.py`. `log_loader.py` opens a log.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from typing import NamedTuple
 
 from heirlog.env import Buffer, Region
 from heirlog.protocol.batch import (
-    HEADER_SIZE,
     NO_TIMESTAMP,
     BatchHeader,
     crc_matches,
-    read_header,
     rewrite,
     rewrite_as_log_append_time,
     walk,
 )
 from heirlog.protocol.errors import ErrorCode
-from heirlog.storage.cleaning.records import continued_at
+from heirlog.protocol.types import Uuid
+from heirlog.storage.cleaning.records import continued_at, end_of_empty
+from heirlog.storage.cleaning.segment_swaps import SegmentSwaps
+from heirlog.storage.config import LogConfig
+from heirlog.storage.epochs import LeaderEpochCache
 from heirlog.storage.errors import LogError, OffsetOutOfRange, UnexpectedAppendOffset
-from heirlog.storage.log_cuts import CutLog
+from heirlog.storage.flushing import OnFlushed
+from heirlog.storage.log_failure import LogFailure
+from heirlog.storage.log_flusher import LogFlusher
+from heirlog.storage.log_listener import LogListener
+from heirlog.storage.log_segments import LogSegments
+from heirlog.storage.partition_directory import PartitionDirectory
+from heirlog.storage.producers import ProducerStateManager, remove_snapshots, write_snapshot
 from heirlog.storage.recompression import recompressed
+from heirlog.storage.recovery import Loaded, at_once, rebuild_producers
+from heirlog.storage.retention import SegmentDeletion, count_deletable
+from heirlog.storage.segment import Segment
 from heirlog.storage.timestamps import TimestampOffset, first_at_or_after, largest
 from heirlog.storage.validation import check_client_batch
 
@@ -54,25 +71,76 @@ class FetchDataInfo(NamedTuple):
 _NOTHING = FetchDataInfo([], 0)
 
 
-def _end_of_empty(region: Region) -> int | None:
-    """The offset behind the region if none of its batches has a record."""
-    if region.size % HEADER_SIZE:
-        return None
-    # most such regions are of that size by chance: one look at the begin tells
-    if read_header(region.file.pread(HEADER_SIZE, region.position)).record_count:
-        return None
-    data = region.read()
-    behind = None
-    for position in range(0, region.size, HEADER_SIZE):
-        header = read_header(data, position)
-        if header.record_count:
-            return None
-        behind = header.next_offset
-    return behind
+class Log:
+    """Open with `log_loader.load_log`."""
 
+    def __init__(
+        self,
+        topic: str,
+        partition: int,
+        config: LogConfig,
+        directory: PartitionDirectory,
+        loaded: Loaded,
+        *,
+        segments: LogSegments,
+        epochs: LeaderEpochCache,
+        producers: ProducerStateManager,
+        flusher: LogFlusher,
+        failure: LogFailure,
+        listener: LogListener,
+    ) -> None:
+        self.topic = topic
+        self.partition = partition
+        self.config = config
+        """May be replaced at any time."""
+        self.log_start_offset = loaded.log_start_offset
+        self.log_end_offset = loaded.log_end_offset
+        self.scanned_from = loaded.scanned_from
+        """Offset from which on every batch was read when the log was opened; the log end after a clean stop."""
+        self.cut_bytes = loaded.cut_bytes
+        """Bytes that recovery removed when the log was opened."""
+        self.epochs = epochs
+        self.producers = producers
+        self.failure = failure
+        self.swaps = SegmentSwaps(directory, segments)
+        self.first_dirty_offset = 0
+        """The log cleaner has compacted everything below this offset."""
+        self.cut_count = 0
+        """Rises when segments are cut or removed: work that goes through them in steps has to restart."""
+        self._directory = directory
+        self._segments = segments
+        self._flusher = flusher
+        self._listener = listener
+        self._deletion = SegmentDeletion(directory.files, directory.path, failure.background_done)
 
-class Log(CutLog):
-    """Open with `Log.open`."""
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+    @property
+    def dir_path(self) -> str:
+        return self._directory.path
+
+    @property
+    def topic_id(self) -> Uuid | None:
+        """From `partition.metadata`; None if it was never set."""
+        return self._directory.topic_id
+
+    def set_topic_id(self, topic_id: Uuid) -> None:
+        """Raises OSError, and StorageFormatError if the directory belongs to another topic id."""
+        self._directory.set_topic_id(topic_id, self.failure.background_done)
+
+    @property
+    def segments(self) -> list[Segment]:
+        """From the oldest to the active one; not to be changed."""
+        return self._segments.all
+
+    @property
+    def segment_count(self) -> int:
+        return len(self._segments.all)
+
+    @property
+    def size_bytes(self) -> int:
+        return self._segments.size_bytes
 
     # appending
 
@@ -81,8 +149,8 @@ class Log(CutLog):
 
         Raises LogError or InvalidBatch with Kafka's code, or OSError; nothing was appended then.
         """
-        if self.failure is not None:
-            raise self.failure
+        if self.failure.error is not None:
+            raise self.failure.error
         config = self.config
         header = check_client_batch(records, config, wall_ms)
         if header.producer_id >= 0:
@@ -110,8 +178,8 @@ class Log(CutLog):
         it belongs to a leader that this follower has not checked its log against (KAFKA-18723). Raises
         UnexpectedAppendOffset, LogError (CRC), InvalidBatch or OSError; nothing was appended then.
         """
-        if self.failure is not None:
-            raise self.failure
+        if self.failure.error is not None:
+            raise self.failure.error
         first = expected = self.log_end_offset
         headers: list[BatchHeader] = []
         end = 0
@@ -136,13 +204,13 @@ class Log(CutLog):
         config = self.config
         last = headers[-1]
         next_offset = last.base_offset + last.last_offset_delta + 1
-        active = self._active
+        active = self._segments.active
         max_timestamp = last.max_timestamp if len(headers) == 1 else max(header.max_timestamp for header in headers)
         # a follower's segments are rolled in record time; in wall time by `maybe_roll`
         now_ms = active.created_ms if wall_ms is None else wall_ms
         if active.must_roll(len(data), max_timestamp, next_offset - 1, now_ms, config):
             self.roll()
-            active = self._active
+            active = self._segments.active
         epochs = self.epochs
         for header in headers:
             if header.leader_epoch > epochs.latest:
@@ -166,12 +234,10 @@ class Log(CutLog):
             upto_offset = self.log_end_offset
         if offset >= upto_offset:
             return _NOTHING
-        segment = self._active
+        segment = self._segments.active
         segment_end = self.log_end_offset
         if offset < segment.base_offset:
-            i = bisect_right(self._bases, offset) - 1
-            segment = self._segments[i]
-            segment_end = self._bases[i + 1]
+            segment, segment_end = self._segments.closed_at(offset)
         start = segment.position_of(offset)
         end = segment.size if upto_offset >= segment_end else segment.position_of(upto_offset)
         if end - start > max_bytes:
@@ -189,7 +255,7 @@ class Log(CutLog):
         again, for ever.
         """
         first = found = self.read(offset, max_bytes, upto_offset, min_one)
-        while found.size and (behind := _end_of_empty(found.regions[0])) is not None:
+        while found.size and (behind := end_of_empty(found.regions[0])) is not None:
             found = self.read(behind, max_bytes, upto_offset, min_one)
         return found if found.size else first
 
@@ -199,8 +265,181 @@ class Log(CutLog):
 
     def offset_for_timestamp(self, timestamp_ms: int, upto_offset: int) -> TimestampOffset | None:
         """The first record at or after a time, below `upto_offset`; None if there is none."""
-        return first_at_or_after(self._segments, timestamp_ms, self.log_start_offset, upto_offset)
+        return first_at_or_after(self._segments.all, timestamp_ms, self.log_start_offset, upto_offset)
 
     def max_timestamp_offset(self, upto_offset: int) -> TimestampOffset | None:
         """The first record with the largest timestamp in the batches below `upto_offset` (KIP-734)."""
-        return largest(self._segments, self.log_start_offset, min(upto_offset, self.log_end_offset))
+        return largest(self._segments.all, self.log_start_offset, min(upto_offset, self.log_end_offset))
+
+    # rolling
+
+    def maybe_roll(self, wall_ms: int) -> None:
+        """Close the active segment if it has been filled for segment.ms. Raises OSError."""
+        if self._segments.active.must_roll(0, NO_TIMESTAMP, self.log_end_offset, wall_ms, self.config):
+            self.roll()
+
+    def roll(self) -> None:
+        """Start a new segment at the log end; the old one is flushed in the background. Raises OSError."""
+        self.failure.check()
+        closed = self._segments.active
+        if closed.base_offset == self.log_end_offset:
+            return
+        self._write_indexes_and_snapshot()
+        self._segments.add(Segment.create(self._directory.files, self.dir_path, self.log_end_offset))
+        closed.retire()
+        self._directory.changed()
+        self.flush(self.failure.background_done)
+
+    def _write_indexes_and_snapshot(self) -> None:
+        """What is on disk for a segment that is complete, and what the next loading starts from."""
+        self._flusher.add_index_files(self._segments.active.write_indexes())
+        write_snapshot(
+            self._directory.files, self.dir_path, self.log_end_offset, self.producers, self.failure.background_done
+        )
+
+    # truncating
+
+    def truncate_to(self, offset: int) -> None:
+        """Remove everything from the batch that holds `offset` on. At or above the log end no record is removed.
+
+        Raises OSError; recovery repairs what is left incomplete.
+        """
+        if offset >= self.log_end_offset:
+            # a leader that appended nothing has an epoch that begins at its end and that no other replica knows: if it
+            # was kept, the log would diverge from the next leader's forever
+            self.epochs.truncate_from_end(self.log_end_offset)
+            return
+        if offset <= self.log_start_offset:
+            self.truncate_fully_and_start_at(max(offset, 0))
+            return
+        place = self._segments.place_of(offset)
+        segment = self._segments.all[place]
+        # a batch is in one segment, so that of the offset never begins before this segment
+        position = segment.position_of(offset)
+        cut_at = segment.header_at(position).base_offset
+        if cut_at < self.log_start_offset:
+            self.truncate_fully_and_start_at(self.log_start_offset)
+            return
+        self._before_cut(cut_at)
+        self._flusher.lower_to(cut_at)
+        self.epochs.truncate_from_end(cut_at)
+        self._segments.drop_from(place + 1)
+        segment.truncate_to(position, cut_at)
+        self.log_end_offset = cut_at
+        self.producers = at_once(
+            rebuild_producers(
+                self._directory.files, self.dir_path, self._segments.all, cut_at, cut_at, trust_absence=False
+            )
+        )
+        self._directory.changed()
+        self.flush(self.failure.background_done)
+
+    def truncate_fully_and_start_at(self, offset: int) -> None:
+        """Restart, empty, at `offset`. Raises OSError."""
+        self._before_cut(0)
+        self._flusher.lower_to(offset)
+        self.epochs.clear()
+        self._segments.drop_from(0)
+        self._deletion.hurry()
+        remove_snapshots(self._directory.files, self.dir_path, lambda _: True)
+        self.producers = ProducerStateManager()
+        self._segments.add(Segment.create(self._directory.files, self.dir_path, offset))
+        self.log_start_offset = self.log_end_offset = offset
+        self._flusher.restart_at(offset)
+        self._directory.changed()
+        self.flush(self.failure.background_done)
+
+    def _before_cut(self, first_dirty_at_most: int) -> None:
+        """Segments are about to be cut or removed: the log cleaner's swap must not bring them back."""
+        self.first_dirty_offset = min(self.first_dirty_offset, first_dirty_at_most)
+        self.cut_count += 1
+        self.swaps.settle()
+
+    # the log start
+
+    def increment_log_start(self, offset: int) -> None:
+        """Records below `offset` are no longer readable; the next retention pass deletes their segments.
+
+        Nothing happens below the current start. Raises OffsetOutOfRange above the log end, and OSError.
+        """
+        if offset > self.log_end_offset:
+            raise OffsetOutOfRange(str(self), offset, self.log_start_offset, self.log_end_offset)
+        if offset > self.log_start_offset:
+            self.log_start_offset = offset
+            self.epochs.truncate_from_start(offset)
+            if (topic_id := self.topic_id) is not None:
+                self._listener.on_start_moved((topic_id, self.partition))
+
+    def delete_old_segments(self, wall_ms: int, high_watermark: int) -> int:
+        """Delete what retention.ms, retention.bytes or the log start offset no longer keep; how many segments.
+
+        Only whole segments below the high watermark; the active one only after a roll. Raises OSError.
+        """
+        count = count_deletable(
+            self._segments.all, self.config, wall_ms, high_watermark, self.log_start_offset, self.log_end_offset
+        )
+        if count == len(self._segments.all):
+            self.roll()
+        if not count:
+            return 0
+        self._before_cut(self.first_dirty_offset)
+        removed = self._segments.remove_oldest(count)
+        first_offset = self._segments.all[0].base_offset
+        self.increment_log_start(max(self.log_start_offset, first_offset))
+        self._deletion.dispose(removed, first_offset)
+        return count
+
+    # flushing, closing
+
+    @property
+    def recovery_point(self) -> int:
+        """Everything below this offset is flushed."""
+        return self._flusher.recovery_point
+
+    @property
+    def flushed_offset(self) -> int:
+        return self._flusher.recovery_point
+
+    def needs_flush(self, wall_ms: int) -> bool:
+        """Whether a flush is due. Ask after appends, from time to time, and when a flush has ended."""
+        return self._flusher.needs_flush(self.log_end_offset, self.config, wall_ms)
+
+    def flush(self, on_flushed: OnFlushed) -> None:
+        """Make everything appended so far durable; `on_flushed(None)` is called after the recovery point moved.
+
+        Raises OSError if the log has failed. `on_flushed` is not called if the log was closed or deleted meanwhile.
+        """
+        self._flusher.flush(self.log_end_offset, on_flushed)
+
+    def finish(self, on_flushed: OnFlushed) -> None:
+        """Before a clean stop: write indexes and the producer snapshot, then flush everything. Raises OSError."""
+        self.cut_count += 1
+        self.swaps.settle()
+        self._write_indexes_and_snapshot()
+        self._directory.changed()
+        self.flush(on_flushed)
+
+    def flush_and_close(self, on_done: OnFlushed) -> None:
+        """Of a detached log: make its records durable, wherever its directory is by now, then close the files."""
+
+        def flushed(error: OSError | None) -> None:
+            self.close()
+            on_done(error)
+
+        self._flusher.flush_detached(flushed)
+
+    def close(self) -> None:
+        """Close the files. Writes nothing: after this alone the log was not stopped cleanly."""
+        self.detach()
+        self._flusher.close()
+        self._segments.close()
+        self.swaps.close()
+
+    def detach(self) -> None:
+        """The directory is about to be renamed: continue nothing that is in progress. Regions in use stay readable."""
+        self.failure.detach()
+        self.cut_count += 1
+        self.swaps.detach()
+        self.epochs.close()
+        self._directory.close()
+        self._deletion.close()

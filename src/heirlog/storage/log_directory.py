@@ -35,9 +35,10 @@ from heirlog.storage.directory_checkpoints import DirectoryCheckpoints, TopicPar
 from heirlog.storage.errors import ForeignDirectory, StorageFormatError
 from heirlog.storage.identity import PartitionMetadataFile, read_meta_properties
 from heirlog.storage.log import Log
-from heirlog.storage.log_files import IGNORED, LogListener
+from heirlog.storage.log_listener import IGNORED, LogListener
+from heirlog.storage.log_loader import load_log
 from heirlog.storage.open_files import OpenFileLimit
-from heirlog.storage.recovery import Slices
+from heirlog.storage.recovery import Slices, at_once
 
 DELETE_SUFFIX = "-delete"
 STRAY_SUFFIX = "-stray"
@@ -220,17 +221,14 @@ class LogDirectory:
             if self.was_clean and key in self._checkpoints.recovery_points and log_start_offset > recovery_point:
                 # after a clean stop no log starts above its end: using a damaged checkpoint would empty the log
                 log_start_offset = 0
-            log = Log.open(
-                self._files,
+            log = self._open_log(
                 dir_path,
-                *key,
+                key,
                 config_for(key[0]),
                 clean=self.was_clean,
                 recovery_point=recovery_point,
                 log_start_offset=log_start_offset,
                 wall_ms=wall_ms,
-                open_files=self._open_files,
-                listener=self._log_listener,
             )
             if log.topic_id is None and recovery_point > 0:
                 # the id was durable before the recovery point moved: the write was complete, and the log has records
@@ -243,6 +241,31 @@ class LogDirectory:
         if self.was_clean and not self._holds(self._checkpoints.recovery_points):
             self.clean_broker_epoch = None
         self._loaded = True
+
+    def _open_log(
+        self,
+        dir_path: str,
+        key: TopicPartition,
+        config: LogConfig,
+        *,
+        clean: bool = True,
+        recovery_point: int = 0,
+        log_start_offset: int = 0,
+        wall_ms: int = 0,
+    ) -> Log:
+        slices = load_log(
+            self._files,
+            dir_path,
+            *key,
+            config,
+            clean=clean,
+            recovery_point=recovery_point,
+            log_start_offset=log_start_offset,
+            wall_ms=wall_ms,
+            open_files=self._open_files,
+            listener=self._log_listener,
+        )
+        return at_once(slices)
 
     def _distrust_checkpoints(self, deleted: str) -> None:
         key = parse_directory_name(deleted.rpartition(".")[0])
@@ -273,19 +296,7 @@ class LogDirectory:
             raise StorageFormatError(f"{self.path} has a log of {topic}-{partition} already")
         dir_path = f"{self.path}/{topic}-{partition}"
         self._files.mkdirs(dir_path)
-        log = Log.open(
-            self._files,
-            dir_path,
-            topic,
-            partition,
-            config,
-            clean=True,
-            recovery_point=0,
-            log_start_offset=0,
-            wall_ms=0,
-            open_files=self._open_files,
-            listener=self._log_listener,
-        )
+        log = self._open_log(dir_path, key, config)
         log.set_topic_id(topic_id)
         self._add(key, log)
         self._files.sync_dir(self.path, self._background_done)
@@ -360,7 +371,7 @@ class LogDirectory:
 
         The caller finishes and closes the log before it is brought back. Raises OSError.
         """
-        return Log.opening(
+        return load_log(
             self._files,
             f"{self.path}/{stray.name}",
             topic,
@@ -383,19 +394,7 @@ class LogDirectory:
         self._files.sync_dir(self.path, self._background_done)
         self.strays.remove(stray)
         self.checked.remove(stray)
-        log = Log.open(
-            self._files,
-            dir_path,
-            topic,
-            stray.partition,
-            config,
-            clean=True,
-            recovery_point=0,
-            log_start_offset=0,
-            wall_ms=wall_ms,
-            open_files=self._open_files,
-            listener=self._log_listener,
-        )
+        log = self._open_log(dir_path, (topic, stray.partition), config, wall_ms=wall_ms)
         self._add((topic, stray.partition), log)
         return log
 

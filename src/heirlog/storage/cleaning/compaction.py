@@ -167,12 +167,12 @@ class Compaction:
         for file in indexes:
             file.close()
         yield self._sync
-        self._log.prepare_swap(group, writer.segment)
+        self._log.swaps.prepare(group, writer.segment)
         yield self._sync
-        self._on_replaced(self._log.take_over_swap())
+        self._on_replaced(self._log.swaps.take_over())
         self._writer = None
         yield self._sync
-        self._log.complete_swap()
+        self._log.swaps.complete()
         yield self._sync
 
     def give_up(self) -> None:

@@ -19,7 +19,7 @@ from itertools import islice
 from struct import Struct
 from typing import NamedTuple
 
-from heirlog.env import Buffer
+from heirlog.env import Buffer, Region
 from heirlog.protocol.batch import (
     COMPRESSION_MASK,
     DELETE_HORIZON,
@@ -188,6 +188,23 @@ def continued_at(records: Buffer, header: BatchHeader, offset: int) -> bytearray
         raise InvalidBatch(f"the CRC of the empty batch at offset {header.base_offset} does not match")
     batch, _ = filler(offset, header.last_offset, header.leader_epoch)
     return bytearray(batch) + memoryview(records)[header.size :]
+
+
+def end_of_empty(region: Region) -> int | None:
+    """The offset that follows the region's batches if none of them has a record."""
+    if region.size % HEADER_SIZE:
+        return None
+    # most regions of such a size have it by chance: the first header shows that
+    if read_header(region.file.pread(HEADER_SIZE, region.position)).record_count:
+        return None
+    data = region.read()
+    next_offset = None
+    for position in range(0, region.size, HEADER_SIZE):
+        header = read_header(data, position)
+        if header.record_count:
+            return None
+        next_offset = header.next_offset
+    return next_offset
 
 
 def _written(

@@ -31,6 +31,8 @@ from heirlog.protocol.messages import AlterPartitionResponse, ProduceRequest, Pr
 from heirlog.protocol.types import BrokerEpoch, BrokerId, Endpoint, LeaderEpoch, PartitionEpoch, Uuid
 from heirlog.storage.config import LogConfig
 from heirlog.storage.log import Log
+from heirlog.storage.log_loader import load_log
+from heirlog.storage.recovery import at_once
 from heirlog.testing.conformance.body import StillEnv
 from heirlog.testing.conformance.vocabulary import UnknownName
 
@@ -72,16 +74,18 @@ def static_config() -> StaticConfig:
 def open_log(env: StillEnv) -> Log:
     path = "/data/foo-0"
     env.files.mkdirs(path)
-    return Log.open(
-        env.files,
-        path,
-        "foo",
-        0,
-        LogConfig(),
-        clean=False,
-        recovery_point=0,
-        log_start_offset=0,
-        wall_ms=env.wall_ms(),
+    return at_once(
+        load_log(
+            env.files,
+            path,
+            "foo",
+            0,
+            LogConfig(),
+            clean=False,
+            recovery_point=0,
+            log_start_offset=0,
+            wall_ms=env.wall_ms(),
+        )
     )
 
 

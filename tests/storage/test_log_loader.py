@@ -1,0 +1,151 @@
+from __future__ import annotations
+
+import pytest
+from storage.logs import DIR, batch, contents, open_log
+from storage.memory_files import MemoryFile, MemoryFiles
+
+from heirlog.storage.checkpoints import render_checkpoint
+from heirlog.storage.config import LogConfig
+from heirlog.storage.epochs import LEADER_EPOCH_CHECKPOINT
+from heirlog.storage.log import Log
+from heirlog.storage.log_listener import LogListener
+from heirlog.storage.log_loader import load_log
+from heirlog.storage.recovery import SLICE_BYTES
+
+SMALL = LogConfig(segment_bytes=220, index_interval_bytes=60)
+DISK_ERROR = OSError(5, "Input/output error")
+
+
+@pytest.fixture
+def files() -> MemoryFiles:
+    return MemoryFiles()
+
+
+def filled(files: MemoryFiles, values: str) -> Log:
+    log = open_log(files, SMALL)
+    for i, value in enumerate(values):
+        log.append_as_leader(batch(value, producer_id=1, producer_epoch=0, base_sequence=i), i // 4, 0)
+    return log
+
+
+def stopped_cleanly(files: MemoryFiles, values: str) -> None:
+    log = filled(files, values)
+    log.finish(lambda error: None)
+    files.run()
+    log.close()
+    files.operations.clear()
+
+
+def flushed_by(files: MemoryFiles, log: Log) -> list[str]:
+    files.operations.clear()
+    log.flush(lambda error: None)
+    files.run()
+    return sorted(files.operations)
+
+
+def test_an_empty_directory_becomes_an_empty_log_whose_directory_counts_as_new(files: MemoryFiles) -> None:
+    log = open_log(files, clean=True)
+    assert (log.log_start_offset, log.log_end_offset, log.recovery_point, log.segment_count) == (0, 0, 0, 1)
+    assert flushed_by(files, log) == [f"flush {0:020d}.log", "sync /data", f"sync {DIR}"]
+
+
+def test_after_a_clean_stop_everything_counts_as_flushed(files: MemoryFiles) -> None:
+    stopped_cleanly(files, "abcdefgh")
+    log = open_log(files, SMALL, clean=True, recovery_point=3)
+    assert (log.recovery_point, log.scanned_from, log.cut_bytes) == (8, 8, 0)
+    assert not log.needs_flush(0) and flushed_by(files, log) == [f"flush {6:020d}.log"]
+
+
+def test_after_an_unclean_stop_what_was_read_is_to_be_flushed_with_its_indexes(files: MemoryFiles) -> None:
+    filled(files, "abcdefgh")
+    files.run()
+    log = open_log(files, SMALL, recovery_point=4)
+    assert [segment.base_offset for segment in log.segments] == [0, 3, 6]
+    assert (log.recovery_point, log.scanned_from) == (3, 3)
+    assert flushed_by(files, log) == [
+        f"flush {3:020d}.index",
+        f"flush {3:020d}.log",
+        f"flush {3:020d}.timeindex",
+        f"flush {6:020d}.log",
+        "sync /data",
+        f"sync {DIR}",
+    ]
+
+
+def test_the_recovery_point_is_not_above_what_was_read(files: MemoryFiles) -> None:
+    filled(files, "abcdefgh")
+    files.run()
+    assert open_log(files, SMALL, recovery_point=5).recovery_point == 3, "the whole segment of offset 5 is read"
+    assert open_log(files, SMALL, recovery_point=100).recovery_point == 6, "the active segment is always read"
+
+
+class TrackingFiles(MemoryFiles):
+    """Knows which files are open."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.opened: list[TrackedFile] = []
+
+    def open(self, path: str, create: bool = False) -> MemoryFile:
+        super().open(path, create)
+        self.opened.append(TrackedFile(self, path, self.inodes[path]))
+        return self.opened[-1]
+
+
+class TrackedFile(MemoryFile):
+    disk: TrackingFiles
+
+    def close(self) -> None:
+        if self in self.disk.opened:
+            self.disk.opened.remove(self)
+
+
+def damaged_where_only_the_producers_are_read(files: MemoryFiles) -> None:
+    """A clean stop, its snapshot lost, and a header damaged to which no index leads: offset 6 of segment 6."""
+    stopped_cleanly(files, "abcdefgh")
+    files.unlink(f"{DIR}/{8:020d}.snapshot")
+    files.inodes[f"{DIR}/{6:020d}.log"].data[16] = 99
+
+
+def test_damage_in_trusted_files_is_repaired_in_a_second_attempt(files: MemoryFiles) -> None:
+    damaged_where_only_the_producers_are_read(files)
+    log = open_log(files, SMALL, clean=True, recovery_point=8)
+    assert contents(log) == list(enumerate("abcdef"))
+    assert (log.recovery_point, log.scanned_from) == (0, 0), "nothing is trusted any more"
+    assert log.cut_bytes == 2 * len(batch("g"))
+    assert log.append_as_leader(batch("z"), 9, 0).first_offset == 6
+
+
+def test_the_first_attempt_closes_its_files_and_writes_and_reports_nothing_more() -> None:
+    files = TrackingFiles()
+    damaged_where_only_the_producers_are_read(files)
+    # the last epoch is above the log end, so each attempt removes it and writes the file
+    entries = render_checkpoint([(0, 0), (1, 4), (9, 100)])
+    files.inodes[f"{DIR}/{LEADER_EPOCH_CHECKPOINT}"].data[:] = entries
+    files.flush_error = DISK_ERROR
+    assert files.opened == []
+    reported: list[OSError] = []
+    log = open_log(files, SMALL, clean=True, recovery_point=8, listener=LogListener(on_failure=reported.append))
+    files.run()
+    assert reported == [DISK_ERROR] == [log.failure.error], "by the second attempt"
+    logs = [file.path for file in files.opened if file.path.endswith(".log")]
+    assert logs == [segment.log.path for segment in log.segments]
+    log.close()
+    assert files.opened == []
+
+
+def test_a_long_log_is_read_in_slices() -> None:
+    files = MemoryFiles()
+    config = LogConfig(max_message_bytes=2 * SLICE_BYTES)
+    log = open_log(files, config)
+    for _ in range(3):
+        log.append_as_leader(batch("x" * SLICE_BYTES), 0, 0)
+    slices = load_log(files, DIR, "t", 0, config, clean=False, recovery_point=0, log_start_offset=0, wall_ms=0)
+    pauses = 0
+    while True:
+        try:
+            next(slices)
+            pauses += 1
+        except StopIteration as end:
+            assert end.value.log_end_offset == 3 and pauses >= 3
+            return
