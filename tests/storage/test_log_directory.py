@@ -9,7 +9,7 @@ from heirlog.storage.clean_shutdown import decide_previous_broker_epoch, parse_c
 from heirlog.storage.config import LogConfig
 from heirlog.storage.errors import StorageFormatError
 from heirlog.storage.identity import format_directory, read_meta_properties
-from heirlog.storage.log_directory import LogDirectory, parse_directory_name
+from heirlog.storage.log_directory import LogDirectory
 from heirlog.storage.recovery import at_once
 
 PATH = "/data"
@@ -220,7 +220,7 @@ def test_an_unknown_log_can_be_set_aside_and_keeps_its_bytes(files: MemoryFiles)
     assert path.endswith("-stray") and files.inodes[f"{path}/{0:020d}.log"].data
     files.run()
     again = opened(files)
-    assert (again.logs, [stray[1:] for stray in again.strays]) == ({}, [(TOPIC_ID, 0)])
+    assert (again.logs, [stray[1:] for stray in again.removed.strays]) == ({}, [(TOPIC_ID, 0)])
 
 
 def test_a_log_that_was_set_aside_survives_a_power_cut_and_can_be_brought_back(files: MemoryFiles) -> None:
@@ -233,13 +233,13 @@ def test_a_log_that_was_set_aside_survives_a_power_cut_and_can_be_brought_back(f
     files.run()
     files.crash()
     again = opened(files)
-    (stray,) = again.strays
+    (stray,) = again.removed.strays
     checked = at_once(again.check_stray(stray, "t", LogConfig(), 0))
     checked.finish(lambda error: checked.close())
-    again.checked.append(stray)
+    again.removed.checked.append(stray)
     files.run()
     back = again.bring_back(stray, "t", LogConfig(), 0)
-    assert (contents(back), back.topic_id, again.strays) == ([(0, "a"), (1, "b")], TOPIC_ID, [])
+    assert (contents(back), back.topic_id, again.removed.strays) == ([(0, "a"), (1, "b")], TOPIC_ID, [])
     files.run()
     files.crash()
     assert contents(opened(files).logs["t", 0]) == [(0, "a"), (1, "b")]
@@ -408,11 +408,6 @@ def test_the_metadata_log_and_foreign_directories_are_passed_over(files: MemoryF
     files.mkdirs(f"{PATH}/__cluster_metadata-0")
     files.mkdirs(f"{PATH}/lost+found")
     assert opened(files).logs == {}
-
-
-def test_directory_names_end_with_the_partition() -> None:
-    assert parse_directory_name("a-b-12") == ("a-b", 12)
-    assert parse_directory_name("a") is parse_directory_name("-1") is parse_directory_name("a-x") is None
 
 
 def test_a_failing_background_write_takes_the_directory_offline(files: MemoryFiles) -> None:

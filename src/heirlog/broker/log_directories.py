@@ -29,7 +29,8 @@ from heirlog.metadata.state import MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY, Pa
 from heirlog.protocol.types import BrokerId, PartitionKey, Uuid
 from heirlog.storage.config import LogConfig
 from heirlog.storage.log import Log
-from heirlog.storage.log_directory import LogDirectory, Stray
+from heirlog.storage.log_directory import LogDirectory
+from heirlog.storage.removed_logs import Stray
 
 _ANYWHERE = (UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY)
 
@@ -110,7 +111,7 @@ class LogDirectories:
         """
         yield from self._assigned(image, owners)
         for directory in self.online:
-            for stray in list(directory.checked):
+            for stray in list(directory.removed.checked):
                 key = (stray.topic_id, stray.partition)
                 if key not in owners and self._is_assigned(image, directory, stray):
                     log = self._brought_back(directory, stray, image.topics[stray.topic_id].name, config_of)
@@ -121,10 +122,12 @@ class LogDirectories:
         """Logs that were moved aside, are assigned here, and are the only logs of their partitions."""
         present = {(log.topic_id, log.partition) for directory in self.online for log in directory.logs.values()}
         for directory in self.online:
-            for stray in directory.strays:
+            for stray in directory.removed.strays:
                 if (stray.topic_id, stray.partition) in present or not self._is_assigned(image, directory, stray):
                     continue
-                copies = [f"{d.path}/{one.name}" for d in self.online for one in d.strays if one[1:] == stray[1:]]
+                copies = [
+                    f"{d.path}/{one.name}" for d in self.online for one in d.removed.strays if one[1:] == stray[1:]
+                ]
                 if len(copies) == 1:
                     yield directory, stray
                     continue

@@ -21,8 +21,9 @@ from heirlog.env import Env
 from heirlog.metadata.image import Image
 from heirlog.storage.config import LogConfig
 from heirlog.storage.log import Log
-from heirlog.storage.log_directory import LogDirectory, Stray
+from heirlog.storage.log_directory import LogDirectory
 from heirlog.storage.recovery import Slices
+from heirlog.storage.removed_logs import Stray
 
 CHECKED_AT_ONCE = 4
 """Logs checked at the same time: others are read while one is flushed."""
@@ -85,7 +86,7 @@ class ReturningLogs:
             if error is not None:
                 self._directories.failed(check.directory, error)
             else:
-                check.directory.checked.append(check.stray)
+                check.directory.removed.checked.append(check.stray)
             ended()
 
         try:

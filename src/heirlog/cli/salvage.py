@@ -31,8 +31,8 @@ from heirlog.protocol.batch import (
     decode_records,
     read_header,
 )
+from heirlog.storage.directory_names import parse_directory_name
 from heirlog.storage.discarded import DIRECTORY, parse_file_name
-from heirlog.storage.log_directory import parse_directory_name
 
 app = typer.Typer(help="List and use records that an election gave up and a broker has kept.", no_args_is_help=True)
 

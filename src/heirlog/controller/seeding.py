@@ -46,9 +46,9 @@ from heirlog.raft.metadata_log import SCAN_BYTES, MetadataLog, MetadataLogConfig
 from heirlog.raft.values import encode_value
 from heirlog.storage.atomic import read_file
 from heirlog.storage.checkpoints import parse_checkpoint
+from heirlog.storage.directory_names import parse_directory_name
 from heirlog.storage.epochs import LEADER_EPOCH_CHECKPOINT
 from heirlog.storage.identity import PartitionMetadataFile
-from heirlog.storage.log_directory import parse_directory_name
 
 EPOCH_MARGIN: Final = 1_000
 """Controller elections that may be missing in all available copies."""

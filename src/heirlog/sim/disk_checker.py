@@ -27,8 +27,8 @@ from heirlog.sim.invariants import (
 )
 from heirlog.sim.oracle import Key, Oracle
 from heirlog.sim.world import LogLine, Process
+from heirlog.storage.directory_names import DELETE_SUFFIX
 from heirlog.storage.identity import PARTITION_METADATA, parse_partition_metadata
-from heirlog.storage.log_directory import DELETE_SUFFIX
 
 Digest = dict[str, int]
 """Path to checksum."""

@@ -5,7 +5,7 @@ and until the files are written again, they describe the old log. After a power 
 the recovery point, log start and high watermark of the old one: incomplete records would count as flushed, and valid
 records would be dropped as below the log start.
 
-    deleted, or moved aside a directory `<topic>-<partition>.<hex>-delete` exists, and `forget` writes the files
+    deleted, or set aside   a directory `<topic>-<partition>.<hex>-delete` exists, and `forget` writes the files
     forgotten               no file names the log: that directory may be removed
     an unclean stop before  the files count for no partition that has such a directory (`distrust`)
 
@@ -26,9 +26,9 @@ from heirlog.storage.checkpoints import (
     read_offsets,
     render_offsets,
 )
+from heirlog.storage.directory_names import TopicPartition
 from heirlog.storage.log import Log
 
-TopicPartition: TypeAlias = tuple[str, int]
 Offsets: TypeAlias = dict[TopicPartition, int]
 
 

@@ -5,57 +5,37 @@
                   it is as clean as before. After an unclean stop logs are truncated and repaired; the next start may
                   repeat that
     claim         the broker is registered: .kafka_cleanshutdown is unlinked and the directory synced
-    running       create_log, delete_log, write_checkpoints
+    running       create_log, delete_log, set_aside, write_checkpoints
     close_cleanly every log finished and flushed, checkpoints durable, then .kafka_cleanshutdown, last of all
     failed        a background write failed: `failure` is set, the listener is called once; never closed cleanly
 
-A partition's directory is `<topic>-<partition>`. A deletion renames it to `<topic>-<partition>.<32 hex digits>-delete`
-at once, so that the name is free; the files are removed later (file.delete.delay.ms), or at the next claim. Moving a
-log aside renames it to `<topic>-<partition>.<32 hex digits>-stray`; its files stay until an operator removes them, or
-the metadata knows the partition again. The metadata log may be in this directory too: it belongs to `raft` and is
-skipped.
-
-A directory `...-delete` (an empty one for a log that was moved aside) stays until no checkpoint names the old log any
-more: `directory_checkpoints.py` says why.
+A partition's directory is `<topic>-<partition>` (`directory_names.py`). Logs that were deleted or set aside are in
+`removed_logs.py`. The metadata log may be in this directory too: it belongs to `raft` and is skipped.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
-from hashlib import sha256
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from heirlog.env import Files
 from heirlog.protocol.types import METADATA_TOPIC, BrokerEpoch, PartitionKey, Uuid
 from heirlog.storage.atomic import OnDurable
 from heirlog.storage.clean_shutdown import read_clean_shutdown, remove_clean_shutdown, write_clean_shutdown
 from heirlog.storage.config import LogConfig
-from heirlog.storage.directory_checkpoints import DirectoryCheckpoints, TopicPartition
+from heirlog.storage.directory_checkpoints import DirectoryCheckpoints
+from heirlog.storage.directory_names import STRAY_SUFFIX, TopicPartition, parse_directory_name
 from heirlog.storage.errors import ForeignDirectory, StorageFormatError
-from heirlog.storage.identity import PartitionMetadataFile, read_meta_properties
+from heirlog.storage.identity import read_meta_properties
 from heirlog.storage.log import Log
 from heirlog.storage.log_listener import IGNORED, LogListener
 from heirlog.storage.log_loader import load_log
 from heirlog.storage.open_files import OpenFileLimit
 from heirlog.storage.recovery import Slices, at_once
+from heirlog.storage.removed_logs import RemovedLogs, Stray
 
-DELETE_SUFFIX = "-delete"
-STRAY_SUFFIX = "-stray"
-"""Kafka's suffix for logs that the metadata does not know."""
-_STRAY_NAME = re.compile(r".*-(\d+)\.[0-9a-f]{32}" + STRAY_SUFFIX)
-_MAX_NAME_LENGTH = 255
 FINISHED_AT_ONCE = 64
 """Logs finished at the same time in a clean stop: each has several open files until they are flushed."""
-
-
-class Stray(NamedTuple):
-    """A log that was moved aside."""
-
-    name: str
-    """Name of its directory."""
-    topic_id: Uuid
-    partition: int
 
 
 class LogDirectoryListener(Protocol):
@@ -90,11 +70,7 @@ class LogDirectory:
         self._listener = listener
         self.missing: list[tuple[TopicPartition, int, int]] = []
         """After loading: logs that end below what the clean stop had flushed, with both ends."""
-        self.strays: list[Stray] = []
-        """After loading: logs that an earlier incarnation moved aside."""
-        self.checked: list[Stray] = []
-        """Those `strays` that have been checked, finished and closed since: only they may be brought back."""
-        self._deleted: list[str] = []
+        self.removed = RemovedLogs(files, path, self._checkpoints, self._background_done)
         self._files = files
         self._open_files = OpenFileLimit()
         self._log_listener = LogListener(
@@ -176,16 +152,10 @@ class LogDirectory:
         """
 
         def synced(error: OSError | None) -> None:
-            if error is not None or not (self._deleted or self._checkpoints.name_logs_that_are_gone):
+            if error is None:
+                self.removed.finish_deletions(done)
+            else:
                 done(error)
-                return
-            try:
-                self._checkpoints.write({}, written)
-            except OSError as failure:
-                done(failure)
-
-        def written(error: OSError | None) -> None:
-            done(error or self._remove(self._deleted))
 
         def done(error: OSError | None) -> None:
             self._background_done(error)
@@ -193,26 +163,13 @@ class LogDirectory:
 
         remove_clean_shutdown(self._files, self.path, synced)
 
-    def _remove(self, names: list[str]) -> OSError | None:
-        """Remove directories of logs that no checkpoint names any more."""
-        try:
-            while names:
-                self._files.rmdir(f"{self.path}/{names[-1]}")
-                names.pop()
-        except OSError as error:
-            return error
-        return None
-
     def _load_all(self, config_for: Callable[[str], LogConfig], wall_ms: int, on_log: Callable[[Log], None]) -> None:
         names = self._files.list(self.path)
-        self._deleted = [name for name in names if name.endswith(DELETE_SUFFIX)]
-        if not self.was_clean:
-            for name in self._deleted:
-                self._distrust_checkpoints(name)
+        self.removed.found_deleted(names, stopped_cleanly=self.was_clean)
         for name in names:
             dir_path = f"{self.path}/{name}"
             if name.endswith(STRAY_SUFFIX):
-                self._note_stray(name)
+                self.removed.found_stray(name)
                 continue
             key = parse_directory_name(name)
             if key is None or key[0] == METADATA_TOPIC or not self._files.is_dir(dir_path):
@@ -267,11 +224,6 @@ class LogDirectory:
         )
         return at_once(slices)
 
-    def _distrust_checkpoints(self, deleted: str) -> None:
-        key = parse_directory_name(deleted.rpartition(".")[0])
-        if key is not None:
-            self._checkpoints.distrust(*key, is_cut=len(deleted) == _MAX_NAME_LENGTH)
-
     def _holds(self, recovery_points: Mapping[TopicPartition, int]) -> bool:
         """Whether everything is there that the clean stop had flushed.
 
@@ -307,67 +259,22 @@ class LogDirectory:
 
         The caller calls it after `file.delete.delay.ms`; otherwise the next claim deletes them. Raises OSError.
         """
-        log = self._take_out(topic, partition)
-        name = self._move_away(log, DELETE_SUFFIX)
-        return self._once_forgotten(log, name, log.close)
+        return self.removed.delete(self._take_out(topic, partition))
 
     def _take_out(self, topic: str, partition: int) -> Log:
         log = self.logs.pop((topic, partition))
         log.detach()
         return log
 
-    def _move_away(self, log: Log, kind: str) -> str:
-        """The new name of its directory."""
-        name = self._free_name(log, kind)
-        self._files.rename(log.dir_path, f"{self.path}/{name}")
-        self._files.sync_dir(self.path, self._background_done)
-        return name
-
-    def _once_forgotten(self, log: Log, name: str, close: Callable[[], None]) -> Callable[[], None]:
-        """A function that removes the directory `name`, at once or as soon as no checkpoint names the log any more."""
-        is_forgotten = is_wanted = False
-
-        def remove_if_due() -> OSError | None:
-            is_due = is_forgotten and is_wanted and self._files.exists(f"{self.path}/{name}")
-            return self._remove([name]) if is_due else None
-
-        def forgotten(error: OSError | None) -> None:
-            nonlocal is_forgotten
-            is_forgotten = error is None
-            self._background_done(error or remove_if_due())
-
-        def remove() -> None:
-            nonlocal is_wanted
-            is_wanted = True
-            close()
-            error = remove_if_due()
-            if error is not None:
-                raise error
-
-        self._checkpoints.forget((log.topic, log.partition), forgotten)
-        return remove
-
     def set_aside(self, topic: str, partition: int) -> str:
         """Move a log aside that the metadata does not know; returns the directory's new path. Raises OSError.
 
         Its records are flushed first, because they may exist nowhere else.
         """
-        log = self._take_out(topic, partition)
-        marker = self._free_name(log, DELETE_SUFFIX)
-        self._files.mkdirs(f"{self.path}/{marker}")
-        name = self._move_away(log, STRAY_SUFFIX)
-        self._once_forgotten(log, marker, lambda: None)()
-        log.flush_and_close(self._background_done)
-        return f"{self.path}/{name}"
-
-    def _note_stray(self, name: str) -> None:
-        match = _STRAY_NAME.fullmatch(name)
-        topic_id = PartitionMetadataFile(self._files, f"{self.path}/{name}").topic_id
-        if match is not None and topic_id is not None:
-            self.strays.append(Stray(name, topic_id, int(match[1])))
+        return self.removed.set_aside(self._take_out(topic, partition))
 
     def check_stray(self, stray: Stray, topic: str, config: LogConfig, wall_ms: int) -> Slices[Log]:
-        """Read a log that was moved aside, batch by batch, and truncate incomplete or damaged batches at its end.
+        """Read a log that was set aside, batch by batch, and truncate incomplete or damaged batches at its end.
 
         The caller finishes and closes the log before it is brought back. Raises OSError.
         """
@@ -389,25 +296,10 @@ class LogDirectory:
 
         Raises OSError.
         """
-        dir_path = f"{self.path}/{topic}-{stray.partition}"
-        self._files.rename(f"{self.path}/{stray.name}", dir_path)
-        self._files.sync_dir(self.path, self._background_done)
-        self.strays.remove(stray)
-        self.checked.remove(stray)
+        dir_path = self.removed.take_back(stray, topic)
         log = self._open_log(dir_path, (topic, stray.partition), config, wall_ms=wall_ms)
         self._add((topic, stray.partition), log)
         return log
-
-    def _free_name(self, log: Log, kind: str) -> str:
-        """A free directory name: a partition may be created and deleted again before its old files are removed."""
-        count = 0
-        while True:
-            unique = sha256(b"%b %d %d" % (log.topic_id or b"", log.partition, count)).hexdigest()[:32]
-            suffix = f"-{log.partition}.{unique}{kind}"
-            name = f"{log.topic[: _MAX_NAME_LENGTH - len(suffix)]}{suffix}"
-            if not self._files.exists(f"{self.path}/{name}"):
-                return name
-            count += 1
 
     def space(self) -> tuple[int, int]:
         """Total and usable bytes of the directory's volume. Raises OSError."""
@@ -508,11 +400,3 @@ class LogDirectory:
             self.failure = error
             if self._listener is not None:
                 self._listener.log_directory_failed(self, error)
-
-
-def parse_directory_name(name: str) -> TopicPartition | None:
-    """`orders-3` → ("orders", 3); None for any other name."""
-    topic, dash, partition = name.rpartition("-")
-    if not dash or not topic or not partition.isdecimal():
-        return None
-    return topic, int(partition)

@@ -39,10 +39,11 @@ from heirlog.storage.checkpoints import (
 from heirlog.storage.clean_shutdown import CLEAN_SHUTDOWN_FILE, read_clean_shutdown
 from heirlog.storage.cleaning.checkpoint import CLEANER_CHECKPOINT
 from heirlog.storage.config import LogConfig
+from heirlog.storage.directory_names import DELETE_SUFFIX, STRAY_SUFFIX, parse_directory_name
 from heirlog.storage.errors import StorageFormatError
 from heirlog.storage.identity import META_PROPERTIES, PARTITION_METADATA, PartitionMetadataFile, read_meta_properties
 from heirlog.storage.log import Log
-from heirlog.storage.log_directory import DELETE_SUFFIX, STRAY_SUFFIX, LogDirectory, parse_directory_name
+from heirlog.storage.log_directory import LogDirectory
 from heirlog.storage.segment import Segment
 
 CHECKPOINTS = (RECOVERY_POINT_CHECKPOINT, LOG_START_CHECKPOINT, HIGH_WATERMARK_CHECKPOINT, CLEANER_CHECKPOINT)
