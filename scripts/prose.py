@@ -39,7 +39,7 @@ PLAIN = (
     "server",
     "sim",
     "spark",
-    "storage/cleaning",
+    "storage",
     "testing",
 )
 """Packages of heirlog whose docstrings and comments are free of `PHRASES`."""
