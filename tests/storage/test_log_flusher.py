@@ -160,6 +160,14 @@ def test_a_cut_lowers_the_target_of_every_flush_under_way() -> None:
     assert flushed.truncations == [], "the recovery point was never above the cut"
 
 
+def test_records_that_are_written_above_a_cut_need_another_flush() -> None:
+    flushed, config = Flushed(), LogConfig(flush_messages=1)
+    flushed.flush(30)
+    flushed.flusher.lower_to(12)
+    assert not flushed.flusher.needs_flush(12, config, 0)
+    assert flushed.flusher.needs_flush(13, config, 0)
+
+
 def test_an_older_flush_that_ends_last_does_not_move_the_recovery_point_back() -> None:
     flushed = Flushed(recovery_point=20)
     flushed.flush(25)

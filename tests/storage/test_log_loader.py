@@ -116,18 +116,20 @@ def test_damage_in_trusted_files_is_repaired_in_a_second_attempt(files: MemoryFi
     assert log.append_as_leader(batch("z"), 9, 0).first_offset == 6
 
 
-def test_the_first_attempt_closes_its_files_and_writes_and_reports_nothing_more() -> None:
+@pytest.mark.parametrize("flush_error", [None, DISK_ERROR])
+def test_the_first_attempt_closes_its_files_and_writes_and_reports_nothing_more(flush_error: OSError | None) -> None:
     files = TrackingFiles()
     damaged_where_only_the_producers_are_read(files)
     # the last epoch is above the log end, so each attempt removes it and writes the file
     entries = render_checkpoint([(0, 0), (1, 4), (9, 100)])
     files.inodes[f"{DIR}/{LEADER_EPOCH_CHECKPOINT}"].data[:] = entries
-    files.flush_error = DISK_ERROR
+    files.flush_error = flush_error
     assert files.opened == []
-    reported: list[OSError] = []
+    reported: list[OSError | None] = []
     log = open_log(files, SMALL, clean=True, recovery_point=8, listener=LogListener(on_failure=reported.append))
     files.run()
-    assert reported == [DISK_ERROR] == [log.failure.error], "by the second attempt"
+    assert log.failure.error is flush_error
+    assert reported == ([] if flush_error is None else [flush_error]), "by the second attempt"
     logs = [file.path for file in files.opened if file.path.endswith(".log")]
     assert logs == [segment.log.path for segment in log.segments]
     log.close()
