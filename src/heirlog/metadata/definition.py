@@ -50,7 +50,7 @@ class Update(Enum):
 
     READ_ONLY = "read-only"
     CLUSTER_WIDE = "cluster-wide"
-    """For one broker too."""
+    """For all brokers, or for one."""
     PER_BROKER = "per-broker"
     """For one broker only."""
 

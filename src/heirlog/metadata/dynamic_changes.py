@@ -57,7 +57,7 @@ _Value: TypeAlias = Callable[[str], Any]
 def reason_against(image: Image, static: StaticConfig, broker: str, changes: Mapping[str, str | None]) -> str | None:
     """Why this node does not make `changes` (None deletes) of `broker`'s configuration, "" for that of all brokers.
 
-    Values that are none at all are not judged here.
+    Values that do not parse are refused elsewhere (controller/configs.py).
     """
 
     def then(name: str) -> Any:
