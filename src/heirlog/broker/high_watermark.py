@@ -12,9 +12,13 @@ Trap: ISR and min ISR must be from *one* metadata image. Suppose the controller 
 shrink. A leader that knows the small ISR (from the answer) and the small min ISR (from its older image) would move the
 high watermark beyond the log of a member that is now in the ELR. So until the image has reached the offset at which a
 change was committed, the ISR of the image *and* those of all answers since are used: each must be large enough, and the
-members of each count for the minimum (docs/internals/design.md, "high watermark"). The image alone is not enough: with
-ISR 1,3 in the image, an answer 1,3,2 and then an answer 1, the high watermark moved beyond the log of replica 2, which
-had entered the ELR (found by simulation).
+members of each count for the minimum (docs/internals/design.md, "high watermark"). The image alone is not enough, as
+the simulation found:
+
+    1  the image of leader 1 has ISR 1,3
+    2  the controller confirms ISR 1,3,2, and then ISR 1: replicas 2 and 3 enter the ELR
+    3  the leader has both answers, and still the image with ISR 1,3. By the image alone it waits for replica 3 only,
+       and moves the high watermark beyond the log of replica 2, which may be elected
 
 Source: KIP-966 "ELR invariants"; kafka-behaviour 4.1.
 """

@@ -5,9 +5,11 @@
         |                          |
         +---answer, or newer metadata
 
-The *committed* ISR is the one that the controller wrote. Produce with acks=all and the high watermark compare it with
-the min ISR, because only its members can be elected. The *maximal* ISR also has every member that the controller may
-have confirmed already without our knowing; the high watermark waits for all of them. At most one change is in flight.
+The *committed* ISR is the one that the controller wrote. It is compared with the min ISR before an acks=all append and
+before the high watermark moves, because only its members can be elected. The *maximal* ISR also has every member that
+the controller may have confirmed before this leader received the answer. The high watermark waits for all of them, and
+an acks=all request whose wait ends is answered by comparing it with the min ISR (`Partition.outcome_of`, as in Kafka).
+At most one change is in flight.
 
 Expand: a follower joins when it has reached the high watermark and the start of this leader epoch, and its broker is
 the registered incarnation, unfenced and not shutting down. While the committed ISR is below the effective min ISR, the

@@ -18,16 +18,18 @@ to be committed.
 A new incarnation may lack a log directory that the broker had (a replaced disk). Then its stop was not clean, and
 replicas in such a directory must move to another one. Otherwise the broker could be in every ISR and lead nothing,
 because an acceptable leader needs an online directory. The moved replica is empty. So a replica is not moved if it
-could then be elected with its empty log, or be taken for the replica that a partition without a leader waits for:
+could then be elected with its empty log, or be taken for the replica that a partition without a leader waits for. The
+first condition that holds decides:
 
-    the partition has a leader                                                        moved, and off the list: it
-                                                                                      copies the leader's log
-    it is the last of an ISR without ELR, or the last known leader (manager off)      it stays in its directory
-    it is on LastKnownELR (manager on), others are in ISR, ELR or on the list, and    moved, and off the list: others
-    the broker has at least as many new directories as it lacks                       may have the lost records
-    else on LastKnownELR: no other replica may have the lost records, or the          it stays in its directory; the
-    directory has failed and may come back                                            partition waits for it, or for an
-                                                                                      operator
+    1  it is still in the ISR: the last member, ELR is off           stays
+    2  the partition has a leader                                    moves: it copies the leader's log
+    3  it is not on LastKnownELR                                     moves: the partition does not wait for it
+    4  the recovery manager is off: it is the last known leader      stays
+    5  no other replica is in ISR, ELR or LastKnownELR               stays: no other replica may have the lost records
+    6  the broker has fewer new directories than it lacks            stays: a failed directory may come back
+    7  otherwise                                                     moves: other replicas may have the lost records
+
+A replica that moves leaves LastKnownELR. For one that stays, the partition waits, or an operator decides.
 
 A broker that accepted metadata older than its own says so (`NewestLeaderEpoch`), and its stop counts as unclean. The
 metadata may name an ISR that was replaced long ago, including other brokers in it. So in each partition of the broker

@@ -9,6 +9,11 @@ follower that is its fetch offset (it flushes before it fetches more), for the l
 Two traps. A leader that counted its *written* end would acknowledge records that a power cut can remove (guard 14). A
 record of an older epoch must not be committed by counting copies alone, because a later leader without it may still
 win. So a leader commits it together with the first record of its own epoch (the Raft paper, section 5.4.2).
+
+A follower may have records that the leader has not flushed: the leader sends what it has written (fetch_service.py).
+These records are not committed. If the leader loses them in a power cut, the follower's log is longer than the
+leader's, or differs from it. Then the follower truncates its log to the leader's (divergence.py), but never below the
+offset that it knows to be committed (committed_offset.py).
 """
 
 from __future__ import annotations

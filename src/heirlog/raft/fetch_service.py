@@ -9,7 +9,8 @@ A follower asks with (its epoch, its end, the epoch of its last record). Checked
     otherwise                                               -> a Pending, until one of the two or max_wait_ms
 
 A valid fetch offset is an acknowledgement: the follower has flushed all records below it. It counts even if the answer
-has to wait. Records are sent up to the log end, committed or not; the high watermark says which are committed.
+has to wait. Records are sent up to the log end, flushed and committed or not; the high watermark says which are
+committed (commit.py).
 
 A v18 fetch says which high watermark the follower knows, so that a commit reaches the follower at once and not with the
 next record. A fetch of an older version is answered at the first change of the high watermark while it waits.

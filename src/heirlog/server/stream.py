@@ -22,7 +22,8 @@ Fairness. At most `READ_PER_TURN` bytes (and what the last read brings), `FRAMES
 Limits. More than `OUTPUT_LIMIT` bytes waiting to be sent stop the reading until half is gone: a peer that asks faster
 than it reads holds back itself. A peer that sends nothing and takes nothing is closed by its owner (`last_active`).
 
-`write` sends at once, except while frames are handed over: answers to pipelined requests then leave in one call.
+`write` sends at once, except while frames are handed over (`_corked`): answers to pipelined requests then leave in one
+call, when the stream is uncorked at the end of the turn.
 """
 
 from __future__ import annotations
@@ -213,7 +214,7 @@ class FrameStream:
             return 0
         if not count:
             if self._corked:
-                self._send_corked()  # who has said everything may still listen
+                self._send_corked()  # a peer that has closed its sending side may still read
             self._end("closed by the peer")
             return 0
         self.last_active = monotonic()

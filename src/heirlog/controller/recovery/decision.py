@@ -13,10 +13,11 @@
 The quorum of Balanced is LastKnownELR if that list names at least min ISR replicas. A committed record was on that many
 members, and every member that was lost is on the list. So at least one of them has the record, unless they all lost it.
 A shorter list was cleared, or was started late, and proves nothing: then every assigned replica must answer. A replica
-that never answers blocks the election; the status names it, and an operator can decide. An adding replica is an
-exception. If losses were listed and the replica is not on the list, it has not been in the ISR since the ISR was last
-at min ISR. So it holds no committed record that the members lack. It does not belong to the quorum; otherwise a
-reassignment to a dead broker would block the partition for ever.
+that never answers blocks the election; the status names it, and an operator can decide.
+
+There is one exception: an adding replica does not belong to the quorum if LastKnownELR names other replicas. It has not
+been in the ISR since the ISR was last at min ISR, so it holds no committed record that the members lack. Without the
+exception, a reassignment to a dead broker would block the partition for ever.
 
 Balanced also waits for the replicas outside the quorum, because the quorum only proves which replicas held every
 committed record. After a power cut all of its members may have lost records that were not flushed, while a replica
