@@ -2,7 +2,7 @@
 
     a leader elected on a lossy basis (metadata/basis.py) began leader epoch E
     a follower whose last epoch is older than E has not followed that leader yet: the records that it must truncate
-    are those that E gave up
+    are those that the election of E gave up
     a truncation in a later divergence under the same leader, or after a clean election: nothing to keep
 
 There is one copy per partition; up to `COPIES_AT_ONCE` run at the same time, the others wait. A copy shares the event
@@ -13,8 +13,8 @@ loop with all other work (`storage/discarded.py` has its steps). Then the log is
        +-----------+-------------------TIME_LIMIT_MS------------------+--> truncated at once; the records copied so far
                                                                            are flushed afterwards
 
-So a copy never delays a truncation by more than TIME_LIMIT_MS: a cluster that waits for its replicas is worse than a
-range that was not saved. Records that are not kept are logged with their offsets.
+So a copy never delays a truncation by more than TIME_LIMIT_MS: availability is more important than a complete copy.
+Records that are not kept are logged with their offsets.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from heirlog.storage.log_directory import LogDirectory
 
 COPIES_AT_ONCE = 4
 TIME_LIMIT_MS = 60_000
-"""Limit from the request for a truncation, in ms."""
+"""Longest time between the request to truncate and the truncation."""
 
 
 class Discarding:
@@ -51,18 +51,19 @@ class Discarding:
         self._waiting: dict[Partition, _Job] = {}
         self._running: dict[Partition, _Job] = {}
         self.records_discarded = 0
-        """Offsets that this broker has truncated because a leader elected on a lossy basis did not have them."""
+        """Records (counted as offsets) that this broker has truncated because a leader elected on a lossy basis did not
+        have them."""
 
     def must_keep(self, partition: Partition, offset: int) -> bool:
         """Whether a truncation to `offset` removes records that should be copied first."""
         return self._enabled and partition.precedes_lossy_election and offset < partition.log.log_end_offset
 
-    def keep(self, partition: Partition, offset: int, cut: Callable[[], None]) -> None:
-        """Copy the records from `offset` on, then call `cut`: in a later turn of the loop, never after `forget`."""
+    def keep(self, partition: Partition, offset: int, truncate: Callable[[], None]) -> None:
+        """Copy the records from `offset` on, then call `truncate`: in a later turn, and not after `forget`."""
         self.forget(partition)
-        job = self._waiting[partition] = _Job(self._env, partition, offset, cut, self._job_done)
-        job.start_clock()
-        self._begin_waiting()
+        job = self._waiting[partition] = _Job(self._env, partition, offset, truncate, self._job_done)
+        job.start_timer()
+        self._start_waiting_jobs()
 
     def count(self, partition: Partition, offset: int) -> None:
         """Count the records from `offset` on, which are about to be truncated."""
@@ -75,7 +76,7 @@ class Discarding:
         job = self._waiting.pop(partition, None) or self._running.pop(partition, None)
         if job is not None:
             job.drop()
-            self._begin_waiting()
+            self._start_waiting_jobs()
 
     def trim(self, directory: LogDirectory) -> None:
         """Delete copies that are too old, or that exceed the space limit. Called periodically. Raises OSError."""
@@ -92,7 +93,7 @@ class Discarding:
             )
         return store
 
-    def _begin_waiting(self) -> None:
+    def _start_waiting_jobs(self) -> None:
         while self._waiting and len(self._running) < COPIES_AT_ONCE:
             partition = next(iter(self._waiting))
             job = self._running[partition] = self._waiting.pop(partition)
@@ -103,8 +104,8 @@ class Discarding:
         """The job's truncation may be done."""
         self._waiting.pop(job.partition, None)
         self._running.pop(job.partition, None)
-        job.cut()
-        self._begin_waiting()
+        job.truncate()
+        self._start_waiting_jobs()
 
 
 class _Job:
@@ -115,12 +116,12 @@ class _Job:
         env: Env,
         partition: Partition,
         offset: int,
-        cut: Callable[[], None],
+        truncate: Callable[[], None],
         on_done: Callable[[_Job], None],
     ) -> None:
         self._env = env
         self.partition = partition
-        self.cut = cut
+        self.truncate = truncate
         self._leader_epoch = partition.lossy_epoch
         self._offset = offset
         self._on_done = on_done
@@ -129,7 +130,7 @@ class _Job:
         self._is_done = False
         self._cancel_limit: Cancel | None = None
 
-    def start_clock(self) -> None:
+    def start_timer(self) -> None:
         self._cancel_limit = self._env.call_later(TIME_LIMIT_MS, self._timed_out)
 
     def begin(self, store: Discarded | None) -> None:

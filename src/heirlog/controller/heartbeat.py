@@ -8,22 +8,21 @@
                          wants to shut down, leads a partition                 -> CONTROLLED_SHUTDOWN
                          wants to shut down, leads none                        -> SHUTDOWN_NOW
     CONTROLLED_SHUTDOWN  leads none, and every active broker has applied
-                         the offset at which it began                          -> SHUTDOWN_NOW
+                         the offset at which the controlled shutdown began     -> SHUTDOWN_NOW
     (otherwise the state stays)
 
 A broker waits in CONTROLLED_SHUTDOWN for the *new* leaders: if it stopped before they know that they lead, its
-partitions would be unavailable. A broker is in this state while its session knows the offset at which the wait ends. If
-the registration says so and the session does not know the offset, the broker counts as UNFENCED; its next request to
-shut down enters the state again.
+partitions would be unavailable. Only the session stores this state, as that offset. After a controller failover the
+offset is unknown: the broker counts as UNFENCED until it asks again to shut down.
 
 FENCED and SHUTDOWN_NOW run the fence handling, even if the broker is fenced already.
 
 If log directories went offline, their replicas leave ISR and ELR, and the registration lists the remaining directories.
 The replicas never enter an ELR: nothing can prove what a failed disk still holds. One batch does this together with a
-fence or a shutdown. A broker that asks to be unfenced stays fenced for this heartbeat; otherwise it would be elected
-for replicas that it has just lost.
+fence or a shutdown. A broker that asks to be unfenced stays fenced for this heartbeat; otherwise it could become leader
+of partitions whose replica it has just lost.
 
-A heartbeat that changes nothing looks at no partition.
+A heartbeat that changes nothing reads no partition state.
 
 Source: KIP-631.
 """
@@ -80,7 +79,7 @@ def next_state(
             return BrokerControlState.FENCED
         case BrokerControlState.UNFENCED if request.want_shut_down:
             return BrokerControlState.CONTROLLED_SHUTDOWN if leads else BrokerControlState.SHUTDOWN_NOW
-        case BrokerControlState.CONTROLLED_SHUTDOWN if not leads and _others_know(image, sessions, broker):
+        case BrokerControlState.CONTROLLED_SHUTDOWN if not leads and _other_brokers_know(image, sessions, broker):
             return BrokerControlState.SHUTDOWN_NOW
         case _:
             return current
@@ -101,10 +100,10 @@ def heartbeat(
     if failed and upcoming is BrokerControlState.UNFENCED:
         upcoming = current
     if current is upcoming:
-        outcome = _directories(image, static, broker, failed)
+        outcome = _handle_offline_directories(image, static, broker, failed)
     else:
         outcome = _transition(image, static, broker, upcoming, failed)
-        _note(sessions, session, broker, upcoming, image.offset + len(outcome.records))
+        _update_session(sessions, session, broker, upcoming, image.offset + len(outcome.records))
     response = BrokerHeartbeatResponse(
         is_caught_up=_caught_up(broker, request),
         is_fenced=upcoming in (BrokerControlState.FENCED, BrokerControlState.SHUTDOWN_NOW),
@@ -121,7 +120,7 @@ def fence(
     failed: directories that it has just lost; their replicas must not become eligible.
     """
     leadership = Leadership(image, static)
-    if failed and not _others(broker, failed):
+    if failed and not _remaining_directories(broker, failed):
         changes = leadership.broker_lost_data(broker.id)
     else:
         changes = leadership.broker_leaves(broker.id, failed)
@@ -143,8 +142,8 @@ def _transition(
         case BrokerControlState.CONTROLLED_SHUTDOWN:
             changes = leadership.broker_leaves(broker.id, failed)
             first = [_change_record(broker, failed, in_controlled_shutdown=1)]
-            was_notified = broker.in_controlled_shutdown and not failed
-            return _outcome([] if was_notified else first, changes, changes.records)
+            already_recorded = broker.in_controlled_shutdown and not failed
+            return _outcome([] if already_recorded else first, changes, changes.records)
         case _:
             return fence(image, static, broker, failed)
 
@@ -162,11 +161,11 @@ def _change_record(
         broker_epoch=broker.epoch,
         fenced=fenced,
         in_controlled_shutdown=in_controlled_shutdown,
-        log_dirs=_others(broker, failed) if failed else [],
+        log_dirs=_remaining_directories(broker, failed) if failed else [],
     )
 
 
-def _others(broker: BrokerRegistration, failed: Collection[Uuid]) -> list[bytes]:
+def _remaining_directories(broker: BrokerRegistration, failed: Collection[Uuid]) -> list[bytes]:
     return [directory for directory in broker.directories if directory not in failed]
 
 
@@ -175,19 +174,18 @@ def _newly_offline(broker: BrokerRegistration, request: BrokerHeartbeatRequest) 
     return [directory for directory in broker.directories if directory in offline]
 
 
-def _note(
+def _update_session(
     sessions: Sessions, session: Session, broker: BrokerRegistration, upcoming: BrokerControlState, last_offset: int
 ) -> None:
-    """Update the session after the transition."""
     if upcoming is BrokerControlState.CONTROLLED_SHUTDOWN:
         session.shutdown_offset = last_offset
     elif upcoming is BrokerControlState.FENCED:
         session.shutdown_offset = None
     elif upcoming is BrokerControlState.UNFENCED:
-        # as on Apache Kafka: its applied offset counts from its next heartbeat on, when it is unfenced
+        # as on Apache Kafka: its applied offset counts only from its first heartbeat as an unfenced broker
         session.metadata_offset = -1
     elif upcoming is BrokerControlState.SHUTDOWN_NOW:
-        # it stops with permission: its next process must not be refused as a duplicate
+        # the controller allowed the stop: the broker's next process must not be refused as a duplicate
         sessions.end(broker.id)
 
 
@@ -201,7 +199,7 @@ def _has_directory(broker: BrokerRegistration, request: BrokerHeartbeatRequest) 
     return not offline or not broker.directories or any(known not in offline for known in broker.directories)
 
 
-def _others_know(image: Image, sessions: Sessions, broker: BrokerRegistration) -> bool:
+def _other_brokers_know(image: Image, sessions: Sessions, broker: BrokerRegistration) -> bool:
     began = sessions.shutdown_offset(broker.id, broker.epoch)
     return began is None or all(
         sessions.metadata_offset(other.id, other.epoch) >= began
@@ -210,11 +208,11 @@ def _others_know(image: Image, sessions: Sessions, broker: BrokerRegistration) -
     )
 
 
-def _directories(
+def _handle_offline_directories(
     image: Image, static: StaticConfig, broker: BrokerRegistration, failed: Collection[Uuid]
 ) -> ControllerResult[None]:
-    """Handle lost directories of a broker whose state stays."""
-    if not failed or not _others(broker, failed):
+    """The broker's state stays."""
+    if not failed or not _remaining_directories(broker, failed):
         return answer(None)
     leadership = Leadership(image, static)
     changes = leadership.broker_lost_data(broker.id, leadership.partitions_in(broker.id, failed))
