@@ -46,8 +46,8 @@ class Connection:
         assert self._socket is not None and self._asked is not None
         deadline = time.monotonic() + within_s
         while (frame := self._frame()) is None:
-            left_s = deadline - time.monotonic()
-            if left_s < 0 or not select.select([self._socket], [], [], left_s)[0]:
+            remaining_s = deadline - time.monotonic()
+            if remaining_s < 0 or not select.select([self._socket], [], [], remaining_s)[0]:
                 return WAITING
             try:
                 piece = self._socket.recv(1 << 16)

@@ -47,7 +47,7 @@ def test_without_any_answer_the_failure_is_raised_within_the_time() -> None:
 
 def test_a_server_that_hangs_takes_no_more_than_its_try() -> None:
     world = World(lambda server, _: TimeoutError("hangs") if server == ONE else DescribeClusterResponse())
-    world.run(world.cluster().ask_any(DescribeClusterRequest(), 30, try_s=4))
+    world.run(world.cluster().ask_any(DescribeClusterRequest(), 30, attempt_s=4))
     assert world.now == 4
 
 
@@ -65,7 +65,7 @@ def test_a_server_that_hangs_is_not_the_first_of_the_next_call() -> None:
     assert world.now == pytest.approx(5, abs=0.1), "the second call lost no time"
     hanging.add(TWO)
     hanging.remove(ONE)
-    world.run(cluster.ask_any(DescribeClusterRequest(), 50, try_s=1))
+    world.run(cluster.ask_any(DescribeClusterRequest(), 50, attempt_s=1))
     assert world.servers(DescribeClusterRequest)[-2:] == [TWO, THREE]
 
 
@@ -85,9 +85,9 @@ def test_brokers_that_metadata_named_are_asked_when_the_bootstrap_servers_are_go
 
     world = World(answer)
     cluster = world.cluster(ONE)
-    world.run(cluster.look(["t"], 10))
+    world.run(cluster.refresh_metadata(["t"], 10))
     alive[:] = [THREE]
-    world.run(cluster.look(["t"], 10))
+    world.run(cluster.refresh_metadata(["t"], 10))
     assert world.servers(MetadataRequest)[-1] == THREE
 
 

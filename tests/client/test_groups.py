@@ -63,7 +63,7 @@ def exchange(one: GroupMember, response: Any) -> Step | None:
 def stable(generation: int = 4) -> GroupMember:
     one = member()
     assert exchange(one, joined(generation)) is Step.SEND
-    assert exchange(one, SyncGroupResponse(assignment=b"\x01")) is Step.BEAT
+    assert exchange(one, SyncGroupResponse(assignment=b"\x01")) is Step.HEARTBEAT
     return one
 
 
@@ -87,12 +87,12 @@ def test_a_member_joins_receives_its_assignment_and_sends_heartbeats() -> None:
     sync = one.request()
     assert isinstance(sync, SyncGroupRequest)
     assert (sync.generation_id, sync.member_id, sync.protocol_name, sync.assignments) == (4, "me", "range", [])
-    assert one.answered(sync, SyncGroupResponse(assignment=b"\x02")) is Step.BEAT
+    assert one.answered(sync, SyncGroupResponse(assignment=b"\x02")) is Step.HEARTBEAT
     assert (one.state, one.assignment) == (State.STABLE, b"\x02")
     beat = one.request()
     assert isinstance(beat, HeartbeatRequest)
     assert (beat.generation_id, beat.member_id) == (4, "me")
-    assert one.answered(beat, HeartbeatResponse()) is Step.BEAT
+    assert one.answered(beat, HeartbeatResponse()) is Step.HEARTBEAT
 
 
 def test_the_leader_assigns_to_every_member() -> None:
@@ -148,8 +148,8 @@ def test_a_refused_join_is_repeated_after_a_pause(code: ErrorCode) -> None:
 @pytest.mark.parametrize("code", sorted(COORDINATOR_LOST))
 def test_another_coordinator_knows_the_member_too(code: ErrorCode) -> None:
     one = stable()
-    assert exchange(one, HeartbeatResponse(error_code=code)) is Step.FIND
-    assert one.unanswered(one.request()) is Step.FIND
+    assert exchange(one, HeartbeatResponse(error_code=code)) is Step.FIND_COORDINATOR
+    assert one.unanswered(one.request()) is Step.FIND_COORDINATOR
     beat = one.request()
     assert isinstance(beat, HeartbeatRequest)
     assert (beat.generation_id, beat.member_id) == (4, "me")
@@ -194,9 +194,9 @@ def test_a_commit_names_the_place_of_the_member() -> None:
 @pytest.mark.parametrize(
     ("codes", "step"),
     [
-        ((0, 0), Step.BEAT),
-        ((0, ErrorCode.OFFSET_METADATA_TOO_LARGE), Step.BEAT),
-        ((ErrorCode.NOT_COORDINATOR, 0), Step.FIND),
+        ((0, 0), Step.HEARTBEAT),
+        ((0, ErrorCode.OFFSET_METADATA_TOO_LARGE), Step.HEARTBEAT),
+        ((ErrorCode.NOT_COORDINATOR, 0), Step.FIND_COORDINATOR),
         ((ErrorCode.NOT_COORDINATOR, ErrorCode.REBALANCE_IN_PROGRESS), Step.SEND),
         ((0, ErrorCode.UNKNOWN_MEMBER_ID), Step.SEND),
     ],
@@ -205,7 +205,7 @@ def test_the_answer_to_a_commit_may_end_a_membership(codes: tuple[int, ...], ste
     one = stable()
     request = one.commit({("t", index): CommittedOffset(5) for index in range(len(codes))})
     assert one.committed(request, commit_answer(*codes)) is step
-    assert (one.state is State.STABLE) == (step in (Step.BEAT, Step.FIND))
+    assert (one.state is State.STABLE) == (step in (Step.HEARTBEAT, Step.FIND_COORDINATOR))
 
 
 def test_who_leaves_joins_as_a_new_member() -> None:

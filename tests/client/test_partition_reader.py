@@ -10,7 +10,12 @@ from client.driving import ONE, TWO, World, described
 from heirlog.client.call import Send
 from heirlog.client.errors import LogTruncated, OffsetOutOfRange, TopicRecreated, Unsupported
 from heirlog.client.fetching import NEWEST_BY_NAME, Fetched, PartitionFetch
-from heirlog.client.partition_reader import FIRST_BYTE_TIMEOUT_S, SHORTEST_WAIT_S, STRANGERS_MAX, PartitionReader
+from heirlog.client.partition_reader import (
+    FIRST_BYTE_TIMEOUT_S,
+    RECREATED_ANSWERS_MAX,
+    SHORTEST_WAIT_S,
+    PartitionReader,
+)
 from heirlog.protocol.batch import encode_batch
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.messages import (
@@ -112,7 +117,7 @@ def test_the_time_of_the_caller_does_not_count() -> None:
     reading.send()
     reading.reader.answered(answer(4))
     reading.world.now = 1000
-    reading.reader.progress()
+    reading.reader.reset_stall_timer()
     assert reading.reader.wait_s() == FIRST_BYTE_TIMEOUT_S
     reading.world.now += 29.5
     assert reading.reader.wait_s() == SHORTEST_WAIT_S
@@ -135,7 +140,7 @@ def test_another_topic_of_the_same_name_is_believed_only_after_several_looks() -
     reading = Reading(topic_id=b"x" * 16)
     with pytest.raises(TopicRecreated):
         reading.send()
-    assert reading.looks() == STRANGERS_MAX
+    assert reading.looks() == RECREATED_ANSWERS_MAX
     behind = Reading()
     behind.send()
     behind.reader.failed(ConnectionError("gone"))

@@ -13,7 +13,7 @@ from heirlog.protocol.checksum import crc32c
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.storage.cleaning.swap import CLEANED_SUFFIX
 from heirlog.storage.config import LogConfig
-from heirlog.storage.errors import LogError, OffsetOutOfRange, UnexpectedAppendOffset
+from heirlog.storage.errors import LogError, OffsetOutsideLog, UnexpectedAppendOffset
 from heirlog.storage.log import Log
 from heirlog.storage.log_listener import LogListener
 from heirlog.storage.segment import Segment
@@ -150,7 +150,7 @@ def test_reads_are_whole_batches_within_both_bounds(files: MemoryFiles) -> None:
     assert log.read(8, 100, 8).size == 0
     assert log.read(6, 100, 4).size == 0
     for outside in (-1, 9):
-        with pytest.raises(OffsetOutOfRange):
+        with pytest.raises(OffsetOutsideLog):
             log.read(outside, 100, 8)
 
 
@@ -431,9 +431,9 @@ def test_the_log_start_only_moves_up_and_not_beyond_the_end(files: MemoryFiles) 
     log.increment_log_start(2)
     log.increment_log_start(1)
     assert log.log_start_offset == 2
-    with pytest.raises(OffsetOutOfRange):
+    with pytest.raises(OffsetOutsideLog):
         log.increment_log_start(4)
-    with pytest.raises(OffsetOutOfRange):
+    with pytest.raises(OffsetOutsideLog):
         log.read(1, 100, 3)
 
 

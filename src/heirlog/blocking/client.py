@@ -112,8 +112,8 @@ class Client:
     ) -> Any:
         """The leader's response; asked again, from the new leader if there is one, when no answer came.
 
-        message: a message, or a function of the topic's id that makes it. error_code: the code in a response for which
-        the request is repeated while it is in `LOOK_AGAIN`; the last response is returned at the end of the timeout.
+        message: a message, or a function of the topic's id that makes it. error_code: the code in a response; while it
+        is in `REFRESH_AND_RETRY` the request is repeated. The last response is returned at the end of the timeout.
         """
         from heirlog.client.leaders import ask_leader
 
@@ -161,7 +161,7 @@ class Client:
 
     def topic_names(self, *, internal: bool = False) -> list[str]:
         """Every topic that this client may see, sorted. internal: also __consumer_offsets and its like."""
-        self._run(self._cluster.look(None, self._timeout_s))
+        self._run(self._cluster.refresh_metadata(None, self._timeout_s))
         return sorted(name for name, topic in self._cluster.view.topics.items() if internal or not topic.internal)
 
     def topics(self, names: Iterable[str], *, create: bool = False) -> dict[str, Topic]:
@@ -236,7 +236,7 @@ class Client:
         from heirlog.client.fetching import PartitionFetch
         from heirlog.client.partition_reader import PartitionReader
 
-        patience_s = self._time(stall_timeout_s)
+        stall_s = self._time(stall_timeout_s)
         wanted = PartitionFetch(
             topic,
             partition,
@@ -244,11 +244,11 @@ class Client:
             stop,
             isolation=isolation,
             max_bytes=max_bytes,
-            max_wait_ms=min(MAX_WAIT_MS, max(int(patience_s * 500), 1)),
+            max_wait_ms=min(MAX_WAIT_MS, max(int(stall_s * 500), 1)),
             last_epoch=last_epoch,
             check_crcs=check_crcs,
         )
-        reader = PartitionReader(self._cluster, wanted, topic_id, patience_s)
+        reader = PartitionReader(self._cluster, wanted, topic_id, stall_s)
         return Fetcher(self._connections, reader, self._timeout_s).parts()
 
     def fetch_at(

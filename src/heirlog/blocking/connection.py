@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from heirlog.client.errors import AuthenticationFailed, Unsupported
-from heirlog.client.handshake import Authentication, Handshake, Refused, common_version
+from heirlog.client.handshake import Authentication, Handshake, HandshakeRefused, common_version
 from heirlog.env import Buffer, Region
 from heirlog.protocol.frames import RequestHeader, decode_response, encode_request
 from heirlog.protocol.primitives import Malformed, Message
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 FRAME_SIZE = struct.Struct(">i")
 MAX_CORRELATION_ID = 0x7FFFFFFF
-MAX_GREETING_BYTES = 1 << 20
+MAX_HANDSHAKE_BYTES = 1 << 20
 """Of an answer before the connection is ready: what is longer comes from something that is no Kafka broker."""
 JOINED_BYTES = 1 << 16
 """Up to this size a request is copied into one piece: cheaper than a system call more."""
@@ -51,7 +51,7 @@ class ReceiveBuffer:
         return memoryview(self._memory)[:size]
 
 
-class Due(NamedTuple):
+class InFlightRequest(NamedTuple):
     """An answer that has not come yet."""
 
     api_key: int
@@ -76,10 +76,10 @@ class Connection:
         self._timeout_s = timeout_s
         self._client_id = client_id
         self._correlation_id = 0
-        self._due: deque[Due] = deque()
+        self._in_flight: deque[InFlightRequest] = deque()
         self._broken: str | None = None
         self._expires_at = float("inf")
-        self._frame_bytes_max = MAX_GREETING_BYTES
+        self._frame_bytes_max = MAX_HANDSHAKE_BYTES
         self._has_answered = False
         """Something beyond the greeting."""
         deadline = time.monotonic() + timeout_s
@@ -89,7 +89,7 @@ class Connection:
             raise type_of(error)(f"cannot connect to {self.address}: {error.strerror or error}") from error
         try:
             self._sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self._enter(host, credentials, deadline)
+            self._establish(host, credentials, deadline)
         except BaseException:
             self._sock.close()
             raise
@@ -108,11 +108,11 @@ class Connection:
     @property
     def in_flight(self) -> int:
         """Requests whose answers are due."""
-        return len(self._due)
+        return len(self._in_flight)
 
     def stale(self) -> bool:
         """Whether it is broken, closed by the server while idle, or its session is about to end."""
-        if self._broken is None and not self._due and not self._alive():
+        if self._broken is None and not self._in_flight and not self._alive():
             self._broken = "closed by the server"
         return self._broken is not None or time.monotonic() >= self._expires_at
 
@@ -155,12 +155,12 @@ class Connection:
 
     # the way in
 
-    def _enter(self, host: str, credentials: Credentials | None, deadline: float) -> None:
+    def _establish(self, host: str, credentials: Credentials | None, deadline: float) -> None:
         try:
             if credentials is not None:
                 self._sock.settimeout(remaining(deadline))
                 self._sock = credentials.wrap(self._sock, host)
-            self.versions = self._shake_hands(deadline)
+            self.versions = self._handshake(deadline)
             if credentials is not None and credentials.mechanism_name is not None:
                 self._authenticate(credentials.mechanism_name, credentials, deadline)
         except AuthenticationFailed as error:
@@ -170,16 +170,16 @@ class Connection:
         except OSError as error:
             raise self._break(error) from error
 
-    def _shake_hands(self, deadline: float) -> dict[int, tuple[int, int]]:
+    def _handshake(self, deadline: float) -> dict[int, tuple[int, int]]:
         handshake = Handshake()
         while True:
             version, message = handshake.request()
             self._send(message, version, deadline)
             frame = self._frame(None, deadline)
-            due = Due(message.API_KEY, handshake.answer_version(frame), self._correlation_id)
+            in_flight_request = InFlightRequest(message.API_KEY, handshake.answer_version(frame), self._correlation_id)
             try:
-                ranges = handshake.answered(self._decoded(due, frame))
-            except Refused as error:
+                ranges = handshake.answered(self._decoded(in_flight_request, frame))
+            except HandshakeRefused as error:
                 raise ConnectionError(str(error)) from error
             if ranges is not None:
                 return ranges
@@ -218,13 +218,13 @@ class Connection:
         if version is None:
             version = self.version_of(type(message))
         self._send(message, version, deadline)
-        self._due.append(Due(message.API_KEY, version, self._correlation_id))
+        self._in_flight.append(InFlightRequest(message.API_KEY, version, self._correlation_id))
 
     def _take(self, into: ReceiveBuffer | None, deadline: float) -> Any:
         self._check_usable()
         frame = self._frame(into, deadline)
         self._has_answered = True
-        return self._decoded(self._due.popleft(), frame)
+        return self._decoded(self._in_flight.popleft(), frame)
 
     def _frame(self, into: ReceiveBuffer | None, deadline: float) -> memoryview:
         try:
@@ -264,11 +264,13 @@ class Connection:
             left = left[count:]
         return view
 
-    def _decoded(self, due: Due, frame: memoryview) -> Any:
+    def _decoded(self, in_flight_request: InFlightRequest, frame: memoryview) -> Any:
         try:
-            correlation_id, response = decode_response(due.api_key, due.version, frame)
-            if correlation_id != due.correlation_id:
-                raise ConnectionError(f"the answer {correlation_id} where {due.correlation_id} was expected")
+            correlation_id, response = decode_response(in_flight_request.api_key, in_flight_request.version, frame)
+            if correlation_id != in_flight_request.correlation_id:
+                raise ConnectionError(
+                    f"the answer {correlation_id} where {in_flight_request.correlation_id} was expected"
+                )
         except (Malformed, ConnectionError) as error:
             raise self._break(ConnectionError(str(error))) from error
         return response

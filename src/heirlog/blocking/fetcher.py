@@ -40,11 +40,11 @@ class Fetcher:
                 if part is not None:
                     self._ask_ahead()
                     yield part
-                    self._reader.progress()
+                    self._reader.reset_stall_timer()
         except OffsetOutOfRange as error:
             raise self._connections.run(self._reader.explained(error, self._timeout_s)) from error
         finally:
-            self._leave()
+            self._release_connections()
 
     def _next(self) -> Fetched | None:
         """The next part; None: nothing came, or what came is of no use."""
@@ -72,7 +72,7 @@ class Fetcher:
     def _submit(self, send: Send) -> None:
         connection = self._connection
         if connection is not None and (send.to != self._endpoint or connection.stale()):
-            self._leave()
+            self._release_connections()
             connection = None
         if connection is None:
             connection = self._connection = self._connections.borrow(send.to, send.timeout_s)
@@ -96,7 +96,7 @@ class Fetcher:
             self._connection = None
         self._reader.failed(error)
 
-    def _leave(self) -> None:
+    def _release_connections(self) -> None:
         if self._connection is not None and self._endpoint is not None:
             self._connections.give_back(self._endpoint, self._connection)
             self._connection = None

@@ -24,7 +24,7 @@ POLL_S = 0.05
 
 
 @dataclass(slots=True)
-class Line:
+class LeaderConnection:
     """The connection to one leader, and the requests on it."""
 
     connection: Connection
@@ -43,7 +43,7 @@ class BatchProducer:
         self._sender = sender
         self._accumulator = sender.accumulator
         self._buffer_bytes = buffer_bytes
-        self._lines: dict[Endpoint, Line] = {}
+        self._leaders: dict[Endpoint, LeaderConnection] = {}
         self._closed = False
 
     def __enter__(self) -> Self:
@@ -56,7 +56,7 @@ class BatchProducer:
             if error is None:
                 self.flush()
         finally:
-            self._leave()
+            self._release_connections()
 
     def send(self, topic: str, partition: int, batch: bytearray) -> None:
         """Take over one record batch. Raises the first failure of any batch; InvalidBatch for something else."""
@@ -79,7 +79,7 @@ class BatchProducer:
         try:
             self.flush()
         finally:
-            self._leave()
+            self._release_connections()
 
     # one round of work
 
@@ -101,81 +101,81 @@ class BatchProducer:
 
     def _raise_failure(self) -> None:
         if self._accumulator.failure is not None:
-            self._leave()
+            self._release_connections()
             raise self._accumulator.failure
 
-    def _leave(self) -> None:
+    def _release_connections(self) -> None:
         self._closed = True
-        for endpoint, line in self._lines.items():
-            self._connections.give_back(endpoint, line.connection)
-        self._lines.clear()
+        for endpoint, leader in self._leaders.items():
+            self._connections.give_back(endpoint, leader.connection)
+        self._leaders.clear()
 
     # requests
 
     def _send(self, request: Request) -> None:
         send = request.send
         try:
-            line = self._line(send.to)
-            version = line.connection.version_of(ProduceRequest, send.newest)
+            leader = self._leader(send.to)
+            version = leader.connection.version_of(ProduceRequest, send.newest)
         except OSError as error:
             self._sender.failed(request, error)
             return
         except KafkaError as error:
             self._accumulator.fail(error)
             return
-        line.requests.append((request, time.monotonic() + send.timeout_s))
+        leader.requests.append((request, time.monotonic() + send.timeout_s))
         try:
             if self._sender.acks == NO_ACKS:
-                line.connection.send(send.message, version=version, timeout_s=send.timeout_s)
-                line.requests.pop()
+                leader.connection.send(send.message, version=version, timeout_s=send.timeout_s)
+                leader.requests.pop()
                 self._sender.sent(request)
             else:
-                line.connection.submit(send.message, version=version, timeout_s=send.timeout_s)
+                leader.connection.submit(send.message, version=version, timeout_s=send.timeout_s)
         except OSError as error:
-            self._hang_up(send.to, error)
+            self._connection_failed(send.to, error)
 
-    def _line(self, endpoint: Endpoint) -> Line:
-        line = self._lines.get(endpoint)
-        if line is not None and not line.requests and line.connection.stale():
-            line.connection.close()
-            line = None
-        if line is None:
-            line = self._lines[endpoint] = Line(self._connections.borrow(endpoint, CONNECT_TIMEOUT_S))
-        return line
+    def _leader(self, endpoint: Endpoint) -> LeaderConnection:
+        leader = self._leaders.get(endpoint)
+        if leader is not None and not leader.requests and leader.connection.stale():
+            leader.connection.close()
+            leader = None
+        if leader is None:
+            leader = self._leaders[endpoint] = LeaderConnection(self._connections.borrow(endpoint, CONNECT_TIMEOUT_S))
+        return leader
 
-    def _hang_up(self, endpoint: Endpoint, error: OSError) -> None:
+    def _connection_failed(self, endpoint: Endpoint, error: OSError) -> None:
         """No answer will come to what was sent on this connection."""
-        line = self._lines.pop(endpoint)
-        line.connection.close()
-        for request, _ in line.requests:
+        leader = self._leaders.pop(endpoint)
+        leader.connection.close()
+        for request, _ in leader.requests:
             self._sender.failed(request, error)
 
     # answers
 
     def _take_answers(self, wait_s: float) -> None:
         """Every answer that is there; waits up to `wait_s` for the first one."""
-        waiting = {line.connection: endpoint for endpoint, line in self._lines.items() if line.requests}
+        waiting = {leader.connection: endpoint for endpoint, leader in self._leaders.items() if leader.requests}
         ready = [connection for connection in waiting if connection.readable()]
         if not ready and wait_s:
             ready = self._wait(list(waiting), wait_s)
         for connection in ready:
             self._take_answers_of(waiting[connection])
         now_s = time.monotonic()
-        for endpoint, line in list(self._lines.items()):
-            if line.requests and now_s >= line.requests[0][1]:
-                waited_s = line.requests[0][0].send.timeout_s
-                self._hang_up(endpoint, TimeoutError(f"{endpoint} did not answer within {waited_s:g} s"))
+        for endpoint, leader in list(self._leaders.items()):
+            if leader.requests and now_s >= leader.requests[0][1]:
+                waited_s = leader.requests[0][0].send.timeout_s
+                self._connection_failed(endpoint, TimeoutError(f"{endpoint} did not answer within {waited_s:g} s"))
 
     def _take_answers_of(self, endpoint: Endpoint) -> None:
-        line = self._lines[endpoint]
-        while line.requests and line.connection.readable():
-            request, _ = line.requests[0]
+        leader = self._leaders[endpoint]
+        while leader.requests and leader.connection.readable():
+            request, _ = leader.requests[0]
             try:
-                response: ProduceResponse = line.connection.take(timeout_s=request.send.timeout_s)
+                response: ProduceResponse = leader.connection.take(timeout_s=request.send.timeout_s)
             except OSError as error:
-                self._hang_up(endpoint, error)
+                self._connection_failed(endpoint, error)
                 return
-            line.requests.popleft()
+            leader.requests.popleft()
             self._sender.answered(request, response)
 
     def _wait(self, connections: list[Connection], wait_s: float) -> list[Connection]:

@@ -5,8 +5,8 @@
         below our end      truncate our log to it
         else               ask for its start; if that is beyond our end, start over there
 
-A truncation may have to wait (`discarding.py`); then the function given to `cut` runs later. Records below the leader's
-log start are not lost: they were deleted there.
+A truncation may have to wait (`discarded_records.py`); then the function given to `cut` runs later. Records below the
+leader's log start are not lost: they were deleted there.
 
 Source: kafka-behaviour 4.5.
 """

@@ -83,7 +83,7 @@ class PeriodicTasks:
         self._for_each(enforce)
         for directory in self._replicas.directories.online:
             try:
-                self._replicas.discarding.trim(directory)
+                self._replicas.discarded_records.trim(directory)
             except OSError as error:
                 self._replicas.directories.failed(directory, error)
 

@@ -6,7 +6,7 @@ second one if there is something new to ask for. The second one ends the long po
 first acks=all would wait for `replica.fetch.wait.max.ms`. Per partition:
 
     fetching --records--> append, fetch the next      --DivergingEpoch--> truncate (records that a lossy election gave
-       |  ^                                               up are copied first: `discarding.py`), fetch from the new end
+       |  ^                                               up are copied first), fetch from the new end
        |  ^  --OFFSET_OUT_OF_RANGE--> locating: where does the leader's log start and end? (`log_range.py`)
        |  +------after the back-off-------- backing off <--transient errors
        +--FENCED_LEADER_EPOCH--> stale: our metadata is behind the leader's; wait for newer
@@ -33,7 +33,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from heirlog.broker.broker_topic_metrics import BrokerTopicStats
-from heirlog.broker.discarding import Discarding
+from heirlog.broker.discarded_records import DiscardedRecordsManager
 from heirlog.broker.fetch_session_handler import FetchRequestData, FetchSessionHandler
 from heirlog.broker.followers import RegisteredBrokers
 from heirlog.broker.log_range import LogRange
@@ -93,7 +93,7 @@ class ReplicaFetcherPorts:
     settings: ReplicaFetcherSettings
     registered_brokers: RegisteredBrokers
     endpoint_of: Callable[[BrokerId], Endpoint | None]
-    discarding: Discarding
+    discarded_records: DiscardedRecordsManager
     topic_stats: BrokerTopicStats
     flush_if_due: Callable[[Partition, int], None]
     """Called after an append, with the wall time in ms. Raises OSError."""
@@ -345,9 +345,9 @@ class ReplicaFetcher:
 
         Raises OSError if `cut` runs at once and fails.
         """
-        partition, discarding = followed.partition, self._ports.discarding
-        discarding.count(partition, offset)
-        if not discarding.must_keep(partition, offset):
+        partition, discarded_records = followed.partition, self._ports.discarded_records
+        discarded_records.count(partition, offset)
+        if not discarded_records.must_keep(partition, offset):
             cut()
             return
 
@@ -359,7 +359,7 @@ class ReplicaFetcher:
             self.wake_up()
 
         self._suspend(followed)
-        discarding.keep(partition, offset, kept)
+        discarded_records.keep(partition, offset, kept)
 
     def _back_off(self, followed: PartitionFetchState, error: str) -> None:
         self._suspend(followed)

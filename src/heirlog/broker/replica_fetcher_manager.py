@@ -50,7 +50,7 @@ class ReplicaFetcherManager:
     def remove(self, partition: Partition) -> None:
         fetcher = self._fetcher_of.pop(partition.key, None)
         if fetcher is not None:
-            self._ports.discarding.forget(partition)
+            self._ports.discarded_records.forget(partition)
             fetcher.unfollow(partition.key)
 
     def wake_up(self) -> None:

@@ -17,7 +17,7 @@ from heirlog.broker.alter_partition_sender import AlterPartitionSender
 from heirlog.broker.assignments_manager import AssignmentsManager
 from heirlog.broker.broker_topic_metrics import BrokerTopicStats
 from heirlog.broker.delayed_operations import DelayedOperations
-from heirlog.broker.discarding import Discarding
+from heirlog.broker.discarded_records import DiscardedRecordsManager
 from heirlog.broker.followers import RegisteredBrokers
 from heirlog.broker.isr import IsrProposal
 from heirlog.broker.log_config import log_config_of
@@ -81,14 +81,14 @@ class ReplicaManager:
         )
         self.delayed = DelayedOperations(env)
         self.topic_stats = BrokerTopicStats()
-        self.discarding = Discarding(env, static, self.directory_of)
+        self.discarded_records = DiscardedRecordsManager(env, static, self.directory_of)
         self.fetchers = ReplicaFetcherManager(
             ReplicaFetcherPorts(
                 env,
                 ReplicaFetcherSettings.of(static),
                 registered_brokers,
                 endpoint_of,
-                self.discarding,
+                self.discarded_records,
                 self.topic_stats,
                 self.flush_if_due,
                 self.storage_failed,

@@ -37,7 +37,7 @@ def count_replicas(replicas: ReplicaManager, image: Image) -> Survey[ReplicaMana
         isr_expands=replicas.topic_stats.isr_expands,
         isr_shrinks=replicas.topic_stats.isr_shrinks,
         failed_isr_updates=replicas.topic_stats.failed_isr_updates,
-        records_discarded=replicas.discarding.records_discarded,
+        records_discarded=replicas.discarded_records.records_discarded,
     )
     for group in in_groups(replicas.all_partitions()):
         for partition in group:

@@ -37,9 +37,9 @@ PAGE_PARTITIONS = 2000
 """Kafka's default of max.request.partition.size.limit: a larger page would be cut down to it."""
 ELECTIONS_MAX = 1000
 """KIP-966: what an ElectLeaders request may hold."""
-LOOKS = 3
+BROKERS_ASKED_MAX = 3
 """At how many brokers a name is looked for that the first one does not know: each may not have read of it yet."""
-PASSING = frozenset(
+RETRIABLE = frozenset(
     {
         ErrorCode.NOT_CONTROLLER,
         ErrorCode.REQUEST_TIMED_OUT,
@@ -84,7 +84,7 @@ def describe_topic_partitions(
     if names is not None and not names:
         return []
     found = yield from _described(names, page_partitions, None)
-    for _ in range(LOOKS - 1):
+    for _ in range(BROKERS_ASKED_MAX - 1):
         missing = sorted(n for n, topic in found.items() if topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         if not missing:
             break
@@ -131,7 +131,7 @@ def _described(
 def describe_cluster(expected: Collection[int] = ()) -> Conversation[DescribeClusterResponse]:
     """The brokers that run. While one that is expected is missing, other brokers are asked too."""
     failure: KafkaError | None = None
-    for _ in range(LOOKS):
+    for _ in range(BROKERS_ASKED_MAX):
         response: DescribeClusterResponse = yield Ask(DescribeClusterRequest(), failure=failure)
         missing = sorted(set(expected) - {broker.broker_id for broker in response.brokers})
         if not missing:
@@ -177,7 +177,7 @@ def elect_leaders(
                 topic.desired_leaders = [desired[topic.topic, index] for index in topic.partitions]
         response: ElectLeadersResponse = yield Ask(request, To.CONTROLLER, failure)
         code = error_code(response.error_code)
-        if code in PASSING:
+        if code in RETRIABLE:
             failure = KafkaError(code, "the election was postponed")
             continue
         if code is not ErrorCode.NONE:
@@ -187,8 +187,8 @@ def elect_leaders(
             for result in response.replica_election_results
             for found in result.partition_result
         }
-        later = [partition for partition, result in answered.items() if result.code in PASSING]
-        results.update((partition, result) for partition, result in answered.items() if result.code not in PASSING)
+        later = [partition for partition, result in answered.items() if result.code in RETRIABLE]
+        results.update((partition, result) for partition, result in answered.items() if result.code not in RETRIABLE)
         failure = _no_progress(answered, later)
         unnamed = [partition for partition in now or [] if partition not in answered]
         results.update((partition, Elected(ErrorCode.UNKNOWN_SERVER_ERROR, "no answer")) for partition in unnamed)

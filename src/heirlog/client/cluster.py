@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from heirlog.client.call import Ask, Call, Clock, Conversation, Send, To
 from heirlog.client.cluster_view import ClusterView
 from heirlog.client.errors import Unsupported
-from heirlog.client.patience import Patience
+from heirlog.client.retry_timer import RetryTimer
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.messages import MetadataRequest, MetadataResponse
 from heirlog.protocol.primitives import Message
@@ -25,9 +25,9 @@ from heirlog.protocol.types import Endpoint, endpoint_from_text
 
 R = TypeVar("R")
 
-METADATA_TRY_SHARE = 1 / 4
+METADATA_ATTEMPT_SHARE = 1 / 4
 """Of the time of a call, for one Metadata answer: a broker that hangs must not take all of it."""
-SHORTEST_METADATA_TRY_S = 1.0
+SHORTEST_METADATA_ATTEMPT_S = 1.0
 TOPIC_MAY_COME = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.LEADER_NOT_AVAILABLE})
 
 
@@ -44,22 +44,22 @@ class Cluster:
         self._unanswered: dict[Endpoint, None] = {}
         """Servers whose last request of a call to any broker had no answer, the latest failure last."""
 
-    def patience(self, timeout_s: float) -> Patience:
-        return Patience(timeout_s, self.clock)
+    def retry_timer(self, timeout_s: float) -> RetryTimer:
+        return RetryTimer(timeout_s, self.clock)
 
     # any broker
 
-    def ask_any(self, message: Message, timeout_s: float, try_s: float | None = None) -> Call[Any]:
-        """The answer of the first broker that gives one. try_s: wait no longer for each. Raises OSError when none did
-        in time."""
-        patience = self.patience(timeout_s)
+    def ask_any(self, message: Message, timeout_s: float, attempt_s: float | None = None) -> Call[Any]:
+        """The answer of the first broker that gives one. attempt_s: wait no longer for each. Raises OSError when none
+        did in time."""
+        retry_timer = self.retry_timer(timeout_s)
         failure: OSError | None = None
         while True:
             for endpoint in self._servers():
-                if patience.over:
+                if retry_timer.is_expired:
                     break
                 try:
-                    response = yield Send(endpoint, message, min(patience.left_s(), try_s or timeout_s))
+                    response = yield Send(endpoint, message, min(retry_timer.remaining_s(), attempt_s or timeout_s))
                 except Unsupported:
                     raise
                 except OSError as error:
@@ -72,7 +72,7 @@ class Cluster:
                     self._answered_last = endpoint
                     self._unanswered.pop(endpoint, None)
                     return response
-            yield from patience.again(failure or TimeoutError("timed out before any server was asked"))
+            yield from retry_timer.back_off(failure or TimeoutError("timed out before any server was asked"))
 
     def metadata(self, topics: Sequence[str] | None, timeout_s: float) -> Call[MetadataResponse]:
         """Brokers, and these topics (None: all); `view` learns it. Creates no topic."""
@@ -80,7 +80,7 @@ class Cluster:
         self.view.learn(response, of_all=topics is None)
         return response
 
-    def look(
+    def refresh_metadata(
         self, topics: Sequence[str] | None, timeout_s: float, *, create: bool = False
     ) -> Call[dict[str, ErrorCode]]:
         """Renew `view`; the topics that were refused, and why.
@@ -93,36 +93,36 @@ class Cluster:
     def _ask_metadata(self, topics: Sequence[str] | None, timeout_s: float, create: bool) -> Call[MetadataResponse]:
         wanted = None if topics is None else [MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
         request = MetadataRequest(topics=wanted, allow_auto_topic_creation=create)
-        try_s = max(timeout_s * METADATA_TRY_SHARE, SHORTEST_METADATA_TRY_S)
-        response: MetadataResponse = yield from self.ask_any(request, timeout_s, try_s)
+        attempt_s = max(timeout_s * METADATA_ATTEMPT_SHARE, SHORTEST_METADATA_ATTEMPT_S)
+        response: MetadataResponse = yield from self.ask_any(request, timeout_s, attempt_s)
         return response
 
-    def look_elsewhere(
+    def refresh_metadata_elsewhere(
         self, topics: Sequence[str], timeout_s: float, *, create: bool = False
     ) -> Call[dict[str, ErrorCode]]:
-        """`look`, but ask another broker than last time if there is one: that one may be behind."""
+        """`refresh_metadata`, but ask another broker than last time if there is one: that one may be behind."""
         others = [endpoint for endpoint in self._servers() if endpoint != self._answered_last]
         self._answered_last = others[0] if others else self._answered_last
-        return (yield from self.look(topics, timeout_s, create=create))
+        return (yield from self.refresh_metadata(topics, timeout_s, create=create))
 
     def find_topics(self, names: Sequence[str], timeout_s: float, *, create: bool = False) -> Call[None]:
         """Renew what `view` knows of these topics. Raises KafkaError for one that does not exist or is refused.
 
         create: where brokers create topics by themselves they do so now; one that does not exist is waited for.
         """
-        patience = self.patience(timeout_s)
-        refused = (yield from self.look(names, timeout_s)) if names else {}
+        retry_timer = self.retry_timer(timeout_s)
+        refused = (yield from self.refresh_metadata(names, timeout_s)) if names else {}
         if not create and any(code in TOPIC_MAY_COME for code in refused.values()):
             # a broker that has not yet read of a new topic answers as if it did not exist: one more is asked
-            refused = yield from self.look_elsewhere(names, patience.left_s())
+            refused = yield from self.refresh_metadata_elsewhere(names, retry_timer.remaining_s())
         while refused:
             name, code = min(refused.items())
             failure = KafkaError(code, f"topic {name!r} cannot be used")
             if not create or code not in TOPIC_MAY_COME:
                 raise failure
-            yield from patience.again(failure)
-            with patience.explained():
-                refused = yield from self.look_elsewhere(names, patience.left_s(), create=True)
+            yield from retry_timer.back_off(failure)
+            with retry_timer.explained():
+                refused = yield from self.refresh_metadata_elsewhere(names, retry_timer.remaining_s(), create=True)
 
     def _servers(self) -> list[Endpoint]:
         """Without repeats, the most promising first: one that hangs must not be the first of each call."""
@@ -135,12 +135,12 @@ class Cluster:
 
     def ask_broker(self, broker_id: int, message: Message, timeout_s: float) -> Call[Any]:
         """The response of this broker. Raises KafkaError if no such broker runs now, OSError."""
-        patience = self.patience(timeout_s)
+        retry_timer = self.retry_timer(timeout_s)
         yield from self.metadata([], timeout_s)
         endpoint = self.view.brokers.get(broker_id)
         if endpoint is None:
             raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, f"there is no live broker {broker_id}")
-        return (yield Send(endpoint, message, patience.left_s()))
+        return (yield Send(endpoint, message, retry_timer.remaining_s()))
 
     # conversations
 
@@ -149,44 +149,44 @@ class Cluster:
 
         Raises KafkaError where the conversation does or when there is no time to ask again, OSError without an answer.
         """
-        patience = self.patience(timeout_s)
+        retry_timer = self.retry_timer(timeout_s)
         try:
             ask = next(conversation)
             while True:
                 if ask.failure is not None:
-                    yield from patience.again(ask.failure)
-                answer = yield from self._answer(ask, patience)
+                    yield from retry_timer.back_off(ask.failure)
+                answer = yield from self._answer(ask, retry_timer)
                 ask = conversation.send(answer)
                 if ask.failure is None:
-                    patience.progress()
+                    retry_timer.reset()
         except StopIteration as end:
             result: R = end.value
             return result
 
-    def _answer(self, ask: Ask, patience: Patience) -> Call[Any]:
+    def _answer(self, ask: Ask, retry_timer: RetryTimer) -> Call[Any]:
         if ask.to is To.CONTROLLER:
-            return (yield from self._ask_controller(ask, patience))
-        with patience.explained():
+            return (yield from self._ask_controller(ask, retry_timer))
+        with retry_timer.explained():
             if ask.failure is not None:
                 # another broker may reach whom that one did not
-                yield from self.look_elsewhere([], patience.left_s())
-            return (yield from self.ask_any(ask.message, patience.left_s()))
+                yield from self.refresh_metadata_elsewhere([], retry_timer.remaining_s())
+            return (yield from self.ask_any(ask.message, retry_timer.remaining_s()))
 
-    def _ask_controller(self, ask: Ask, patience: Patience) -> Call[Any]:
+    def _ask_controller(self, ask: Ask, retry_timer: RetryTimer) -> Call[Any]:
         while True:
             if ask.failure is not None or self.view.controller_id not in self.view.brokers:
-                yield from self.look_elsewhere([], patience.left_s())
+                yield from self.refresh_metadata_elsewhere([], retry_timer.remaining_s())
             endpoint = self.view.brokers.get(self.view.controller_id)
             if endpoint is None:
-                yield from patience.again(KafkaError(ErrorCode.NOT_CONTROLLER, "no broker names a controller"))
+                yield from retry_timer.back_off(KafkaError(ErrorCode.NOT_CONTROLLER, "no broker names a controller"))
                 continue
             try:
-                return (yield Send(endpoint, ask.message, patience.left_s()))
+                return (yield Send(endpoint, ask.message, retry_timer.remaining_s()))
             except Unsupported:
                 raise
             except OSError as error:
                 self.view.controller_id = -1
-                yield from patience.again(error)
+                yield from retry_timer.back_off(error)
 
 
 def parse_bootstrap(bootstrap: str | Sequence[str]) -> list[Endpoint]:

@@ -17,8 +17,8 @@ from heirlog.client.call import Call, Send
 from heirlog.client.cluster import Cluster
 from heirlog.client.errors import Unsupported
 from heirlog.client.offsets import CommittedOffset, TopicPartition
-from heirlog.client.patience import Patience
 from heirlog.client.retriable import FIND_COORDINATOR_AGAIN
+from heirlog.client.retry_timer import RetryTimer
 from heirlog.protocol.errors import ErrorCode, KafkaError, error_code
 from heirlog.protocol.primitives import Message
 from heirlog.protocol.types import Endpoint
@@ -32,37 +32,39 @@ def ask_coordinator(
     *,
     code_of: Callable[[Any], int],
     newest: int | None = None,
-    try_s: float | None = None,
+    attempt_s: float | None = None,
 ) -> Call[Any]:
     """The response of the group's coordinator; asked again while the code in it may pass.
 
-    newest: the newest version to use. try_s: timeout of each answer. After the total timeout the last response is
+    newest: the newest version to use. attempt_s: timeout of each answer. After the total timeout the last response is
     returned. Raises KafkaError if the group has no coordinator, and OSError.
     """
-    patience = cluster.patience(timeout_s)
+    retry_timer = cluster.retry_timer(timeout_s)
     while True:
         failure: Exception
-        endpoint = yield from find_coordinator(cluster, group, patience)
+        endpoint = yield from find_coordinator(cluster, group, retry_timer)
         try:
-            response = yield Send(endpoint, message, min(patience.left_s(), try_s or timeout_s), newest)
+            response = yield Send(endpoint, message, min(retry_timer.remaining_s(), attempt_s or timeout_s), newest)
         except Unsupported:
             raise
         except OSError as error:
             failure = error
         else:
             code = code_of(response)
-            if code not in FIND_COORDINATOR_AGAIN or patience.over:
+            if code not in FIND_COORDINATOR_AGAIN or retry_timer.is_expired:
                 return response
             failure = KafkaError(error_code(code), f"the coordinator of group {group} refused the request")
         cluster.coordinators.pop(group, None)
-        yield from patience.again(failure)
+        yield from retry_timer.back_off(failure)
 
 
-def find_coordinator(cluster: Cluster, group: str, patience: Patience) -> Call[Endpoint]:
+def find_coordinator(cluster: Cluster, group: str, retry_timer: RetryTimer) -> Call[Endpoint]:
     """Where the coordinator of this group is, as far as known. Raises KafkaError, OSError."""
     while group not in cluster.coordinators:
-        with patience.explained():
-            response = yield from cluster.ask_any(offsets.find_coordinator(group), patience.left_s(), patience.try_s())
+        with retry_timer.explained():
+            response = yield from cluster.ask_any(
+                offsets.find_coordinator(group), retry_timer.remaining_s(), retry_timer.attempt_s()
+            )
         code, message, endpoint = offsets.found_coordinator(response)
         if not code:
             cluster.coordinators[group] = endpoint
@@ -70,7 +72,7 @@ def find_coordinator(cluster: Cluster, group: str, patience: Patience) -> Call[E
         failure = KafkaError(error_code(code), f"group {group} has no coordinator now: {message or ''}")
         if code not in FIND_COORDINATOR_AGAIN:
             raise failure
-        yield from patience.again(failure)
+        yield from retry_timer.back_off(failure)
     return cluster.coordinators[group]
 
 
@@ -90,7 +92,7 @@ def committed(
         timeout_s,
         code_of=code_of,
         newest=offsets.NEWEST_OFFSET_FETCH_BY_NAME,
-        try_s=cluster.patience(timeout_s).try_s(),
+        attempt_s=cluster.retry_timer(timeout_s).attempt_s(),
     )
     _raise_refusal(group, code_of(response))
     return {key: offset for key, _, offset in offsets.found_committed(response)[1] if offset.offset >= 0}
@@ -113,7 +115,7 @@ def commit(
         timeout_s,
         code_of=code_of,
         newest=offsets.NEWEST_COMMIT_BY_NAME,
-        try_s=cluster.patience(timeout_s).try_s(),
+        attempt_s=cluster.retry_timer(timeout_s).attempt_s(),
     )
     _raise_refusal(group, code_of(response))
 

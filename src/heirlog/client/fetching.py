@@ -23,7 +23,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from heirlog.client.errors import EpochEnd, LogTruncated, OffsetOutOfRange
-from heirlog.client.retriable import LOOK_AGAIN
+from heirlog.client.retriable import REFRESH_AND_RETRY
 from heirlog.protocol.batch import HEADER_SIZE, BatchHeader, InvalidBatch, crc_matches, read_header
 from heirlog.protocol.errors import ErrorCode, KafkaError, error_code
 from heirlog.protocol.messages import FetchRequest, FetchResponse
@@ -36,7 +36,7 @@ WITHOUT_SESSION = (0, -1)
 FIRST_BYTES = 1 << 20
 """Size limit of the first answer, while the size of the records is unknown."""
 MARGIN_BYTES = 64 << 10
-RETRIED = LOOK_AGAIN | {ErrorCode.UNKNOWN_SERVER_ERROR}
+RETRIED = REFRESH_AND_RETRY | {ErrorCode.UNKNOWN_SERVER_ERROR}
 
 
 @dataclass(slots=True)

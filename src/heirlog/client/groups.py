@@ -69,8 +69,8 @@ class Step(Enum):
 
     SEND = "send the next request at once"
     PAUSE = "send the next request after a pause"
-    FIND = "after a pause find the coordinator, then send the next request"
-    BEAT = "in the group: the next request is a heartbeat, after the heartbeat interval"
+    FIND_COORDINATOR = "after a pause find the coordinator, then send the next request"
+    HEARTBEAT = "in the group: the next request is a heartbeat, after the heartbeat interval"
 
 
 class GroupMember:
@@ -193,11 +193,11 @@ class GroupMember:
         if isinstance(response, SyncGroupResponse):
             self.state = State.STABLE
             self.assignment = bytes(response.assignment)
-        return Step.BEAT
+        return Step.HEARTBEAT
 
     def unanswered(self, request: Any) -> Step | None:
         """No answer came: the coordinator may be gone. None as for `answered`."""
-        return Step.FIND if self._is_current(request) else None
+        return Step.FIND_COORDINATOR if self._is_current(request) else None
 
     def committed(self, request: OffsetCommitRequest, response: OffsetCommitResponse) -> Step | None:
         """What an answer to a commit means for the membership; None as for `answered`.
@@ -210,7 +210,7 @@ class GroupMember:
         for membership in (ErrorCode.FENCED_INSTANCE_ID, *sorted(REJOIN), *sorted(COORDINATOR_LOST)):
             if membership in codes:
                 return self._refused(membership)
-        return Step.BEAT
+        return Step.HEARTBEAT
 
     def _is_current(self, request: Any) -> bool:
         if isinstance(request, JoinGroupRequest):
@@ -220,7 +220,7 @@ class GroupMember:
 
     def _refused(self, code: ErrorCode) -> Step:
         if code in COORDINATOR_LOST:
-            return Step.FIND
+            return Step.FIND_COORDINATOR
         if code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
             return Step.PAUSE
         if code in REJOIN:

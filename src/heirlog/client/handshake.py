@@ -39,7 +39,7 @@ SASL_IN_FRAMES = 1
 """The SaslHandshake version from which tokens travel in SaslAuthenticate (KIP-152); before, they were bare bytes."""
 
 
-class Refused(Exception):
+class HandshakeRefused(Exception):
     """The peer will not tell which versions it speaks; says why."""
 
 
@@ -61,14 +61,14 @@ class Handshake:
         return 0 if frame[ERROR_CODE_AT : ERROR_CODE_AT + 2] == UNSUPPORTED else self._version
 
     def answered(self, response: ApiVersionsResponse) -> dict[int, tuple[int, int]] | None:
-        """The peer's (oldest, newest) version by API key, or None: send `request()` again. Raises Refused."""
+        """The peer's (oldest, newest) version by API key, or None: send `request()` again. Raises HandshakeRefused."""
         ranges = {api.api_key: (api.min_version, api.max_version) for api in response.api_keys}
         ranges |= _unadvertised(response, ranges)
         if not response.error_code:
             return ranges
         version = common_version(ApiVersionsRequest, ranges)
         if response.error_code != ErrorCode.UNSUPPORTED_VERSION or self._asked_again or version is None:
-            raise Refused(f"the peer answered ApiVersions with error {response.error_code}")
+            raise HandshakeRefused(f"the peer answered ApiVersions with error {response.error_code}")
         self._asked_again = True
         self._version = version
         return None

@@ -2,7 +2,7 @@
 
     leaders from the view --> requests --> answers --> done
          ^                                   |
-         +--- pause, Metadata <--------------+   no answer, or a code in LOOK_AGAIN: those partitions again
+         +--- pause, Metadata <--------------+   no answer, or a code in REFRESH_AND_RETRY: those partitions again
 
 What was sent may have been executed although the answer was lost: a Produce without idempotence may append twice, as
 with any client.
@@ -18,8 +18,8 @@ from heirlog.client.call import Call, Send, SendAll
 from heirlog.client.cluster import Cluster
 from heirlog.client.errors import EpochEnd, Unsupported
 from heirlog.client.offsets import Answers, OffsetAt, TopicPartition
-from heirlog.client.patience import FIRST_PAUSE_S, Patience
-from heirlog.client.retriable import LOOK_AGAIN
+from heirlog.client.retriable import REFRESH_AND_RETRY
+from heirlog.client.retry_timer import FIRST_PAUSE_S, RetryTimer
 from heirlog.protocol.errors import ErrorCode, KafkaError, error_code
 from heirlog.protocol.primitives import Message
 from heirlog.protocol.types import ZERO_UUID, Endpoint
@@ -42,42 +42,42 @@ def ask_leader(
     """The leader's response; asked again, from the new leader if there is one, when no answer came.
 
     The leader is looked up each time: one small round trip, and never an old answer. message: makes the request from
-    the topic's id. code_of: the error code in a response; the request is repeated while it is in `LOOK_AGAIN`. After
-    the timeout the last response is returned.
+    the topic's id. code_of: the error code in a response; while it is in `REFRESH_AND_RETRY` the request is repeated.
+    After the timeout the last response is returned.
     """
-    patience = Patience(timeout_s, cluster.clock, longest_pause_s=FIRST_PAUSE_S)
+    retry_timer = RetryTimer(timeout_s, cluster.clock, longest_pause_s=FIRST_PAUSE_S)
     response: Any = None
     while True:
         failure: Exception | None = None
         try:
-            endpoint, topic_id = yield from _find_leader(cluster, topic, partition, patience)
-            if patience.over:
+            endpoint, topic_id = yield from _find_leader(cluster, topic, partition, retry_timer)
+            if retry_timer.is_expired:
                 raise TimeoutError(f"timed out before the request to {endpoint} was sent")
-            response = yield Send(endpoint, message(topic_id), patience.left_s())
+            response = yield Send(endpoint, message(topic_id), retry_timer.remaining_s())
         except Unsupported:
             raise
         except OSError as error:
             failure = error
         except KafkaError as error:
-            if error.code not in LOOK_AGAIN:
+            if error.code not in REFRESH_AND_RETRY:
                 raise
             failure = error
         else:
             code = 0 if code_of is None else code_of(response)
-            if code not in LOOK_AGAIN:
+            if code not in REFRESH_AND_RETRY:
                 return response
             failure = KafkaError(error_code(code), f"{topic}-{partition} refused the request")
         try:
-            yield from patience.again(failure)
+            yield from retry_timer.back_off(failure)
         except (OSError, KafkaError):
             if response is not None:
                 return response
             raise
 
 
-def _find_leader(cluster: Cluster, topic: str, partition: int, patience: Patience) -> Call[tuple[Endpoint, bytes]]:
-    with patience.explained():
-        refused = yield from cluster.look([topic], patience.left_s())
+def _find_leader(cluster: Cluster, topic: str, partition: int, retry_timer: RetryTimer) -> Call[tuple[Endpoint, bytes]]:
+    with retry_timer.explained():
+        refused = yield from cluster.refresh_metadata([topic], retry_timer.remaining_s())
     if topic in refused:
         raise KafkaError(refused[topic], f"topic {topic!r} cannot be used")
     leader = cluster.view.leader(topic, partition)
@@ -126,14 +126,14 @@ def of_leaders(
     refusal: str,
 ) -> Call[dict[TopicPartition, R]]:
     """Ask the leader of each partition, all leaders at once, and again those whose answer asks for that."""
-    patience = cluster.patience(timeout_s)
+    retry_timer = cluster.retry_timer(timeout_s)
     results: dict[TopicPartition, R] = {}
     if any(topic not in cluster.view.topics for topic, _ in wanted):
         topics = sorted({topic for topic, _ in wanted})
-        raise_final((yield from cluster.look(topics, patience.left_s())))
+        raise_final((yield from cluster.refresh_metadata(topics, retry_timer.remaining_s())))
     while len(results) < len(wanted):
         left = {key: value for key, value in wanted.items() if key not in results}
-        answers, failure = yield from _round(cluster, left, request, read, patience)
+        answers, failure = yield from _round(cluster, left, request, read, retry_timer)
         for key, code, result in answers:
             if key not in left:
                 continue
@@ -141,13 +141,13 @@ def of_leaders(
                 results[key] = result
                 continue
             failure = KafkaError(error_code(code), f"{key[0]}-{key[1]}: {refusal}")
-            if code not in LOOK_AGAIN:
+            if code not in REFRESH_AND_RETRY:
                 raise failure
         if len(results) < len(wanted):
-            yield from patience.again(failure or TimeoutError("no leader answered"))
-            with patience.explained():
+            yield from retry_timer.back_off(failure or TimeoutError("no leader answered"))
+            with retry_timer.explained():
                 topics = sorted({topic for topic, _ in left})
-                raise_final((yield from cluster.look_elsewhere(topics, patience.left_s())))
+                raise_final((yield from cluster.refresh_metadata_elsewhere(topics, retry_timer.remaining_s())))
     return results
 
 
@@ -156,7 +156,7 @@ def _round(
     wanted: Wanted,
     request: Callable[[Wanted], Message],
     read: Callable[[Any], Answers[R]],
-    patience: Patience,
+    retry_timer: RetryTimer,
 ) -> Call[tuple[list[tuple[TopicPartition, int, R]], Exception | None]]:
     """What those leaders say that are known and answer, and what happened to one of the others."""
     failure: Exception | None = None
@@ -168,7 +168,7 @@ def _round(
             failure = error
             continue
         by_leader.setdefault(leader.endpoint, {})[topic, partition] = value
-    sends = [Send(endpoint, request(some), patience.try_s()) for endpoint, some in by_leader.items()]
+    sends = [Send(endpoint, request(some), retry_timer.attempt_s()) for endpoint, some in by_leader.items()]
     answers: list[tuple[TopicPartition, int, R]] = []
     for response in (yield SendAll(sends)) if sends else ():
         if isinstance(response, Unsupported):
@@ -181,7 +181,7 @@ def _round(
 
 
 def raise_final(refused: Mapping[str, ErrorCode]) -> None:
-    """Raise for a topic that no later look will show."""
+    """Raise for a topic that newer metadata will not show."""
     for topic, code in sorted(refused.items()):
-        if code not in LOOK_AGAIN:
+        if code not in REFRESH_AND_RETRY:
             raise KafkaError(code, f"topic {topic!r} cannot be used")

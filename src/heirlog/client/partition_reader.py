@@ -24,7 +24,7 @@ FIRST_BYTE_TIMEOUT_S = 10.0
 """Without the beginning of an answer for so long, a leader hangs: by then there may be another."""
 SHORTEST_WAIT_S = 2.0
 """An answer is waited for longer than the broker waits for data, also when the time is nearly over."""
-STRANGERS_MAX = 3
+RECREATED_ANSWERS_MAX = 3
 """So often another topic must have the name before that is believed: a broker may be behind."""
 
 
@@ -39,25 +39,25 @@ class PartitionReader:
         self._fetch = fetch
         self._topic_id = topic_id
         self._stall_timeout_s = stall_timeout_s
-        self._patience = cluster.patience(stall_timeout_s)
+        self._retry_timer = cluster.retry_timer(stall_timeout_s)
         self._leader: Leader | None = None
         self._found_id: bytes | None = None
         self._failure: Exception | None = None
         """Why the last request has no result: a pause comes before the next one."""
-        self._view_is_old = False
-        self._strangers = 0
+        self._metadata_is_stale = False
+        self._recreated_answers = 0
 
     @property
     def done(self) -> bool:
         return self._fetch.done
 
-    def progress(self) -> None:
+    def reset_stall_timer(self) -> None:
         """The stall time starts again: the caller's time is not the cluster's."""
-        self._patience.progress()
+        self._retry_timer.reset()
 
     def wait_s(self) -> float:
         """How long to wait from now for the beginning of an answer."""
-        return min(FIRST_BYTE_TIMEOUT_S, max(self._patience.left_s(), SHORTEST_WAIT_S))
+        return min(FIRST_BYTE_TIMEOUT_S, max(self._retry_timer.remaining_s(), SHORTEST_WAIT_S))
 
     # requests
 
@@ -69,7 +69,7 @@ class PartitionReader:
         while True:
             if self._failure is not None:
                 failure, self._failure = self._failure, None
-                yield from self._patience.again(failure)
+                yield from self._retry_timer.back_off(failure)
             try:
                 if self._leader is None:
                     yield from self._find_leader()
@@ -95,9 +95,9 @@ class PartitionReader:
 
     def _find_leader(self) -> Call[None]:
         topic, view = self._fetch.topic, self._cluster.view
-        if self._view_is_old or topic not in view.topics:
-            refused = yield from self._cluster.look_elsewhere([topic], self._patience.left_s())
-            self._view_is_old = False
+        if self._metadata_is_stale or topic not in view.topics:
+            refused = yield from self._cluster.refresh_metadata_elsewhere([topic], self._retry_timer.remaining_s())
+            self._metadata_is_stale = False
             if topic in refused:
                 raise KafkaError(refused[topic], f"topic {topic} cannot be read")
         leader = view.leader(topic, self._fetch.partition)
@@ -109,8 +109,8 @@ class PartitionReader:
 
     def _is_final(self, error: KafkaError) -> bool:
         if isinstance(error, TopicRecreated):
-            self._strangers += 1
-            return self._strangers >= STRANGERS_MAX
+            self._recreated_answers += 1
+            return self._recreated_answers >= RECREATED_ANSWERS_MAX
         return error.code not in TOPIC_MAY_COME
 
     # answers
@@ -127,15 +127,15 @@ class PartitionReader:
             self.failed(KafkaError(outcome, f"{where} could not be fetched{asked}"))
             return None
         if outcome is not None:
-            self.progress()
-        elif not self.done and self._patience.over:
+            self.reset_stall_timer()
+        elif not self.done and self._retry_timer.is_expired:
             raise self._nothing_came()
         return outcome
 
     def failed(self, failure: Exception) -> None:
         """A request has no answer, or one that asks for newer metadata."""
         self._failure = failure
-        self._view_is_old = True
+        self._metadata_is_stale = True
         self._leader = None
 
     def explained(self, error: OffsetOutOfRange, timeout_s: float) -> Call[KafkaError]:

@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 from struct import Struct
 
 from heirlog.client.offsets import TopicPartition
-from heirlog.client.retriable import LOOK_AGAIN
+from heirlog.client.retriable import REFRESH_AND_RETRY
 from heirlog.protocol.batch import HEADER_SIZE, BatchHeader, InvalidBatch, advance_sequence, read_header
 from heirlog.protocol.checksum import crc32c
 from heirlog.protocol.errors import ErrorCode, KafkaError, error_code
@@ -41,7 +41,7 @@ _CRC = Struct(">I")
 _CRC_AT = 17
 _CRC_START = 21
 
-RETRIED = LOOK_AGAIN | {ErrorCode.CORRUPT_MESSAGE}
+RETRIED = REFRESH_AND_RETRY | {ErrorCode.CORRUPT_MESSAGE}
 """A batch that arrived damaged was whole when it left."""
 PRODUCER_ID_FORGOTTEN = frozenset(
     {

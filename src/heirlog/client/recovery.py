@@ -35,7 +35,7 @@ Replica: TypeAlias = DescribeRecoveryResponse.ReplicaReport
 
 PAGE_PARTITIONS = 2000
 
-NOTHING = Loss(None, 0, True, (), ())
+NO_LOSS = Loss(None, 0, True, (), ())
 """Of a clean election."""
 
 
@@ -72,7 +72,7 @@ def describe_recovery(
             failure,
         )
         code = error_code(response.error_code)
-        if code in _PASSING:
+        if code in _RETRIABLE:
             failure = KafkaError(code, response.error_message or "no controller describes the recovery")
             continue
         if code is not ErrorCode.NONE:
@@ -90,7 +90,7 @@ def describe_recovery(
         cursor = DescribeRecoveryRequest.Cursor(topic_name=place[0], partition_index=place[1])
 
 
-_PASSING = (ErrorCode.NOT_CONTROLLER, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.BROKER_NOT_AVAILABLE)
+_RETRIABLE = (ErrorCode.NOT_CONTROLLER, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.BROKER_NOT_AVAILABLE)
 
 
 class Choice(NamedTuple):
@@ -115,16 +115,16 @@ def choices(partition: RecoveryPartition, manager_enabled: bool = True) -> Itera
 
     def choice(name: str, leader: int | None) -> Choice:
         if leader is None or leader in eligible:
-            return Choice(name, leader, NOTHING)
+            return Choice(name, leader, NO_LOSS)
         return Choice(name, leader, loss_of(BrokerId(leader), answers))
 
     if manager_enabled:
         longest = choice("aggressive", _longest(partition) if clean is None else clean)
         balanced = longest._replace(name="balanced")
         if clean is None and eligible:
-            yield balanced._replace(leader=None, loss=NOTHING, waits_for=eligible, waits_for_one=True)
+            yield balanced._replace(leader=None, loss=NO_LOSS, waits_for=eligible, waits_for_one=True)
         elif clean is None:
-            yield balanced._replace(waits_for=_unheard(partition))
+            yield balanced._replace(waits_for=_without_valid_answer(partition))
         else:
             yield balanced
         yield longest
@@ -167,7 +167,7 @@ def _longest(partition: RecoveryPartition) -> int | None:
     return None if best is None else best.broker_id
 
 
-def _unheard(partition: RecoveryPartition) -> tuple[int, ...]:
+def _without_valid_answer(partition: RecoveryPartition) -> tuple[int, ...]:
     """Of the quorum of Balanced, those that have not answered so that it counts."""
     valid = {replica.broker_id for replica in partition.replicas if replica.is_valid}
     return tuple(broker for broker in partition.quorum if broker not in valid)

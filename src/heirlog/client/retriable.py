@@ -1,4 +1,4 @@
-"""Which error codes a client meets again with hope, after a look at newer metadata or a pause.
+"""Error codes after which a client repeats a request: with newer metadata, or after a pause.
 
 Source: Kafka's error table, column "retriable"; heirlog's own REQUEST_LIMIT_REACHED asks for less at once instead.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from heirlog.protocol.errors import ErrorCode
 
-LOOK_AGAIN = frozenset(
+REFRESH_AND_RETRY = frozenset(
     {
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         ErrorCode.LEADER_NOT_AVAILABLE,
@@ -26,7 +26,7 @@ LOOK_AGAIN = frozenset(
         ErrorCode.BROKER_NOT_AVAILABLE,
     }
 )
-"""Errors of a partition that the same request may not meet again after a look at newer metadata."""
+"""Errors of a partition that the same request may not get again with newer metadata."""
 
 FIND_COORDINATOR_AGAIN = frozenset(
     {

@@ -23,7 +23,7 @@ from heirlog.client.call import Call, Send
 from heirlog.client.cluster import TOPIC_MAY_COME, Cluster
 from heirlog.client.errors import Unsupported
 from heirlog.client.record_accumulator import ProducerBatch, ProducerIdAndEpoch, RecordAccumulator
-from heirlog.client.retriable import FIND_COORDINATOR_AGAIN, LOOK_AGAIN
+from heirlog.client.retriable import FIND_COORDINATOR_AGAIN, REFRESH_AND_RETRY
 from heirlog.protocol.errors import ErrorCode, KafkaError, error_code
 from heirlog.protocol.messages import InitProducerIdRequest, InitProducerIdResponse, ProduceRequest, ProduceResponse
 from heirlog.protocol.types import ZERO_UUID, Endpoint
@@ -32,13 +32,13 @@ REQUEST_TIMEOUT_S = 30.0
 ASK_TIMEOUT_S = 5.0
 """For metadata and producer ids: short, since there are other brokers and the next round asks again."""
 RETRY_PAUSE_S = 0.05
-LOOK_PAUSE_S = 0.1
+REFRESH_PAUSE_S = 0.1
 """Between two requests for metadata."""
 NEWEST_BY_NAME = 12
 """The last Produce version that names topics; later ones take ids only."""
 WORTH_A_REQUEST_BYTES = 128 << 10
 """So much is sent to a leader that has other requests to answer; what is less is gathered until it has not."""
-NO_PRODUCER_ID_YET = FIND_COORDINATOR_AGAIN | LOOK_AGAIN | {ErrorCode.CONCURRENT_TRANSACTIONS}
+NO_PRODUCER_ID_YET = FIND_COORDINATOR_AGAIN | REFRESH_AND_RETRY | {ErrorCode.CONCURRENT_TRANSACTIONS}
 NO_ACKS = 0
 INT32_MAX = 2**31 - 1
 
@@ -90,9 +90,9 @@ class Sender:
         self._producer: ProducerIdAndEpoch | None = None
         self._producer_id_retry_at_s = 0.0
         """Not before this time a producer id is asked for again."""
-        self._look_at_s = 0.0
+        self._refresh_at_s = 0.0
         """Not before this time metadata are asked for again."""
-        self._view_is_old = False
+        self._metadata_is_stale = False
         self._preparing = False
         self._last_failure: Exception | None = None
 
@@ -165,23 +165,23 @@ class Sender:
 
     def _topics_to_look_up(self) -> list[str]:
         now_s = self._cluster.clock.now_s()
-        if now_s < self._look_at_s:
+        if now_s < self._refresh_at_s:
             return []
         known = self._cluster.view.topics
         topics = {batch.partition[0] for batch in self.accumulator.sendable(now_s)}
-        return sorted(topics) if self._view_is_old or any(topic not in known for topic in topics) else []
+        return sorted(topics) if self._metadata_is_stale or any(topic not in known for topic in topics) else []
 
     def _find_leaders(self, topics: list[str]) -> Call[None]:
-        self._look_at_s = self._cluster.clock.now_s() + LOOK_PAUSE_S
+        self._refresh_at_s = self._cluster.clock.now_s() + REFRESH_PAUSE_S
         try:
             # as Kafka's producers do: a broker with auto.create.topics.enable may create this one
-            refused = yield from self._cluster.look_elsewhere(topics, ASK_TIMEOUT_S, create=True)
+            refused = yield from self._cluster.refresh_metadata_elsewhere(topics, ASK_TIMEOUT_S, create=True)
         except Unsupported:
             raise
         except OSError as error:
             self._failed(error)
             return
-        self._view_is_old = False
+        self._metadata_is_stale = False
         for topic, code in sorted(refused.items()):
             failure = KafkaError(code, f"topic {topic} cannot be written")
             if code not in TOPIC_MAY_COME:
@@ -190,7 +190,7 @@ class Sender:
 
     def _failed(self, error: Exception) -> None:
         self._last_failure = error
-        self._view_is_old = True
+        self._metadata_is_stale = True
 
     # requests
 

@@ -233,7 +233,7 @@ class Cluster:
         timeout_s: None: two minutes, and longer for thousands of partitions.
         """
         process = self._process(node)
-        timeout_s = process.stop_patience_s(STOP_TIMEOUT_S) if timeout_s is None else timeout_s
+        timeout_s = process.stop_timeout_s(STOP_TIMEOUT_S) if timeout_s is None else timeout_s
         if not process.running:
             raise ClusterError(f"{process.layout.name} is not running")
         process.ask_to_stop()

@@ -115,7 +115,7 @@ class NodeProcess:
         self.resume()
         self.wait(STOP_TIMEOUT_S)
 
-    def stop_patience_s(self, base_s: float) -> float:
+    def stop_timeout_s(self, base_s: float) -> float:
         """How long a clean stop may take: killed in the middle of it, the node would have stopped uncleanly."""
         try:
             return base_s + LOG_STOP_S * len(os.listdir(self.layout.log_dir))
@@ -213,8 +213,8 @@ def stop_all(brokers: Sequence[NodeProcess], controllers: Sequence[NodeProcess],
     for group in (brokers, controllers):
         for process in group:
             process.ask_to_stop()
-        patience_s = max((process.stop_patience_s(timeout_s) for process in group), default=timeout_s)
-        deadline = time.monotonic() + patience_s
+        longest_s = max((process.stop_timeout_s(timeout_s) for process in group), default=timeout_s)
+        deadline = time.monotonic() + longest_s
         for process in group:
             if not process.wait(max(0.0, deadline - time.monotonic())):
                 process.kill()

@@ -179,7 +179,7 @@ class MetadataLog:
         self._learn_voters(view)
 
     def read(self, offset: int, max_bytes: int, upto_offset: int) -> list[Region]:
-        """Whole batches, at least one if there is one. Raises OffsetOutOfRange."""
+        """Whole batches, at least one if there is one. Raises OffsetOutsideLog."""
         return self.log.read(offset, max_bytes, upto_offset).regions
 
     def read_failed(self, error: OSError) -> None:

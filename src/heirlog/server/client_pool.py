@@ -25,7 +25,7 @@ import socket
 from collections import deque
 from typing import Any
 
-from heirlog.client.handshake import Handshake, Refused, common_version
+from heirlog.client.handshake import Handshake, HandshakeRefused, common_version
 from heirlog.env import OnResult, SendFailure
 from heirlog.protocol.frames import RequestHeader, decode_response, encode_request
 from heirlog.protocol.primitives import Malformed
@@ -282,7 +282,7 @@ class OutboundConnection:
             return  # the stream is closing, and `on_closed` tells the channel
         try:
             ranges = self._handshake.answered(response)
-        except Refused as error:
+        except HandshakeRefused as error:
             self.stream.abort(str(error))
             return
         if ranges is None:

@@ -217,9 +217,9 @@ class RecordChecker:
         A recovery cannot have begun before there was something to recover, which is some time before that is committed;
         and the controller's clock may be as fast as a fault makes it.
         """
-        patience_ms = self._seen.static[TIMEOUT] if strategy is Strategy.BALANCED else AGGRESSIVE_WINDOW_MS
+        timeout_ms = self._seen.static[TIMEOUT] if strategy is Strategy.BALANCED else AGGRESSIVE_WINDOW_MS
         waited_ms = self._seen.history.now_ms() - model.leaderless_since_ms + COMMIT_MS
-        return max(0, int(patience_ms) * 1_000_000 // (1_000_000 + max(DRIFTS_PPM)) - waited_ms)
+        return max(0, int(timeout_ms) * 1_000_000 // (1_000_000 + max(DRIFTS_PPM)) - waited_ms)
 
     def _strategy(self, key: Key) -> Strategy:
         image = self._seen.image

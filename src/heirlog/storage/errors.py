@@ -18,7 +18,7 @@ class InvalidRecords(LogError):
         """Their places in the batch."""
 
 
-class OffsetOutOfRange(LogError):
+class OffsetOutsideLog(LogError):
     def __init__(self, log: str, offset: int, start: int, end: int) -> None:
         super().__init__(
             ErrorCode.OFFSET_OUT_OF_RANGE, f"offset {offset} is outside the range {start} to {end} of {log}"

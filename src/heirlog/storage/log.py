@@ -36,7 +36,7 @@ from heirlog.storage.cleaning.records import continued_at, end_of_empty
 from heirlog.storage.cleaning.segment_swaps import SegmentSwaps
 from heirlog.storage.config import LogConfig
 from heirlog.storage.epochs import LeaderEpochCache
-from heirlog.storage.errors import LogError, OffsetOutOfRange, UnexpectedAppendOffset
+from heirlog.storage.errors import LogError, OffsetOutsideLog, UnexpectedAppendOffset
 from heirlog.storage.flushing import OnFlushed
 from heirlog.storage.log_failure import LogFailure
 from heirlog.storage.log_flusher import LogFlusher
@@ -226,10 +226,10 @@ class Log:
     def read(self, offset: int, max_bytes: int, upto_offset: int, min_one: bool = True) -> FetchDataInfo:
         """Whole batches, from the one that holds `offset` to at most `upto_offset`, out of one segment.
 
-        `min_one`: the first batch comes even if it is larger than `max_bytes` (KIP-74). Raises OffsetOutOfRange.
+        `min_one`: the first batch comes even if it is larger than `max_bytes` (KIP-74). Raises OffsetOutsideLog.
         """
         if offset < self.log_start_offset or offset > self.log_end_offset:
-            raise OffsetOutOfRange(str(self), offset, self.log_start_offset, self.log_end_offset)
+            raise OffsetOutsideLog(str(self), offset, self.log_start_offset, self.log_end_offset)
         if upto_offset > self.log_end_offset:
             upto_offset = self.log_end_offset
         if offset >= upto_offset:
@@ -360,10 +360,10 @@ class Log:
     def increment_log_start(self, offset: int) -> None:
         """Records below `offset` are no longer readable; the next retention pass deletes their segments.
 
-        Nothing happens below the current start. Raises OffsetOutOfRange above the log end, and OSError.
+        Nothing happens below the current start. Raises OffsetOutsideLog above the log end, and OSError.
         """
         if offset > self.log_end_offset:
-            raise OffsetOutOfRange(str(self), offset, self.log_start_offset, self.log_end_offset)
+            raise OffsetOutsideLog(str(self), offset, self.log_start_offset, self.log_end_offset)
         if offset > self.log_start_offset:
             self.log_start_offset = offset
             self.epochs.truncate_from_start(offset)

@@ -30,7 +30,7 @@ class Client:
         self.stopped = False
         self.driver = Driver(env, bootstrap)
         self.cluster = self.driver.cluster
-        self._looking: list[Callable[[], None]] = []
+        self._refreshing: list[Callable[[], None]] = []
         """What waits for newer metadata."""
 
     def start(self) -> None:
@@ -48,19 +48,19 @@ class Client:
         """`then` runs once all topics of this client are known."""
         self.until_done(lambda: self.cluster.find_topics(self.topics, CALL_TIMEOUT_S), lambda _: then())
 
-    def look_then(self, then: Callable[[], None]) -> None:
-        """After a pause, with newer metadata; those who ask meanwhile share one look."""
-        self._looking.append(then)
-        if len(self._looking) == 1:
-            self._later(self._look)
+    def refresh_then(self, then: Callable[[], None]) -> None:
+        """After a pause, with newer metadata; callers that ask meanwhile share one request."""
+        self._refreshing.append(then)
+        if len(self._refreshing) == 1:
+            self._later(self._refresh)
 
-    def _look(self) -> None:
-        call = self.cluster.look_elsewhere(self.topics, REQUEST_TIMEOUT_S)
-        self.driver.run(call, lambda _: self._looked(), lambda _: self._looked())
+    def _refresh(self) -> None:
+        call = self.cluster.refresh_metadata_elsewhere(self.topics, REQUEST_TIMEOUT_S)
+        self.driver.run(call, lambda _: self._refreshed(), lambda _: self._refreshed())
 
-    def _looked(self) -> None:
-        looking, self._looking = self._looking, []
-        for then in looking:
+    def _refreshed(self) -> None:
+        waiting, self._refreshing = self._refreshing, []
+        for then in waiting:
             then()
 
     def partition_name(self, topic: str, index: int) -> str:

@@ -94,7 +94,7 @@ class Consumer(Client):
         if self.stopped:
             return
         if partition[0] not in self.cluster.view.topics:  # a broker that is behind answered last
-            self.look_then(lambda: self._fetch(partition))
+            self.refresh_then(lambda: self._fetch(partition))
             return
         read = self._read_of(partition)
         reader = read.reader
@@ -129,7 +129,7 @@ class Consumer(Client):
             self._fetch(partition)
             return
         # this one has no end to reach: an answer without records is progress, too
-        reader.progress()
+        reader.reset_stall_timer()
         position = read.fetch.position
         try:
             part = reader.answered(response)
@@ -180,7 +180,7 @@ class Consumer(Client):
         if self.stopped:
             return
         if partition[0] not in self.cluster.view.topics:  # a broker that is behind answered last
-            self.look_then(lambda: self._ask_latest(partition))
+            self.refresh_then(lambda: self._ask_latest(partition))
             return
         name, asked_epoch = self.partition_name(*partition), NO_EPOCH
 

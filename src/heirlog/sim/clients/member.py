@@ -154,7 +154,7 @@ class Member(GroupClient):
                 self._next(self._membership.unanswered(request))
                 return
             step = self._membership.answered(request, response)
-            if step is Step.BEAT and isinstance(request, SyncGroupRequest):
+            if step is Step.HEARTBEAT and isinstance(request, SyncGroupRequest):
                 self._settle(sent, sent_ms)
             self._next(step)
 
@@ -170,16 +170,16 @@ class Member(GroupClient):
         if step is Step.SEND:
             self._send()
             return
-        if step is Step.FIND:
+        if step is Step.FIND_COORDINATOR:
             self.cluster.coordinators.pop(self.group_history.group, None)
         step_number = self._step_number
-        pause_ms = HEARTBEAT_MS if step is Step.BEAT else RETRY_MS
+        pause_ms = HEARTBEAT_MS if step is Step.HEARTBEAT else RETRY_MS
         self.env.call_later(pause_ms, lambda: self._send() if step_number == self._step_number else None)
 
     def _find(self) -> None:
-        step_number, patience = self._step_number, self.cluster.patience(CALL_TIMEOUT_S)
+        step_number, retry_timer = self._step_number, self.cluster.retry_timer(CALL_TIMEOUT_S)
         self.driver.run(
-            coordinators.find_coordinator(self.cluster, self.group_history.group, patience),
+            coordinators.find_coordinator(self.cluster, self.group_history.group, retry_timer),
             lambda _: self._send() if step_number == self._step_number else None,
             lambda _: self._find() if step_number == self._step_number else None,
         )
@@ -209,7 +209,7 @@ class Member(GroupClient):
         request = self._membership.leave()
         self._membership_ended()
         if endpoint is None:
-            self._next(Step.FIND)
+            self._next(Step.FIND_COORDINATOR)
         else:
             self._step_number += 1
             # nothing depends on the answer: without it the session ends
@@ -257,11 +257,11 @@ class Member(GroupClient):
         def answered(response: Any) -> None:
             # also of an earlier membership: the answer counts all the same
             if isinstance(response, OSError):
-                step = Step.FIND if membership_number == self._membership_number else None
+                step = Step.FIND_COORDINATOR if membership_number == self._membership_number else None
             else:
                 self._record_commits(response, made, unconfirmed)
                 step = self._membership.committed(request, response)
-            if step is not None and step is not Step.BEAT:
+            if step is not None and step is not Step.HEARTBEAT:
                 self._next(step)
             if membership_number == self._membership_number:
                 self._commit_later()

@@ -14,39 +14,39 @@ from heirlog.client.call import Call, Clock, Pause
 FIRST_PAUSE_S = 0.02
 LONGEST_PAUSE_S = 1.0
 JITTER = 0.2
-TRY_SHARE = 1 / 3
+ATTEMPT_SHARE = 1 / 3
 """Of the time of a call, for one answer: a broker that hangs may have been replaced by then."""
-SHORTEST_TRY_S = 1.0
+SHORTEST_ATTEMPT_S = 1.0
 
 
-class Patience:
-    """timeout_s: since the start, or since `progress`. longest_pause_s: pauses double up to this."""
+class RetryTimer:
+    """timeout_s: since the start, or since `reset`. longest_pause_s: pauses double up to this."""
 
     def __init__(self, timeout_s: float, clock: Clock, *, longest_pause_s: float = LONGEST_PAUSE_S) -> None:
         self.timeout_s = timeout_s
         self._clock = clock
         self._longest_pause_s = longest_pause_s
-        self.progress()
+        self.reset()
 
-    def progress(self) -> None:
+    def reset(self) -> None:
         """Something succeeded: the time starts again."""
         self._deadline_s = self._clock.now_s() + self.timeout_s
         self._pause_s = FIRST_PAUSE_S
         self._failure: Exception | None = None
 
-    def left_s(self) -> float:
-        """At least a little, so that it can be used as a timeout: `again` is what ends things."""
+    def remaining_s(self) -> float:
+        """At least a little, so that it can be used as a timeout: `back_off` is what ends things."""
         return max(self._deadline_s - self._clock.now_s(), 0.001)
 
-    def try_s(self) -> float:
+    def attempt_s(self) -> float:
         """For one answer, where another broker may answer instead."""
-        return min(self.left_s(), max(self.timeout_s * TRY_SHARE, SHORTEST_TRY_S))
+        return min(self.remaining_s(), max(self.timeout_s * ATTEMPT_SHARE, SHORTEST_ATTEMPT_S))
 
     @property
-    def over(self) -> bool:
+    def is_expired(self) -> bool:
         return self._clock.now_s() >= self._deadline_s
 
-    def again(self, failure: Exception) -> Call[None]:
+    def back_off(self, failure: Exception) -> Call[None]:
         """Pause before the next try. Raises what failed when there is no time for one."""
         self._remember(failure)
         pause_s = self._pause_s * (1 - JITTER + 2 * JITTER * self._clock.random())

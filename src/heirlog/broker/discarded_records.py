@@ -33,7 +33,7 @@ TIME_LIMIT_MS = 60_000
 """Longest time between the request to truncate and the truncation."""
 
 
-class Discarding:
+class DiscardedRecordsManager:
     """directory_of: the directory of a partition's log; None if the partition is no longer on this broker."""
 
     def __init__(

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from heirlog.broker.discarding import COPIES_AT_ONCE, TIME_LIMIT_MS
+from heirlog.broker.discarded_records import COPIES_AT_ONCE, TIME_LIMIT_MS
 from heirlog.metadata.basis import Basis, ElectionBasis
 from heirlog.protocol.batch import walk
 from heirlog.protocol.errors import ErrorCode
