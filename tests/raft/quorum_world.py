@@ -14,26 +14,31 @@ from typing import Any
 from heirlog.env import Buffer, SendFailure
 from heirlog.pending import Pending
 from heirlog.protocol.messages import (
+    BeginQuorumEpochRequest,
     DescribeQuorumRequest,
+    EndQuorumEpochRequest,
     FetchRequest,
     FetchResponse,
     FetchSnapshotRequest,
     FetchSnapshotResponse,
+    VoteRequest,
 )
 from heirlog.protocol.primitives import Message, decode, encode, records_view
 from heirlog.protocol.records import NoOpRecord, TopicRecord
 from heirlog.protocol.types import BrokerId, Endpoint, Uuid
 from heirlog.raft.bootstrap import write_bootstrap
 from heirlog.raft.control import Voter
+from heirlog.raft.local_replica import LocalReplica
 from heirlog.raft.metadata_log import MetadataLogConfig
-from heirlog.raft.observer import QuorumConfig
 from heirlog.raft.quorum import Quorum
+from heirlog.raft.quorum_config import QuorumConfig
 from heirlog.raft.replay import CommittedBatch
 
 CLUSTER_ID = "ABEiM0RVZneImaq7zN3u_w"
 LEADER_ENDPOINT = Endpoint("controller", 9093)
 METADATA_DIR = "/data"
 FLUSH_MS = 3
+EPOCH_REQUESTS = (VoteRequest, BeginQuorumEpochRequest, EndQuorumEpochRequest)
 
 
 # ---------------------------------------------------------------------------------------------------------------- disk
@@ -206,7 +211,7 @@ class MemoryEnv:
         return self._world.later(delay_ms, fn, self._incarnation)
 
     def send(self, to: Endpoint, channel: str, request: Any, on_result: Callable[[Any], None], timeout_ms: int) -> None:
-        assert channel == "raft"
+        assert channel == ("vote" if isinstance(request, EPOCH_REQUESTS) else "raft")
         self._world.send(self._incarnation, to, request, on_result, timeout_ms)
 
     def stop(self, exit_code: int, reason: str) -> None:
@@ -260,6 +265,8 @@ class Node:
     stopped_because: str | None = None
     config: MetadataLogConfig = field(default_factory=MetadataLogConfig)
     configured: list[Voter] = field(default_factory=list)
+    unanswered: list[Callable[[], None]] = field(default_factory=list)
+    """What ends each request that this node has received."""
     quorum_config: QuorumConfig | None = None
 
     def __post_init__(self) -> None:
@@ -271,6 +278,14 @@ class Node:
         return Uuid(bytes([self.id]) * 16)
 
     @property
+    def endpoint(self) -> Endpoint:
+        return LEADER_ENDPOINT if self.id == 100 else Endpoint(f"controller-{self.id}", 9093)
+
+    @property
+    def voter(self) -> Voter:
+        return Voter(BrokerId(self.id), self.directory_id, self.endpoint)
+
+    @property
     def log_directory(self) -> str:
         return f"{METADATA_DIR}/__cluster_metadata-0"
 
@@ -279,14 +294,10 @@ class Node:
         self.seen, self.ready, self.stopped_because = Recorder(), False, None
         self.quorum = Quorum(
             MemoryEnv(self.world, self),
-            node_id=self.id,
-            directory_id=self.directory_id,
+            LocalReplica(self.id, self.directory_id, CLUSTER_ID, METADATA_DIR, self.is_voter),
             voters=self.configured,
-            cluster_id=CLUSTER_ID,
-            directory=METADATA_DIR,
-            is_voter=self.is_voter,
             listeners=[self.seen],
-            bootstrap_endpoints=[] if self.is_voter else [LEADER_ENDPOINT],
+            bootstrap_endpoints=[] if self.is_voter else [node.endpoint for node in self.world.controllers],
             config=self.config,
             quorum_config=self.quorum_config,
         )
@@ -296,8 +307,11 @@ class Node:
         self.ready = True
 
     def kill(self) -> None:
-        """SIGKILL: the page cache stays."""
+        """SIGKILL: the page cache stays, and peers find their connections reset."""
         self.incarnation.alive = False
+        for reset in self.unanswered:
+            reset()
+        self.unanswered.clear()
 
     def power_cut(self, random: Random | None = None) -> None:
         self.kill()
@@ -305,7 +319,9 @@ class Node:
 
 
 class World:
-    def __init__(self, observers: int = 0, seed: int = 1, drop: float = 0.0, **leader_config: int) -> None:
+    def __init__(
+        self, observers: int = 0, seed: int = 1, drop: float = 0.0, voters: int = 1, **leader_config: int
+    ) -> None:
         self.random = Random(seed)
         self.drop = drop
         self.now_ms = 0
@@ -313,17 +329,26 @@ class World:
         self._events: list[tuple[int, int, Callable[[], None], Incarnation | None]] = []
         self._number = 0
         self.sent: list[tuple[Any, Any]] = []
-        self.leader = Node(self, 100, True, config=MetadataLogConfig(**leader_config))
+        self.controllers = [Node(self, 100 + i, True, config=MetadataLogConfig(**leader_config)) for i in range(voters)]
+        self.leader = self.controllers[0]
+        """The only controller of most tests."""
+        self.cut: set[tuple[int, int]] = set()
+        """Messages from the one node to the other are lost."""
         self.observers = [Node(self, i + 1, False) for i in range(observers)]
         self.format()
 
+    @property
+    def nodes(self) -> list[Node]:
+        return [*self.controllers, *self.observers]
+
     def format(self) -> None:
-        voter = Voter(BrokerId(100), self.leader.directory_id, LEADER_ENDPOINT)
-        done: list[OSError | None] = []
-        self.leader.disk.owner = None
-        write_bootstrap(self.leader.disk, METADATA_DIR, [voter], 1_700_000_000_000, done.append)
-        self.run_until(lambda: bool(done))
-        assert done == [None]
+        voters = [node.voter for node in self.controllers]
+        for node in self.controllers:
+            done: list[OSError | None] = []
+            node.disk.owner = None
+            write_bootstrap(node.disk, METADATA_DIR, voters, 1_700_000_000_000, done.append)
+            self.run_until(lambda found=done: bool(found))  # type: ignore[misc]
+            assert done == [None]
 
     def later(self, delay_ms: int, fn: Callable[[], None], owner: Incarnation | None) -> Callable[[], None]:
         cancelled: list[bool] = []
@@ -332,13 +357,24 @@ class World:
         heapq.heappush(self._events, entry)
         return lambda: cancelled.append(True)
 
+    def isolate(self, node: Node) -> None:
+        """No message passes between this node and any other."""
+        for other in self.nodes:
+            self.cut |= {(node.id, other.id), (other.id, node.id)}
+
+    def heal(self) -> None:
+        self.cut.clear()
+
+    def has_events(self) -> bool:
+        return bool(self._events)
+
     def step(self) -> None:
         self.now_ms, _, fn, owner = heapq.heappop(self._events)
         if owner is None or owner.alive:
             try:
                 fn()
             except PowerCut:
-                node = next(n for n in [self.leader, *self.observers] if n.incarnation is owner)
+                node = next(n for n in self.nodes if n.incarnation is owner)
                 node.power_cut()
 
     def run_until(self, condition: Callable[[], bool], limit_ms: int = 60_000) -> None:
@@ -358,6 +394,8 @@ class World:
     ) -> None:
         """Requests and answers go through the codec: what arrives is what the wire carries."""
         answered: list[bool] = []
+        target = next((node for node in self.controllers if node.endpoint == to), None)
+        source = next((node.id for node in self.nodes if node.incarnation is sender), -1)
 
         def answer(result: Any) -> None:
             if not answered:
@@ -367,15 +405,18 @@ class World:
         def respond(response: Any) -> None:
             kind = type(response)
             wire = bytes(records_view(encode(response, kind.MAX_VERSION)))
-            if self.random.random() >= self.drop:
+            if self.random.random() >= self.drop and (target.id, source) not in self.cut:
                 self.sent.append((request, decode(kind, wire, kind.MAX_VERSION)))
                 self.later(self._delay(), lambda: answer(decode(kind, wire, kind.MAX_VERSION)), sender)
 
         def deliver() -> None:
-            target = self.leader
-            if to != LEADER_ENDPOINT or not target.incarnation.alive:
+            if target is None or not target.incarnation.alive:
                 answer(SendFailure("disconnected"))
                 return
+            if (source, target.id) in self.cut:
+                return
+            if (target.id, source) not in self.cut:
+                target.unanswered.append(lambda: self.later(1, lambda: answer(SendFailure("disconnected")), sender))
             wire = bytes(records_view(encode(request, type(request).MAX_VERSION)))
             response = handle(target.quorum, decode(type(request), wire, type(request).MAX_VERSION))
             if isinstance(response, Pending):
@@ -419,6 +460,12 @@ def handle(quorum: Quorum, request: Any) -> Any:
         return quorum.fetch(request)
     if isinstance(request, FetchSnapshotRequest):
         return quorum.fetch_snapshot(request)
+    if isinstance(request, VoteRequest):
+        return quorum.vote(request)
+    if isinstance(request, BeginQuorumEpochRequest):
+        return quorum.begin_quorum_epoch(request)
+    if isinstance(request, EndQuorumEpochRequest):
+        return quorum.end_quorum_epoch(request)
     assert isinstance(request, DescribeQuorumRequest)
     return quorum.describe_quorum(request)
 

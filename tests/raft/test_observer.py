@@ -10,7 +10,8 @@ import pytest
 
 from heirlog.env import SendFailure
 from heirlog.protocol.messages import FetchRequest
-from heirlog.raft.observer import FETCH_WAIT_MS, QuorumConfig
+from heirlog.raft.observer import FETCH_WAIT_MS
+from heirlog.raft.quorum_config import QuorumConfig
 
 from .quorum_world import World
 
@@ -78,7 +79,9 @@ def fetch_times(world: World, config: QuorumConfig, monkeypatch: pytest.MonkeyPa
 
 
 def test_the_time_limit_and_the_back_off_of_a_fetch_are_configured(monkeypatch: pytest.MonkeyPatch) -> None:
-    sent_ms, limits_ms = fetch_times(World(observers=1), QuorumConfig(300, 400), monkeypatch)
+    sent_ms, limits_ms = fetch_times(
+        World(observers=1), QuorumConfig(request_timeout_ms=300, retry_backoff_ms=400), monkeypatch
+    )
     assert limits_ms == {FETCH_WAIT_MS + 300}
     pauses_ms = [later - earlier for earlier, later in pairwise(sent_ms)]
     assert 200 <= pauses_ms[0] <= 401

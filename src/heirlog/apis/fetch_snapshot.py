@@ -10,15 +10,20 @@ from typing import Protocol
 from heirlog.apis.common.api import NODES_ONLY, Api, Served
 from heirlog.apis.common.ports import OnQuorum
 from heirlog.context import Context
+from heirlog.pending import Pending
 from heirlog.protocol.api import ApiKey
 from heirlog.protocol.messages import FetchSnapshotRequest, FetchSnapshotResponse
 
 
 class HasSnapshots(Protocol):
-    def fetch_snapshot(self, request: FetchSnapshotRequest) -> FetchSnapshotResponse: ...
+    def fetch_snapshot(
+        self, request: FetchSnapshotRequest
+    ) -> FetchSnapshotResponse | Pending[FetchSnapshotResponse]: ...
 
 
-def handle(node: OnQuorum[HasSnapshots], request: FetchSnapshotRequest, context: Context) -> FetchSnapshotResponse:
+def handle(
+    node: OnQuorum[HasSnapshots], request: FetchSnapshotRequest, context: Context
+) -> FetchSnapshotResponse | Pending[FetchSnapshotResponse]:
     return node.quorum.fetch_snapshot(request)
 
 

@@ -45,9 +45,10 @@ from heirlog.protocol.primitives import Message
 from heirlog.protocol.types import METADATA_TOPIC, Endpoint, PartitionKey, Uuid
 from heirlog.raft.bootstrap import read_bootstrap_records
 from heirlog.raft.control import Voter
+from heirlog.raft.local_replica import LocalReplica
 from heirlog.raft.metadata_log import MetadataLogConfig
-from heirlog.raft.observer import QuorumConfig
 from heirlog.raft.quorum import OlderMetadata, Quorum
+from heirlog.raft.quorum_config import QuorumConfig
 from heirlog.raft.replay import CommittedBatch
 from heirlog.raft.snapshot import InvalidSnapshot
 from heirlog.storage.atomic import OnDurable
@@ -250,12 +251,14 @@ class Node:
             return
         self._quorum = Quorum(
             self.env,
-            node_id=config.node_id,
-            directory_id=identity.directory_id,
+            LocalReplica(
+                config.node_id,
+                identity.directory_id,
+                identity.cluster_id,
+                config.metadata_log_dir,
+                config.is_controller,
+            ),
             voters=self._configured_voters(identity.directory_id),
-            cluster_id=self.cluster_id,
-            directory=config.metadata_log_dir,
-            is_voter=config.is_controller,
             listeners=[self],
             bootstrap_endpoints=config.bootstrap_servers,
             config=MetadataLogConfig(
@@ -264,6 +267,9 @@ class Node:
                 max_retention_bytes=config["metadata.max.retention.bytes"],
             ),
             quorum_config=QuorumConfig(
+                election_timeout_ms=config["controller.quorum.election.timeout.ms"],
+                fetch_timeout_ms=config["controller.quorum.fetch.timeout.ms"],
+                election_backoff_max_ms=config["controller.quorum.election.backoff.max.ms"],
                 request_timeout_ms=config["controller.quorum.request.timeout.ms"],
                 retry_backoff_ms=config["controller.quorum.retry.backoff.ms"],
             ),

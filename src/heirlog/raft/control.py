@@ -28,6 +28,7 @@ from heirlog.protocol.records import (
     VotersRecord,
 )
 from heirlog.protocol.types import BrokerId, Endpoint, Uuid
+from heirlog.raft.replica_key import ReplicaKey
 
 KRAFT_VERSION = 1
 """The one level heirlog writes: voters in the log (KIP-853)."""
@@ -41,6 +42,10 @@ class Voter:
     directory_id: Uuid
     endpoint: Endpoint
     listener: str = "CONTROLLER"
+
+    @property
+    def key(self) -> ReplicaKey:
+        return ReplicaKey(self.id, self.directory_id)
 
 
 def encode_controls(records: Iterable[Message], base_offset: int, epoch: int, wall_ms: int) -> bytearray:

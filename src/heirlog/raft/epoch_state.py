@@ -197,6 +197,11 @@ def leader(state: EpochState, me: ReplicaKey, endpoint: Endpoint) -> EpochState:
     return EpochState(QuorumRole.LEADER, state.epoch, me.id, endpoint, me)
 
 
+def sole_voter(state: EpochState, me: ReplicaKey, endpoint: Endpoint) -> EpochState:
+    """The only voter needs no other vote: it leads a new epoch at once."""
+    return EpochState(QuorumRole.LEADER, state.epoch + 1, me.id, endpoint, me)
+
+
 def resigned(state: EpochState) -> EpochState:
     """The leader steps down: it neither appends nor serves from now on."""
     if state.role is not QuorumRole.LEADER:

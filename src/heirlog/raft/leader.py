@@ -8,6 +8,9 @@
 The state file that says "epoch E, voted for myself" is flushed before `begin`. Otherwise a crash could bring back an
 older epoch, and two different histories would have the same epoch number.
 
+The high watermark is unknown (-1) to followers until a record of this epoch is on a majority: what this node knew as a
+follower may be below what others know, and they must not see it fall.
+
 The listeners are notified of the leadership once the epoch's first batch is committed and everything before it was
 delivered. From then on the controller's image is complete, and it may append.
 """
@@ -24,12 +27,15 @@ from heirlog.protocol.primitives import Message
 from heirlog.raft import commit, control
 from heirlog.raft.answers import LeaderAndEpoch
 from heirlog.raft.control import Voter, encode_controls
+from heirlog.raft.epoch_messages import Heard
 from heirlog.raft.fetch_service import FetchService
 from heirlog.raft.metadata_log import MetadataLog
+from heirlog.raft.quorum_config import QuorumConfig
 from heirlog.raft.replay import CommittedBatch, Replay
 from heirlog.raft.replica_key import ReplicaKey
 from heirlog.raft.replica_states import ReplicaStates
 from heirlog.raft.values import MAX_BATCH_BYTES, MAX_RECORDS_PER_BATCH, encode_value
+from heirlog.raft.voter_contact import ContactEvents, VoterContact
 
 
 class NotLeader(KafkaError):
@@ -53,36 +59,58 @@ class LeaderParts:
     env: Env
     log: MetadataLog
     replay: Replay
+    voters: Callable[[], tuple[Voter, ...]]
+    """The set in force, which may change."""
     fatal: Callable[[str], None]
+    on_announced: Callable[[], None]
+    """The first batch of the epoch is committed, and everything before it was delivered."""
+    on_heard: Callable[[Heard], bool]
+    """A voter named an epoch. True if that ended this leadership."""
+    on_isolated: Callable[[], None]
+    """No majority of the voters fetches any more."""
 
 
 class LeaderState:
     def __init__(
-        self, parts: LeaderParts, me: Voter, voters: Sequence[Voter], epoch: int, on_announced: Callable[[], None]
+        self,
+        parts: LeaderParts,
+        cluster_id: str,
+        me: Voter,
+        epoch: int,
+        granting: Sequence[ReplicaKey],
+        config: QuorumConfig,
     ) -> None:
+        """granting: the voters that elected it."""
         self._env = parts.env
         self._log = parts.log
         self._replay = parts.replay
+        self._voters = parts.voters
         self._fatal = parts.fatal
+        self._on_announced = parts.on_announced
         self._me = me
-        self._voters = tuple(voters)
-        self._on_announced = on_announced
+        self._granting = granting
         self._epoch_start_offset = parts.log.end_offset
         self._turn_is_coming = False
         self._flushing = False
         self._closed = False
         self.announced = False
+        self.high_watermark = -1
+        """As this leader tells it to others; -1 until a record of its epoch is committed."""
         self.leadership = LeaderAndEpoch(me.id, epoch, me.endpoint)
         self.progress = ReplicaStates()
         self.service = FetchService(
-            parts.env, parts.log, self.leadership, lambda: parts.replay.high_watermark, self._acknowledged
+            parts.env, parts.log, self.leadership, lambda: self.high_watermark, self._acknowledged
         )
+        events = ContactEvents(parts.on_heard, parts.on_isolated)
+        self._contact = VoterContact(parts.env, cluster_id, me, epoch, parts.voters, config, events)
 
     def begin(self) -> None:
         """Append the first batch of the epoch."""
-        head: list[Message] = [control.leader_change(self._me.id, [v.id for v in self._voters], [self._me.id])]
-        if self._log.end_offset == 0 or self._log.voters != self._voters:
-            head += [control.kraft_version(), control.voters_record(self._voters)]
+        voters = self._voters()
+        granting = [key.id for key in self._granting]
+        head: list[Message] = [control.leader_change(self._me.id, [v.id for v in voters], granting)]
+        if self._log.end_offset == 0 or self._log.voters != voters:
+            head += [control.kraft_version(), control.voters_record(voters)]
         now_ms = self._env.wall_ms()
         epoch = self.leadership.epoch
         batch = encode_controls(head, self._log.end_offset, epoch, now_ms)
@@ -91,6 +119,8 @@ class LeaderState:
         self._replay.remember(CommittedBatch(base_offset, self._log.end_offset - 1, epoch, now_ms, []))
         self._replay.when_delivered(self._log.end_offset, self._announce)
         self._turn_soon()
+        if len(voters) > 1:
+            self._contact.start()
 
     def append(self, records: Sequence[Message]) -> int:
         """Append one batch; returns the offset of its first record. It is committed when `on_commit` delivers it.
@@ -120,7 +150,17 @@ class LeaderState:
     def close(self) -> None:
         """Stop leading: waits end, and records that were appended may never be committed."""
         self._closed = True
+        self._contact.close()
         self.service.close()
+
+    def successors(self) -> list[Voter]:
+        """The other voters, the one with the longest log first."""
+        others = [voter for voter in self._voters() if voter.key != self._me.key]
+        return sorted(others, key=lambda voter: -self.progress.of_voter(voter).end_offset)
+
+    def fetched_snapshot(self, key: ReplicaKey) -> None:
+        """A replica fetched a part of a snapshot: it is there, though it acknowledges nothing."""
+        self._contact.fetched(key)
 
     # from an append to the commit
 
@@ -154,23 +194,27 @@ class LeaderState:
 
     def _acknowledged(self, key: ReplicaKey, end_offset: int) -> None:
         self.progress.fetched(key, end_offset, self._log.end_offset, self._env.wall_ms())
-        if len(self._voters) > 1:
+        self._contact.fetched(key)
+        if len(self._voters()) > 1:
             # later, because delivering to listeners inside a request's handler would be a call in a call
             self._turn_soon()
 
     def _moved(self) -> None:
         """The end of this node or of a voter moved: advance the high watermark, and answer waiting fetches."""
-        committed = commit.committed_end(map(self._end_of, self._voters), self._epoch_start_offset)
-        if committed is not None and committed > self._replay.high_watermark:
+        committed = commit.committed_end(map(self._end_of, self._voters()), self._epoch_start_offset)
+        if committed is not None and committed > self.high_watermark:
+            self.high_watermark = committed
             self._replay.committed_to(committed)
         if not self._closed:
             self.service.moved()
 
     def _end_of(self, voter: Voter) -> int:
-        if voter.id == self._me.id:
+        if voter.key == self._me.key:
             return commit.countable_end(self._log.end_offset, self._log.flushed_offset)
         return self.progress.of_voter(voter).end_offset
 
     def _announce(self) -> None:
+        if self._closed:
+            return
         self.announced = True
         self._on_announced()

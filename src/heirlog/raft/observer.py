@@ -34,18 +34,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from heirlog.env import Cancel, Env, SendFailure
 from heirlog.protocol.batch import InvalidBatch
 from heirlog.protocol.errors import ErrorCode, KafkaError, error_code
 from heirlog.protocol.messages import FetchRequest, FetchResponse
 from heirlog.protocol.primitives import records_view
-from heirlog.protocol.types import METADATA_TOPIC, METADATA_TOPIC_ID, Endpoint, Uuid
+from heirlog.protocol.types import METADATA_TOPIC, METADATA_TOPIC_ID, Endpoint
 from heirlog.raft import commit
 from heirlog.raft.answers import LeaderAndEpoch
 from heirlog.raft.divergence import Diverging, Position, truncation_offset
+from heirlog.raft.local_replica import LocalReplica
 from heirlog.raft.metadata_log import CommittedBatchBytes, MetadataLog
-from heirlog.raft.quorum_state import NOBODY, QuorumState, QuorumStateFile
+from heirlog.raft.quorum_config import QuorumConfig
 from heirlog.raft.replay import Replay
 from heirlog.raft.snapshot import Snapshot, SnapshotId
 from heirlog.raft.snapshot_download import CHANNEL, SnapshotDownload
@@ -56,51 +58,51 @@ RETRY_BACKOFF_MAX_MS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class QuorumConfig:
-    request_timeout_ms: int = 2_000
-    """controller.quorum.request.timeout.ms, on top of the wait that the request itself asks for."""
-    retry_backoff_ms: int = 20
-    """controller.quorum.retry.backoff.ms, doubled with each failure in a row up to a second."""
-
-
-@dataclass(frozen=True, slots=True)
 class ObserverParts:
     """The parts and callbacks of an observer, owned by the `Quorum`."""
 
     env: Env
     log: MetadataLog
     replay: Replay
-    state: QuorumStateFile
     fatal: Callable[[str], None]
     older: Callable[[str], None]
     """Called if the leader lacks records that this node knows to be committed; the argument says what was found."""
-    on_leader: Callable[[LeaderAndEpoch], None]
+    epochs: FollowedEpochs
+
+
+class FollowedEpochs(Protocol):
+    """`epoch_driver.EpochDriver`, as an observer uses it."""
+
+    def learn(self, named: LeaderAndEpoch, *, claimed: bool = False) -> bool: ...
+
+    def fetched(self) -> None: ...
+
+    def leader_is_gone(self) -> None: ...
 
 
 class Observer:
     def __init__(
         self,
         parts: ObserverParts,
-        node_id: int,
-        directory_id: Uuid,
-        cluster_id: str,
+        replica: LocalReplica,
+        leadership: LeaderAndEpoch,
         endpoints: Sequence[Endpoint],
         config: QuorumConfig,
     ) -> None:
-        """endpoints: at least one, to be asked while the leader is not known."""
+        """leadership: as this node knows it. endpoints: at least one, to be asked while the leader is not known."""
         self._env = parts.env
         self._log = parts.log
         self._replay = parts.replay
-        self._state = parts.state
         self._fatal = parts.fatal
         self._older = parts.older
-        self._on_leader = parts.on_leader
-        self._node_id = node_id
-        self._directory_id = directory_id
-        self._cluster_id = cluster_id
+        self._epochs = parts.epochs
+        self._replica = replica
+        self._leadership = leadership
         self._endpoints = list(dict.fromkeys(endpoints))
         self._config = config
         self._failures = 0
+        self._disconnects = 0
+        """How often in a row the leader's connection was reset or refused."""
         self._was_answered = False
         """A leader of our own cluster has answered, so an answer of another cluster is not this node's
         misconfiguration.
@@ -110,7 +112,6 @@ class Observer:
         self._download: SnapshotDownload | None = None
         self.agrees = False
         """The leader has every record that this node knows to be committed, according to the last request."""
-        self.leadership = LeaderAndEpoch(NOBODY, max(parts.state.stored.leader_epoch, parts.log.end.epoch), None)
 
     def start(self) -> None:
         self._fetch()
@@ -167,27 +168,32 @@ class Observer:
         self._fatal(f"the metadata log in {self._log.directory} could not be read or written: {error}")
 
     def _target(self) -> Endpoint:
-        """The leader while it answers; otherwise all known endpoints in rotation, including the leader."""
-        known = [self.leadership.endpoint] if self.leadership.endpoint is not None else []
+        """The leader while it answers; otherwise all known endpoints in rotation, including the leader.
+
+        A leader whose connection was reset is asked once more: if its port refuses, the process is gone.
+        """
+        known = [self._leadership.endpoint] if self._leadership.endpoint is not None else []
+        if known and self._disconnects == 1:
+            return known[0]
         everybody = list(dict.fromkeys([*known, *self._endpoints]))
         return everybody[self._failures % len(everybody)]
 
     def _request(self, position: Position) -> tuple[FetchRequest, FetchRequest.FetchPartition]:
         asked = FetchRequest.FetchPartition(
             partition=0,
-            current_leader_epoch=self.leadership.epoch,
+            current_leader_epoch=self._leadership.epoch,
             fetch_offset=position.offset,
             last_fetched_epoch=position.epoch,
             log_start_offset=self._log.start_offset,
             partition_max_bytes=FETCH_MAX_BYTES,
-            replica_directory_id=self._directory_id,
+            replica_directory_id=self._replica.directory_id,
             high_watermark=self._replay.high_watermark,
         )
         topic = FetchRequest.FetchTopic(topic_id=METADATA_TOPIC_ID, topic=METADATA_TOPIC, partitions=[asked])
         request = FetchRequest(
-            cluster_id=self._cluster_id,
-            replica_state=FetchRequest.ReplicaState(replica_id=self._node_id),
-            replica_id=self._node_id,
+            cluster_id=self._replica.cluster_id,
+            replica_state=FetchRequest.ReplicaState(replica_id=self._replica.node_id),
+            replica_id=self._replica.node_id,
             max_wait_ms=FETCH_WAIT_MS,
             min_bytes=0,
             max_bytes=FETCH_MAX_BYTES,
@@ -216,12 +222,13 @@ class Observer:
         result: FetchResponse | SendFailure,
     ) -> None:
         if isinstance(result, SendFailure):
+            self._count_disconnects(target, result)
             self._retry_later(f"{result.kind} {result.detail}".strip())
             return
         if result.error_code == ErrorCode.INCONSISTENT_CLUSTER_ID and not self._was_answered:
             self._fatal(
-                f"the controller at {target} belongs to another cluster than {self._cluster_id}, to which this node's "
-                "directories belong: correct controller.quorum.bootstrap.servers, or log.dirs"
+                f"the controller at {target} belongs to another cluster than {self._replica.cluster_id}, to which this "
+                "node's directories belong: correct controller.quorum.bootstrap.servers, or log.dirs"
             )
             return
         if result.error_code:
@@ -234,25 +241,27 @@ class Observer:
         if self._leads_an_older_epoch(partition):
             self._older(
                 f"it leads epoch {partition.current_leader.leader_epoch}, and this node has seen epoch "
-                f"{self.leadership.epoch}"
+                f"{self._leadership.epoch}"
             )
             return
-        learned = self._learn(partition.current_leader, result.node_endpoints)
+        named = partition.current_leader
+        endpoint = next((Endpoint(e.host, e.port) for e in result.node_endpoints if e.node_id == named.leader_id), None)
+        if self._epochs.learn(LeaderAndEpoch(named.leader_id, named.leader_epoch, endpoint)) or self._closed:
+            return
         if partition.error_code:
-            if learned and self.leadership.endpoint is not None:
-                self._failures = 0
-                self._fetch()
-            else:
-                self._retry_later(error_code(partition.error_code).name)
+            self._retry_later(error_code(partition.error_code).name)
             return
         expected = self._log.end_offset if compared is None else compared.before.offset
-        if asked.current_leader_epoch != self.leadership.epoch or asked.fetch_offset != expected:
+        if asked.current_leader_epoch != self._leadership.epoch or asked.fetch_offset != expected:
             self._fetch()
             return
-        if self.leadership.endpoint != target:
+        if self._leadership.endpoint != target and self._epochs.learn(
+            replace(self._leadership, endpoint=target), claimed=True
+        ):
             # a node that answers with data leads; below v16 no answer names endpoints
-            self.leadership = replace(self.leadership, endpoint=target)
-        self._failures = 0
+            return
+        self._epochs.fetched()
+        self._failures = self._disconnects = 0
         self._was_answered = True
         if compared is not None and not self._has(partition, compared):
             return
@@ -262,12 +271,19 @@ class Observer:
         else:
             self._fetch()
 
+    def _count_disconnects(self, target: Endpoint, failure: SendFailure) -> None:
+        if target != self._leadership.endpoint:
+            return
+        self._disconnects = self._disconnects + 1 if failure.kind == "disconnected" else 0
+        if self._disconnects > 1:
+            self._epochs.leader_is_gone()
+
     def _leads_an_older_epoch(self, partition: FetchResponse.PartitionData) -> bool:
         """Whether a single voter leads an epoch below ours. With several voters it may be an old leader that does not
         know it yet.
         """
         named = partition.current_leader
-        if named.leader_id < 0 or named.leader_epoch >= self.leadership.epoch or len(self._log.voters) != 1:
+        if named.leader_id < 0 or named.leader_epoch >= self._leadership.epoch or len(self._log.voters) != 1:
             return False
         return error_code(partition.error_code) is ErrorCode.UNKNOWN_LEADER_EPOCH
 
@@ -301,31 +317,6 @@ class Observer:
         )
         return False
 
-    def _learn(self, named: FetchResponse.LeaderIdAndEpoch, endpoints: Sequence[FetchResponse.NodeEndpoint]) -> bool:
-        """Update leader and epoch; True if they are new. Never goes back to an older epoch."""
-        now = self.leadership
-        if named.leader_epoch < now.epoch:
-            return False
-        endpoint = next((Endpoint(e.host, e.port) for e in endpoints if e.node_id == named.leader_id), None)
-        if named.leader_epoch == now.epoch:
-            if named.leader_id < 0 or (named.leader_id == now.leader_id and endpoint in (None, now.endpoint)):
-                return False
-            if now.leader_id >= 0 and now.leader_id != named.leader_id:
-                self._fatal(f"nodes {now.leader_id} and {named.leader_id} both claim to lead epoch {now.epoch}")
-                return False
-        self.leadership = LeaderAndEpoch(named.leader_id, named.leader_epoch, endpoint or self._known_endpoint(named))
-        self._state.write(
-            QuorumState(named.leader_id, named.leader_epoch),
-            lambda error: self._fatal(f"quorum-state could not be written: {error}") if error else None,
-        )
-        if (now.leader_id, now.epoch) != (self.leadership.leader_id, self.leadership.epoch):
-            self.agrees = False
-            self._on_leader(self.leadership)
-        return True
-
-    def _known_endpoint(self, named: FetchResponse.LeaderIdAndEpoch) -> Endpoint | None:
-        return next((voter.endpoint for voter in self._log.voters if voter.id == named.leader_id), None)
-
     def _apply(self, partition: FetchResponse.PartitionData) -> None:
         if partition.snapshot_id.end_offset >= 0:
             self._begin_download(SnapshotId(partition.snapshot_id.end_offset, partition.snapshot_id.epoch))
@@ -336,7 +327,7 @@ class Observer:
         records = records_view(partition.records)
         try:
             if records:
-                self._log.append(records, self.leadership.epoch)
+                self._log.append(records, self._leadership.epoch)
         except KafkaError as error:
             self._retry_later(f"records that cannot be appended: {error}", "error")
             return
@@ -389,7 +380,7 @@ class Observer:
         if not self._reaches(snapshot_id):
             return
         self._download = SnapshotDownload(
-            self._env, self._log.directory, self._target(), self._cluster_id, self._node_id, self.leadership.epoch
+            self._env, self._replica, self._target(), self._leadership.epoch, self._epochs.fetched
         )
         self._env.log("info", "metadata-snapshot-download", file=snapshot_id.file_name)
         self._download.start(snapshot_id, self._downloaded)

@@ -1,17 +1,21 @@
 """The quorum as the rest of a node sees it: one ordered log of metadata records.
 
-    start    read quorum-state -> recover the log -> load the newest snapshot
-                 a voter alone:    epoch + 1, vote for oneself, flushed -> `leader.Leader`
-                 any other node:   `observer.Observer`
+    start    read quorum-state -> recover the log -> load the newest snapshot -> the first role (`epoch_driver.py`)
 
-What must be durable, and before which step (everything else follows from these three):
+    the node leads           `leader.LeaderState`: orders the records, serves fetches, knows what is committed
+    it follows, or seeks     `observer.Observer`: fetches from the leader, or from any node that may name it
+    it asks for votes        `epoch_driver.py` does that; nothing is fetched or served meanwhile
 
-    the vote for an epoch       before the first append of that epoch
-    a record                    before it counts for its commit, also in the leader's own log (guard 14)
-    a snapshot under its name   before the log that it replaces is truncated
+What must be durable, and before which step:
 
-With one voter the election has one vote. Three voters need Vote, BeginQuorumEpoch and EndQuorumEpoch, which this
-release does not have: it refuses a voter set of more than one. Commits are counted by majority already.
+    the epoch and the vote in it    before any answer, request or append of that epoch (`epoch_driver.py`)
+    a record                        before it counts for its commit, in the leader's own log too (guard 14)
+    a snapshot under its name       before the log that it replaces is truncated
+
+A leader sends its followers records that it has not flushed itself; they count once a majority has flushed them.
+
+When a node stops leading, its listeners are notified before they receive anything of another epoch: records that it
+appended may be truncated, and others may take their offsets.
 
 If the disk fails here the node stops: a voter that cannot write its vote or its log must not answer, and a failed flush
 is never retried (the kernel has dropped the pages that it could not write).
@@ -31,24 +35,35 @@ from heirlog.env import Env
 from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.messages import (
+    BeginQuorumEpochRequest,
+    BeginQuorumEpochResponse,
     DescribeQuorumRequest,
     DescribeQuorumResponse,
+    EndQuorumEpochRequest,
+    EndQuorumEpochResponse,
     FetchRequest,
     FetchResponse,
     FetchSnapshotRequest,
     FetchSnapshotResponse,
+    VoteRequest,
+    VoteResponse,
 )
 from heirlog.protocol.primitives import Message
 from heirlog.protocol.types import Endpoint, Uuid
-from heirlog.raft import answers, bootstrap, describe
+from heirlog.raft import answers, describe
 from heirlog.raft.answers import LeaderAndEpoch
 from heirlog.raft.control import Voter
+from heirlog.raft.epoch_driver import EpochDriver, EpochEvents
+from heirlog.raft.epoch_state import EpochState, QuorumRole
 from heirlog.raft.fetch_service import epoch_error, refusal
 from heirlog.raft.leader import LeaderParts, LeaderState, NotLeader
+from heirlog.raft.local_replica import LocalReplica
 from heirlog.raft.metadata_log import MetadataLog, MetadataLogConfig, MetadataLogLost, open_log
-from heirlog.raft.observer import Observer, ObserverParts, QuorumConfig
-from heirlog.raft.quorum_state import NOBODY, MalformedQuorumState, QuorumState, QuorumStateFile
+from heirlog.raft.observer import Observer, ObserverParts
+from heirlog.raft.quorum_config import QuorumConfig
+from heirlog.raft.quorum_state import NOBODY, MalformedQuorumState, QuorumStateFile
 from heirlog.raft.replay import QuorumListener, Replay
+from heirlog.raft.replica_key import ReplicaKey
 from heirlog.raft.snapshot import SnapshotId
 from heirlog.storage.atomic import OnDurable
 from heirlog.storage.errors import StorageFormatError
@@ -77,13 +92,9 @@ class Quorum:
     def __init__(
         self,
         env: Env,
+        replica: LocalReplica,
         *,
-        node_id: int,
-        directory_id: Uuid,
         voters: Sequence[Voter],
-        cluster_id: str,
-        directory: str,
-        is_voter: bool,
         listeners: Sequence[QuorumListener],
         bootstrap_endpoints: Sequence[Endpoint] = (),
         config: MetadataLogConfig | None = None,
@@ -92,22 +103,16 @@ class Quorum:
         on_replica_knows: Callable[[int, int], None] | None = None,
     ) -> None:
         """
-        directory: metadata.log.dir (the quorum's own directory is in it); directory_id: the id of that log dir.
         voters: as configured. They give the endpoints, also this node's current one. Only the log and the bootstrap
             snapshot say which nodes vote; otherwise a controller with an empty log that should join a quorum would
             start another one.
-        is_voter: this node has the controller role. It leads only if the voters name its id and directory id.
         bootstrap_endpoints: where an observer asks for the leader, in addition to the voters' endpoints.
         on_replica_knows: called for each fetch that is served, with the replica's id and the high watermark that it
             has applied.
         """
         self._env = env
-        self._node_id = node_id
-        self._directory_id = directory_id
+        self._replica = replica
         self._configured_voters = tuple(voters)
-        self._cluster_id = cluster_id
-        self._directory = bootstrap.log_directory(directory)
-        self._is_voter = is_voter
         self._listeners = list(listeners)
         self._bootstrap_endpoints = tuple(bootstrap_endpoints)
         self._config = config or MetadataLogConfig()
@@ -115,9 +120,13 @@ class Quorum:
         self._older_metadata = older_metadata or OlderMetadata(lambda reason: env.stop(1, reason))
         self._log: MetadataLog | None = None
         self._state: QuorumStateFile | None = None
+        self._epochs: EpochDriver | None = None
         self._replay: Replay | None = None
         self._role: LeaderState | Observer | None = None
         self._on_ready: Callable[[], None] | None = None
+        self._on_handed_over: Callable[[], None] | None = None
+        self._announced: tuple[int, int] | None = None
+        """Leader and epoch that the listeners were notified of."""
         self._stopped = False
         self._on_replica_knows = on_replica_knows
 
@@ -139,7 +148,12 @@ class Quorum:
 
     @property
     def leadership(self) -> LeaderAndEpoch:
-        return self._role.leadership if self._role is not None else LeaderAndEpoch(NOBODY, 0, None)
+        return self._epochs.leadership if self._epochs is not None else LeaderAndEpoch(NOBODY, 0, None)
+
+    @property
+    def state(self) -> EpochState | None:
+        """This node's role in its epoch, for metrics and for the simulator's checkers; None before `start`."""
+        return self._epochs.state if self._epochs is not None else None
 
     @property
     def is_leader(self) -> bool:
@@ -193,28 +207,33 @@ class Quorum:
 
     def _open(self) -> None:
         try:
-            log = open_log(self._env, self._directory, self._config, self._log_failed)
-            state = QuorumStateFile(self._env.files, self._directory)
+            log = open_log(self._env, self._replica.log_directory, self._config, self._log_failed)
+            state = QuorumStateFile(self._env.files, self._replica.log_directory)
         except OSError as error:
             self._fatal(
-                f"the metadata log in {self._directory} cannot be opened: {error}; repair what it names. A broker may "
-                f"also start with this directory empty: it fetches everything again"
+                f"the metadata log in {self._replica.log_directory} cannot be opened: {error}; repair what it names. "
+                f"A broker may also start with this directory empty: it fetches everything again"
             )
             return
         except (MetadataLogLost, MalformedQuorumState, StorageFormatError, KafkaError, ValueError) as error:
-            self._fatal(f"the metadata log in {self._directory} cannot be opened: {error}")
+            self._fatal(f"the metadata log in {self._replica.log_directory} cannot be opened: {error}")
             return
         self._log, self._state = log, state
         replay = self._replay = Replay(self._env, log, self._listeners, self._fatal)
         if log.loaded is not None:
             loaded, log.loaded = log.loaded, None
             replay.load(loaded)
-        voters = self._voters_now(log)
-        me = next((v for v in voters if v.id == self._node_id and v.directory_id == self._directory_id), None)
-        if me is not None and self._is_voter:
-            self._elect(me, voters, log, replay, state)
-        else:
-            self._observe(log, replay, state, voters)
+        events = EpochEvents(self._leave_role, self._enter_role, self._fatal)
+        epochs = self._epochs = EpochDriver(
+            self._env, state, self._replica, lambda: self._voters_now(log), lambda: log.end, self._quorum_config, events
+        )
+        if not self._endpoints(log) and self._replica.among(log.voters) is None:
+            self._fatal(
+                "no controller to fetch the metadata from: set controller.quorum.bootstrap.servers, "
+                "or, for the first controller of a new cluster, format its metadata directory with --standalone"
+            )
+            return
+        epochs.start()
 
     def shutdown(self, on_done: Callable[[], None] | None = None) -> None:
         """Stop leading or following, flush what is written, close the files."""
@@ -238,60 +257,81 @@ class Quorum:
 
     def _voters_now(self, log: MetadataLog) -> tuple[Voter, ...]:
         """The log's voters, with this node's current endpoint (a port may change between two starts)."""
-        configured = {(v.id, v.directory_id): v for v in self._configured_voters}
-        mine = (self._node_id, self._directory_id)
-        return tuple(configured.get(mine, v) if (v.id, v.directory_id) == mine else v for v in log.voters)
+        configured = self._replica.among(self._configured_voters)
+        return tuple(configured if configured and self._replica.is_voter(v) else v for v in log.voters)
 
-    def _elect(
-        self, me: Voter, voters: tuple[Voter, ...], log: MetadataLog, replay: Replay, state: QuorumStateFile
-    ) -> None:
-        if len(voters) > 1:
-            self._fatal(
-                f"the metadata log names {len(voters)} voters ({', '.join(str(v.id) for v in voters)}); "
-                "this release works with one controller"
-            )
+    def _endpoints(self, log: MetadataLog) -> list[Endpoint]:
+        """Where this node asks for the leader while it does not know it."""
+        me = self._replica.among(self._configured_voters)
+        others = [v.endpoint for v in (*self._configured_voters, *log.voters) if v.id != self._replica.node_id]
+        return [one for one in (*self._bootstrap_endpoints, *others) if me is None or one != me.endpoint]
+
+    # roles
+
+    def _leave_role(self) -> None:
+        """Nothing of the old role counts any more. A leader's listeners are notified at once."""
+        role, self._role = self._role, None
+        if role is None:
             return
-        epoch = max(state.stored.leader_epoch, log.end.epoch) + 1
+        role.close()
+        if isinstance(role, LeaderState):
+            assert self._replay is not None
+            self._replay.forget_appended()
+            if role.announced:
+                self._announce(NOBODY, role.leadership.epoch)
 
-        def voted(error: OSError | None) -> None:
-            if self._stopped:
-                return
-            if error is not None:
-                self._fatal(f"the vote for epoch {epoch} could not be written to {self._directory}: {error}")
-                return
-            parts = LeaderParts(self._env, log, replay, self._fatal)
-            leader = self._role = LeaderState(parts, me, voters, epoch, lambda: self._announce(leader.leadership))
-            self._env.log("info", "metadata-leader", epoch=epoch, start_offset=log.end_offset)
-            try:
-                leader.begin()
-            except (OSError, KafkaError) as failure:
-                self._fatal(f"epoch {epoch} could not be started: {failure}")
-
-        try:
-            state.write(QuorumState(me.id, epoch, me.id, me.directory_id), voted)
-        except OSError as failure:
-            voted(failure)
-
-    def _observe(self, log: MetadataLog, replay: Replay, state: QuorumStateFile, voters: tuple[Voter, ...]) -> None:
-        others = [v.endpoint for v in (*self._configured_voters, *voters) if v.id != self._node_id]
-        endpoints = [*self._bootstrap_endpoints, *others]
-        if not endpoints:
-            self._fatal(
-                "no controller to fetch the metadata from: set controller.quorum.bootstrap.servers, "
-                "or, for the first controller of a new cluster, format its metadata directory with --standalone"
+    def _enter_role(self, state: EpochState) -> None:
+        log, replay, epochs = self._log, self._replay, self._epochs
+        assert log is not None and replay is not None and epochs is not None
+        if state.role is QuorumRole.LEADER:
+            self._lead(log, replay, epochs)
+        elif state.role in (QuorumRole.UNATTACHED, QuorumRole.FOLLOWER):
+            parts = ObserverParts(self._env, log, replay, self._fatal, self._older, epochs)
+            observer = self._role = Observer(
+                parts, self._replica, epochs.leadership, self._endpoints(log), self._quorum_config
             )
-            return
-        parts = ObserverParts(self._env, log, replay, state, self._fatal, self._older, self._announce)
-        observer = self._role = Observer(
-            parts, self._node_id, self._directory_id, self._cluster_id, endpoints, self._quorum_config
+            observer.start()
+            self._ready()
+        if state.role is QuorumRole.FOLLOWER or (self._announced is not None and state.role is not QuorumRole.LEADER):
+            self._announce(epochs.leadership.leader_id, state.epoch)
+        if self._on_handed_over is not None and state.role not in (QuorumRole.LEADER, QuorumRole.RESIGNED):
+            self._on_handed_over()
+
+    def _lead(self, log: MetadataLog, replay: Replay, epochs: EpochDriver) -> None:
+        me = self._replica.among(self._voters_now(log))
+        assert me is not None, "only a voter is elected"
+        parts = LeaderParts(
+            self._env,
+            log,
+            replay,
+            lambda: self._voters_now(log),
+            self._fatal,
+            on_announced=lambda: self._announce(leader.leadership.leader_id, leader.leadership.epoch),
+            on_heard=lambda heard: epochs.learn(heard.leadership),
+            on_isolated=self._resign,
         )
-        observer.start()
-        self._ready()
+        leader = self._role = LeaderState(
+            parts, self._replica.cluster_id, me, epochs.state.epoch, epochs.granting, self._quorum_config
+        )
+        self._env.log("info", "metadata-leader", epoch=epochs.state.epoch, start_offset=log.end_offset)
+        try:
+            leader.begin()
+        except (OSError, KafkaError) as failure:
+            self._fatal(f"epoch {epochs.state.epoch} could not be started: {failure}")
 
-    def _announce(self, leadership: LeaderAndEpoch) -> None:
+    def _resign(self) -> None:
+        """Step down; the other voters may elect another leader."""
+        if isinstance(self._role, LeaderState) and self._epochs is not None:
+            self._epochs.resign(self._role.successors())
+
+    def _announce(self, leader_id: int, epoch: int) -> None:
+        if self._announced == (leader_id, epoch):
+            return
+        self._announced = (leader_id, epoch)
+        is_me = leader_id == self._replica.node_id
         for listener in self._listeners:
-            listener.on_leader_change(leadership.leader_id, leadership.epoch, leadership.leader_id == self._node_id)
-        if leadership.leader_id == self._node_id:
+            listener.on_leader_change(leader_id, epoch, is_me)
+        if is_me:
             self._ready()
 
     def _ready(self) -> None:
@@ -337,29 +377,31 @@ class Quorum:
         if error is None:
             self._log.close()
             self._state.close()
-            kept = f"{self._directory}.{self._env.random.randbytes(16).hex()}-stray"
+            if self._epochs is not None:
+                self._epochs.close()
+            kept = f"{self._replica.log_directory}.{self._env.random.randbytes(16).hex()}-stray"
             try:
-                self._env.files.rename(self._directory, kept)
+                self._env.files.rename(self._replica.log_directory, kept)
             except OSError as failure:
                 error = failure
         if error is not None:
-            self._fatal(f"the metadata log in {self._directory} could not be set aside: {error}")
+            self._fatal(f"the metadata log in {self._replica.log_directory} could not be set aside: {error}")
             return
         self._env.log("warning", "older-metadata-accepted", kept=kept)
-        self._role, self._log = None, None
+        self._role, self._log, self._epochs, self._announced = None, None, None, None
         for listener in self._listeners:
             listener.on_snapshot([], -1, 0)
         self._open()
 
     def _stop(self) -> None:
         self._stopped = True
-        if self._role is not None:
-            self._role.close()
+        if self._epochs is not None:
+            self._epochs.close()
         if self._replay is not None:
             self._replay.close()
 
     def _log_failed(self, error: OSError) -> None:
-        self._fatal(f"the metadata log in {self._directory} failed: {error}")
+        self._fatal(f"the metadata log in {self._replica.log_directory} failed: {error}")
 
     def _fatal(self, reason: str) -> None:
         if self._stopped:
@@ -391,7 +433,7 @@ class Quorum:
 
         def written(error: OSError | None) -> None:
             if error is not None:
-                self._fatal(f"a metadata snapshot could not be written to {self._directory}: {error}")
+                self._fatal(f"a metadata snapshot could not be written to {self._replica.log_directory}: {error}")
 
         try:
             return self._log.write_snapshot(records, SnapshotId(offset + 1, epoch), self._env.wall_ms(), written)
@@ -401,10 +443,34 @@ class Quorum:
 
     # requests
 
+    def vote(self, request: VoteRequest) -> VoteResponse | Pending[VoteResponse]:
+        if self._epochs is None or self._stopped:
+            return VoteResponse(error_code=ErrorCode.BROKER_NOT_AVAILABLE, topics=[])
+        return self._epochs.vote(request)
+
+    def begin_quorum_epoch(
+        self, request: BeginQuorumEpochRequest
+    ) -> BeginQuorumEpochResponse | Pending[BeginQuorumEpochResponse]:
+        if self._epochs is None or self._stopped:
+            return BeginQuorumEpochResponse(error_code=ErrorCode.BROKER_NOT_AVAILABLE, topics=[])
+        return self._epochs.begin_quorum_epoch(request)
+
+    def end_quorum_epoch(
+        self, request: EndQuorumEpochRequest
+    ) -> EndQuorumEpochResponse | Pending[EndQuorumEpochResponse]:
+        if self._epochs is None or self._stopped:
+            return EndQuorumEpochResponse(error_code=ErrorCode.BROKER_NOT_AVAILABLE, topics=[])
+        return self._epochs.end_quorum_epoch(request)
+
     def fetch(self, request: FetchRequest) -> FetchResponse | Pending[FetchResponse]:
         """Fetch on the metadata partition, from a controller listener; the request names the replica."""
+        if self._epochs is None:
+            return answers.fetch_refused(ErrorCode.BROKER_NOT_AVAILABLE)
+        return self._epochs.when_settled(lambda: self._fetch(request), answers.fetch_refused)
+
+    def _fetch(self, request: FetchRequest) -> FetchResponse | Pending[FetchResponse]:
         leads = isinstance(self._role, LeaderState) and not self._stopped
-        refused = refusal(request, self._cluster_id, self._leader_and_epoch(), leads)
+        refused = refusal(request, self._replica.cluster_id, self._leader_and_epoch(), leads)
         if refused is not None:
             return refused
         asked = answers.metadata_partition(request)
@@ -418,8 +484,13 @@ class Quorum:
             )
         return self._role.service.fetch(request, asked)
 
-    def fetch_snapshot(self, request: FetchSnapshotRequest) -> FetchSnapshotResponse:
-        if request.cluster_id is not None and request.cluster_id != self._cluster_id:
+    def fetch_snapshot(self, request: FetchSnapshotRequest) -> FetchSnapshotResponse | Pending[FetchSnapshotResponse]:
+        if self._epochs is None:
+            return answers.snapshot_refused(ErrorCode.BROKER_NOT_AVAILABLE)
+        return self._epochs.when_settled(lambda: self._fetch_snapshot(request), answers.snapshot_refused)
+
+    def _fetch_snapshot(self, request: FetchSnapshotRequest) -> FetchSnapshotResponse:
+        if request.cluster_id is not None and request.cluster_id != self._replica.cluster_id:
             return answers.snapshot_refused(ErrorCode.INCONSISTENT_CLUSTER_ID)
         asked = answers.metadata_snapshot(request)
         if asked is None:
@@ -430,6 +501,7 @@ class Quorum:
         if code is not ErrorCode.NONE or not isinstance(role, LeaderState):
             wanted = SnapshotId(asked.snapshot_id.end_offset, asked.snapshot_id.epoch)
             return answers.snapshot_answer(leadership, wanted, error=code)
+        role.fetched_snapshot(ReplicaKey(request.replica_id, Uuid(asked.replica_directory_id)))
         return role.service.fetch_snapshot(request, asked)
 
     def describe_quorum(self, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
@@ -440,12 +512,12 @@ class Quorum:
             return describe.not_leader(self._leader_and_epoch())
         wall_ms = self._env.wall_ms()
         return describe.described(
-            role.leadership, self.voters, role.progress, self.high_watermark, self.log_end_offset, wall_ms
+            role.leadership, self.voters, role.progress, role.high_watermark, self.log_end_offset, wall_ms
         )
 
     def _leader_and_epoch(self) -> LeaderAndEpoch:
         """Leader and epoch for responses. Never this node unless it leads: a follower would fetch from it for ever."""
         known = self.leadership
-        if known.leader_id == self._node_id and (self._stopped or not isinstance(self._role, LeaderState)):
+        if known.leader_id == self._replica.node_id and (self._stopped or not isinstance(self._role, LeaderState)):
             return LeaderAndEpoch(NOBODY, known.epoch, None)
         return known

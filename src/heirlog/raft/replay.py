@@ -90,6 +90,12 @@ class Replay:
         """Keep a leader's own append, which is not committed yet."""
         self._remembered.append(batch)
 
+    def forget_appended(self) -> None:
+        """This node leads no more: what it appended may be truncated, and other records may take its offsets."""
+        self._remembered.clear()
+        self._read_ahead = []
+        self._waiting = None
+
     def when_delivered(self, offset: int, fn: Callable[[], None]) -> None:
         """Run `fn` once everything below `offset` was delivered. One at a time."""
         self._waiting = (offset, fn)

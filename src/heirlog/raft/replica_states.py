@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from heirlog.protocol.types import ZERO_UUID
 from heirlog.raft.control import Voter
 from heirlog.raft.replica_key import ReplicaKey
 
@@ -47,13 +46,12 @@ class ReplicaStates:
         progress.leader_end_at_last_fetch = leader_end_offset
 
     def of_voter(self, voter: Voter) -> ReplicaState:
-        """The voter's state. Below v17 a fetch names no directory: then the id alone identifies the voter."""
-        exact = self._replicas.get(ReplicaKey(voter.id, voter.directory_id))
-        return exact or self._replicas.get(ReplicaKey(voter.id, ZERO_UUID)) or ReplicaState()
+        """The voter's state. A fetch from another disk than the voter's is an observer's: it counts for no commit."""
+        return self._replicas.get(voter.key) or ReplicaState()
 
     def observers(self, voters: Iterable[Voter], wall_ms: int) -> list[tuple[ReplicaKey, ReplicaState]]:
         """All replicas that are not voters, by id."""
-        voting = {(voter.id, directory) for voter in voters for directory in (voter.directory_id, ZERO_UUID)}
+        voting = {voter.key for voter in voters}
         silent = [k for k, p in self._replicas.items() if wall_ms - p.last_fetch_ms > OBSERVER_SESSION_MS]
         for key in silent:
             del self._replicas[key]

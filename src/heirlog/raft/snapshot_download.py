@@ -16,6 +16,7 @@ from heirlog.protocol.messages import FetchSnapshotRequest, FetchSnapshotRespons
 from heirlog.protocol.primitives import records_view
 from heirlog.protocol.types import METADATA_TOPIC, Endpoint
 from heirlog.raft import snapshot
+from heirlog.raft.local_replica import LocalReplica
 from heirlog.raft.snapshot import InvalidSnapshot, Snapshot, SnapshotId
 
 CHANNEL = "raft"
@@ -29,14 +30,15 @@ OnDownloaded = Callable[[Snapshot | str | OSError], None]
 
 class SnapshotDownload:
     def __init__(
-        self, env: Env, directory: str, source: Endpoint, cluster_id: str, node_id: int, leader_epoch: int
+        self, env: Env, replica: LocalReplica, source: Endpoint, leader_epoch: int, on_piece: Callable[[], None]
     ) -> None:
+        """on_piece: called whenever the leader has answered with bytes of the snapshot."""
         self._env = env
-        self._directory = directory
+        self._replica = replica
+        self._directory = replica.log_directory
         self._source = source
-        self._cluster_id = cluster_id
-        self._node_id = node_id
         self._leader_epoch = leader_epoch
+        self._on_piece = on_piece
         self._file: File | None = None
 
     def start(self, snapshot_id: SnapshotId, on_done: OnDownloaded) -> None:
@@ -62,10 +64,11 @@ class SnapshotDownload:
             current_leader_epoch=self._leader_epoch,
             snapshot_id=nested.SnapshotId(end_offset=self._id.end_offset, epoch=self._id.epoch),
             position=file.size,
+            replica_directory_id=self._replica.directory_id,
         )
         request = nested(
-            cluster_id=self._cluster_id,
-            replica_id=self._node_id,
+            cluster_id=self._replica.cluster_id,
+            replica_id=self._replica.node_id,
             max_bytes=PIECE_BYTES,
             topics=[nested.TopicSnapshot(name=METADATA_TOPIC, partitions=[asked])],
         )
@@ -89,6 +92,7 @@ class SnapshotDownload:
         except OSError as error:
             self._fail(error)
             return
+        self._on_piece()
         if file.size < piece.size:
             self._ask(file)
         else:

@@ -34,7 +34,7 @@ class VotersAt(NamedTuple):
 
 def changed_voters(before: Iterable[Voter], after: Iterable[Voter]) -> int:
     """How many voters were added, or how many were removed, whichever is more. Another endpoint is no change."""
-    old, new = ({(voter.id, voter.directory_id) for voter in voters} for voters in (before, after))
+    old, new = ({voter.key for voter in voters} for voters in (before, after))
     return max(len(old - new), len(new - old))
 
 

@@ -1,0 +1,131 @@
+"""One round of Vote requests: to every other voter, until a majority has granted or refused.
+
+    send to all -> an answer          -> counted once per voter
+                -> no answer, error   -> asked again after the back-off
+                -> a newer epoch      -> the candidacy ends: `on_heard` notifies its owner
+
+The owner closes the candidacy when its timeout is over, or when this node becomes anything else; answers that arrive
+later change nothing.
+
+Trap: a voter without pre-votes (before KIP-996) answers UNSUPPORTED_VERSION. It cannot be asked without raising the
+epoch, so the node does that at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from heirlog.env import Cancel, Env, SendFailure
+from heirlog.protocol.errors import ErrorCode
+from heirlog.protocol.messages import VoteResponse
+from heirlog.raft import epoch_messages
+from heirlog.raft.control import Voter
+from heirlog.raft.divergence import Position
+from heirlog.raft.epoch_messages import CHANNEL, Heard
+from heirlog.raft.quorum_config import QuorumConfig
+from heirlog.raft.replica_key import ReplicaKey
+from heirlog.raft.votes import Votes
+
+
+@dataclass(frozen=True, slots=True)
+class VoteRound:
+    """What is asked of the voters."""
+
+    cluster_id: str
+    epoch: int
+    end: Position
+    """The end of the candidate's log."""
+    pre_vote: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CandidacyEvents:
+    """At most one of the first two is called, once; never inside the constructor."""
+
+    on_won: Callable[[Sequence[ReplicaKey]], None]
+    """With the voters that granted."""
+    on_lost: Callable[[], None]
+    on_heard: Callable[[Heard], bool]
+    """A voter answered. True if this candidacy ended by what it said."""
+
+
+class Candidacy:
+    def __init__(
+        self,
+        env: Env,
+        vote_round: VoteRound,
+        me: ReplicaKey,
+        voters: Sequence[Voter],
+        config: QuorumConfig,
+        events: CandidacyEvents,
+    ) -> None:
+        self._env = env
+        self._vote_round = vote_round
+        self._me = me
+        self._voters = {voter.key: voter for voter in voters}
+        self._config = config
+        self._events = events
+        self._votes = Votes(self._voters, me)
+        self._retries: dict[ReplicaKey, Cancel] = {}
+        self._closed = False
+
+    def start(self) -> None:
+        if self._votes.won:
+            # it is the only voter
+            self._env.call_later(0, self._won)
+            return
+        for key in self._votes.unanswered:
+            self._ask(key)
+
+    def close(self) -> None:
+        self._closed = True
+        for cancel in self._retries.values():
+            cancel()
+
+    def _ask(self, key: ReplicaKey) -> None:
+        self._retries.pop(key, None)
+        vote_round = self._vote_round
+        request = epoch_messages.vote_request(
+            vote_round.cluster_id, self._me, key, vote_round.epoch, vote_round.end, vote_round.pre_vote
+        )
+
+        def answered(result: VoteResponse | SendFailure) -> None:
+            if not self._closed:
+                self._answered(key, result)
+
+        self._env.send(self._voters[key].endpoint, CHANNEL, request, answered, self._config.request_timeout_ms)
+
+    def _answered(self, key: ReplicaKey, result: VoteResponse | SendFailure) -> None:
+        if isinstance(result, SendFailure):
+            if result.kind == "unsupported" and self._vote_round.pre_vote:
+                self._won()
+            else:
+                self._ask_later(key)
+            return
+        if result.error_code == ErrorCode.UNSUPPORTED_VERSION and self._vote_round.pre_vote:
+            self._won()
+            return
+        answer = epoch_messages.heard(result)
+        if answer is None:
+            self._ask_later(key)
+            return
+        if self._events.on_heard(answer) or self._closed:
+            return
+        if answer.error is not ErrorCode.NONE:
+            self._ask_later(key)
+            return
+        self._votes.record(key, answer.granted)
+        if self._votes.won:
+            self._won()
+        elif self._votes.lost:
+            self.close()
+            self._events.on_lost()
+
+    def _ask_later(self, key: ReplicaKey) -> None:
+        self._retries[key] = self._env.call_later(self._config.retry_backoff_ms, lambda: self._ask(key))
+
+    def _won(self) -> None:
+        if not self._closed:
+            self.close()
+            self._events.on_won(self._votes.granting)

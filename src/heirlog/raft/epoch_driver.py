@@ -1,0 +1,482 @@
+"""The epoch of this node: drives `epoch_state` by time, by votes and by what other nodes say.
+
+    timeout, answer, request -> next state -> `on_leave`: nothing leaves this node in its old role any more
+                                           -> the durable part is written, if it changed
+                                           -> `on_enter`: the node acts in its new role, and only now it answers
+
+While the file is written, requests wait in order and are handled afterwards, in the new state. So the write looks as if
+it blocked: an answer never shows an epoch or a vote that a power cut could undo, and no second decision is based on the
+first one before that is durable. Timers and answers to requests of the old role count no more: each role has objects of
+its own, which are closed when it ends.
+
+How long each role lasts without an event:
+
+    UNATTACHED, PROSPECTIVE, CANDIDATE, RESIGNED    election timeout, drawn anew for each, up to twice as long
+    FOLLOWER                                        fetch timeout, from the last answered fetch on
+    a node that is no voter                         for ever: it only fetches
+
+A follower whose leader refuses connections does not wait for the fetch timeout: the process is gone. It asks for
+pre-votes at once. If it is wrong the other voters, which can still fetch, refuse.
+
+Source: KIP-595, KIP-996; the state machine of Kafka's `KafkaRaftClient`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias, TypeVar
+
+from heirlog.env import Cancel, Env
+from heirlog.pending import Pending
+from heirlog.protocol.errors import ErrorCode
+from heirlog.protocol.messages import (
+    BeginQuorumEpochRequest,
+    BeginQuorumEpochResponse,
+    EndQuorumEpochRequest,
+    EndQuorumEpochResponse,
+    VoteRequest,
+    VoteResponse,
+)
+from heirlog.protocol.types import ZERO_UUID, Endpoint, Uuid
+from heirlog.raft import epoch_messages, epoch_state
+from heirlog.raft.answers import LeaderAndEpoch
+from heirlog.raft.candidacy import Candidacy, CandidacyEvents, VoteRound
+from heirlog.raft.control import Voter
+from heirlog.raft.divergence import Position
+from heirlog.raft.epoch_messages import Heard
+from heirlog.raft.epoch_state import EpochState, QuorumRole
+from heirlog.raft.local_replica import LocalReplica
+from heirlog.raft.quorum_config import QuorumConfig
+from heirlog.raft.quorum_state import NOBODY, QuorumStateFile
+from heirlog.raft.replica_key import ReplicaKey
+from heirlog.raft.resignation import Resignation, successor_delay_ms
+
+HELD_REQUESTS_MAX = 10_000
+"""Requests that wait until a state is durable; one more is refused."""
+GONE_DELAY_MAX_MS = 50
+"""A voter that finds its leader gone waits up to this long, so that not all ask for votes at the same time."""
+_WITHOUT_LEADER = (QuorumRole.UNATTACHED, QuorumRole.PROSPECTIVE, QuorumRole.CANDIDATE, QuorumRole.RESIGNED)
+
+R = TypeVar("R")
+Answer: TypeAlias = R | Pending[R]
+
+
+@dataclass(frozen=True, slots=True)
+class EpochEvents:
+    on_leave: Callable[[], None]
+    """The role ends now: whatever acts in it is to be closed."""
+    on_enter: Callable[[EpochState], None]
+    """The state is durable: lead, or fetch from the leader or whoever knows it."""
+    fatal: Callable[[str], None]
+    """The node cannot continue."""
+
+
+class EpochDriver:
+    def __init__(
+        self,
+        env: Env,
+        file: QuorumStateFile,
+        replica: LocalReplica,
+        voters: Callable[[], Sequence[Voter]],
+        log_end: Callable[[], Position],
+        config: QuorumConfig,
+        events: EpochEvents,
+    ) -> None:
+        """voters: the set in force. log_end: end of this node's log, as votes compare it."""
+        self._env = env
+        self._file = file
+        self._replica = replica
+        self._voters = voters
+        self._log_end = log_end
+        self._config = config
+        self._events = events
+        self._round: Candidacy | Resignation | None = None
+        self._successors: Sequence[Voter] = ()
+        self._is_writing = False
+        self._held: deque[Callable[[], None]] = deque()
+        self._deadline_ms: int | None = None
+        self._cancel_timer: Cancel | None = None
+        self._closed = False
+        self.granting: Sequence[ReplicaKey] = ()
+        """The voters that elected this node, if it leads."""
+        self.state = epoch_state.initial(
+            file.stored, log_end().epoch, replica.key, self._me is not None, self._endpoint_of
+        )
+
+    @property
+    def _me(self) -> Voter | None:
+        """This node as a voter; None if it is none, or has no controller role."""
+        return self._replica.among(self._voters()) if self._replica.is_controller else None
+
+    def _others(self) -> list[Voter]:
+        return [voter for voter in self._voters() if not self._replica.is_voter(voter)]
+
+    def _endpoint_of(self, node_id: int) -> Endpoint | None:
+        return next((voter.endpoint for voter in self._voters() if voter.id == node_id), None)
+
+    @property
+    def leadership(self) -> LeaderAndEpoch:
+        """Leader and epoch for answers; never this node unless it leads: a follower would fetch from it for ever."""
+        state = self.state
+        if state.leader_id == self._replica.node_id and state.role is not QuorumRole.LEADER:
+            return LeaderAndEpoch(NOBODY, state.epoch, None)
+        return LeaderAndEpoch(state.leader_id, state.epoch, state.leader_endpoint)
+
+    def start(self) -> None:
+        """Enter the first role. The file is written in any case: it may have been read before it was durable."""
+        me = self._me
+        if me is not None and not self._others():
+            self.granting = [me.key]
+            self._become(epoch_state.sole_voter(self.state, me.key, me.endpoint), write=True)
+            return
+        if self.state.role is QuorumRole.RESIGNED:
+            self._successors = self._others()
+        self._become(self.state, write=True)
+
+    def close(self) -> None:
+        self._closed = True
+        self._leave()
+        self._held.clear()
+
+    # from one state to the next
+
+    def _become(self, state: EpochState, then: Callable[[], None] = lambda: None, *, write: bool = False) -> None:
+        """Take over `state`, and call `then` once it is durable."""
+        before = self.state
+        if state == before and not write:
+            then()
+            return
+        deadline_ms = self._deadline_ms
+        self._leave()
+        self.state = state
+
+        def enter() -> None:
+            self._enter(before, deadline_ms)
+            then()
+
+        if state.durable == before.durable and not write:
+            enter()
+            return
+        self._is_writing = True
+
+        def written(error: OSError | None) -> None:
+            if self._closed:
+                return
+            self._is_writing = False
+            if error is not None:
+                self._write_failed(state, error)
+                return
+            enter()
+            self._handle_held()
+
+        try:
+            self._file.write(state.durable, written)
+        except OSError as error:
+            self._write_failed(state, error)
+
+    def _write_failed(self, state: EpochState, error: OSError) -> None:
+        where = self._replica.log_directory
+        self._events.fatal(f"epoch {state.epoch} and the vote in it could not be written to {where}: {error}")
+
+    def _leave(self) -> None:
+        if self._round is not None:
+            self._round.close()
+            self._round = None
+        if self._cancel_timer is not None:
+            self._cancel_timer()
+            self._cancel_timer = None
+        self._deadline_ms = None
+        self._events.on_leave()
+
+    def _enter(self, before: EpochState, deadline_ms: int | None) -> None:
+        state, me = self.state, self._me
+        kept = deadline_ms is not None and before.role in _WITHOUT_LEADER and state.role is QuorumRole.UNATTACHED
+        if me is not None and state.role is QuorumRole.FOLLOWER:
+            self._expire_in(self._config.fetch_timeout_ms)
+        elif me is not None and kept and state.voted == before.voted and deadline_ms is not None:
+            self._expire_in(max(deadline_ms - self._env.now_ms(), 0))
+        elif state.role is QuorumRole.RESIGNED or (me is not None and state.role is not QuorumRole.LEADER):
+            self._expire_in(self._election_timeout_ms())
+        if me is not None and state.role in (QuorumRole.PROSPECTIVE, QuorumRole.CANDIDATE):
+            self._ask_for_votes(me)
+        elif state.role is QuorumRole.RESIGNED:
+            self._hand_over()
+        self._events.on_enter(state)
+
+    # time
+
+    def _election_timeout_ms(self) -> int:
+        timeout_ms = self._config.election_timeout_ms
+        return timeout_ms + self._env.random.randrange(0, max(timeout_ms, 1))
+
+    def _expire_in(self, delay_ms: int) -> None:
+        """The role ends after this long. A later end costs no timer: the one that runs looks again."""
+        self._deadline_ms = self._env.now_ms() + delay_ms
+        if self._cancel_timer is not None and delay_ms < self._config.fetch_timeout_ms:
+            self._cancel_timer()
+            self._cancel_timer = None
+        if self._cancel_timer is None:
+            self._cancel_timer = self._env.call_later(delay_ms, self._look_at_deadline)
+
+    def _look_at_deadline(self) -> None:
+        self._cancel_timer = None
+        if self._deadline_ms is None:
+            return
+        left_ms = self._deadline_ms - self._env.now_ms()
+        if left_ms > 0:
+            self._cancel_timer = self._env.call_later(left_ms, self._look_at_deadline)
+        else:
+            self._expired()
+
+    def _expired(self) -> None:
+        state = self.state
+        if state.role is QuorumRole.RESIGNED:
+            self._become(epoch_state.unattached(state, state.epoch + 1))
+        elif state.role is QuorumRole.PROSPECTIVE:
+            self._become(epoch_state.not_elected(state))
+        elif self._me is not None:
+            self._env.log("info", "quorum-leader-timed-out", role=state.role.value, epoch=state.epoch)
+            self._become(epoch_state.prospective(state))
+
+    # elections
+
+    def _ask_for_votes(self, me: Voter) -> None:
+        state = self.state
+        pre_vote = state.role is QuorumRole.PROSPECTIVE
+        vote_round = VoteRound(self._replica.cluster_id, state.epoch, self._log_end(), pre_vote)
+        events = CandidacyEvents(self._won, self._lost, self._heard)
+        candidacy = self._round = Candidacy(self._env, vote_round, me.key, self._voters(), self._config, events)
+        candidacy.start()
+
+    def _won(self, granting: Sequence[ReplicaKey]) -> None:
+        me = self._me
+        if me is None:
+            return
+        if self.state.role is QuorumRole.PROSPECTIVE:
+            self._become(epoch_state.candidate(self.state, me.key))
+        else:
+            self.granting = granting
+            self._become(epoch_state.leader(self.state, me.key, me.endpoint))
+
+    def _lost(self) -> None:
+        """A candidate waits for the end of its timeout: another one may have won."""
+        if self.state.role is QuorumRole.PROSPECTIVE:
+            self._become(epoch_state.not_elected(self.state))
+
+    def _heard(self, heard: Heard) -> bool:
+        return self.learn(heard.leadership)
+
+    # what other nodes say
+
+    def learn(self, named: LeaderAndEpoch, *, claimed: bool = False) -> bool:
+        """A node named the leader and the epoch that it knows. True if this ended the role of this node.
+
+        claimed: the leader itself said so, so it is alive, and listens at that endpoint.
+        """
+        known = self._with(named, claimed)
+        if self._closed or known is None:
+            return False
+        self._become(known)
+        return True
+
+    def _with(self, named: LeaderAndEpoch, claimed: bool) -> EpochState | None:
+        """The next state by what was named; None if that is nothing new."""
+        state = self.state
+        leader_id = NOBODY if named.leader_id == self._replica.node_id else named.leader_id
+        if named.epoch < state.epoch or (named.epoch == state.epoch and leader_id == NOBODY):
+            return None
+        if named.epoch == state.epoch and state.leader_id not in (NOBODY, leader_id):
+            self._events.fatal(
+                f"nodes {state.leader_id} and {leader_id} both claim to lead epoch {state.epoch} of the metadata "
+                "quorum: a disk was copied, or quorum-state was removed or restored on a voter. Stop both, and compare "
+                "their metadata logs before you start one of them"
+            )
+            return None
+        is_known = named.epoch == state.epoch and state.leader_id == leader_id
+        if is_known and state.leader_endpoint is not None and not claimed:
+            return None
+        endpoint = named.endpoint or (state.leader_endpoint if is_known else None) or self._endpoint_of(leader_id)
+        if endpoint is None and named.epoch == state.epoch and state.role is QuorumRole.CANDIDATE:
+            return None
+        if leader_id == NOBODY or endpoint is None:
+            known = epoch_state.unattached(state, named.epoch, leader_id)
+        else:
+            known = epoch_state.follower(state, named.epoch, leader_id, endpoint, self._replica.key)
+        return None if known == replace(state, has_fetched=False) else known
+
+    def fetched(self) -> None:
+        """The leader has answered a fetch of this follower."""
+        if self.state.role is QuorumRole.FOLLOWER:
+            self.state = epoch_state.fetched(self.state)
+            if self._me is not None:
+                self._expire_in(self._config.fetch_timeout_ms)
+
+    def leader_is_gone(self) -> None:
+        """The leader's connection was reset, and its port refuses another one."""
+        if self.state.role is QuorumRole.FOLLOWER and self._me is not None and self._deadline_ms is not None:
+            delay_ms = self._env.random.randrange(0, GONE_DELAY_MAX_MS + 1)
+            if self._deadline_ms - self._env.now_ms() > delay_ms:
+                self._expire_in(delay_ms)
+
+    # resigning
+
+    def resign(self, successors: Sequence[Voter]) -> None:
+        """This leader steps down. successors: the other voters, the one with the longest log first."""
+        if self._is_writing:
+            self._held.append(lambda: self.resign(successors))
+        elif self.state.role is QuorumRole.LEADER:
+            self._successors = successors
+            self._env.log("warning", "quorum-leader-resigned", epoch=self.state.epoch)
+            self._become(epoch_state.resigned(self.state))
+
+    def _hand_over(self) -> None:
+        me = self._me
+        if me is not None and self._successors:
+            self._round = Resignation(
+                self._env, self._replica.cluster_id, me, self.state.epoch, self._successors, self._config, self._heard
+            )
+            self._round.start()
+
+    # requests
+
+    def when_settled(self, handle: Callable[[], Answer[R]], refuse: Callable[[ErrorCode], R]) -> Answer[R]:
+        """Handle a request in a durable state: at once, or after those that wait already."""
+        if not self._is_writing and not self._held:
+            return handle()
+        if len(self._held) >= HELD_REQUESTS_MAX:
+            return refuse(ErrorCode.REQUEST_TIMED_OUT)
+        pending: Pending[R] = Pending()
+
+        def run() -> None:
+            answer = handle()
+            if isinstance(answer, Pending):
+                answer.then(pending.complete)
+            else:
+                pending.complete(answer)
+
+        self._held.append(run)
+        return pending
+
+    def _handle_held(self) -> None:
+        while self._held and not self._is_writing and not self._closed:
+            self._held.popleft()()
+
+    def vote(self, request: VoteRequest) -> Answer[VoteResponse]:
+        def refuse(code: ErrorCode) -> VoteResponse:
+            return VoteResponse(error_code=code, topics=[])
+
+        if self._is_other_cluster(request.cluster_id):
+            return refuse(ErrorCode.INCONSISTENT_CLUSTER_ID)
+        asked = epoch_messages.vote_partition(request)
+        if asked is None:
+            return refuse(ErrorCode.INVALID_REQUEST)
+        return self.when_settled(lambda: self._vote(request, asked), refuse)
+
+    def _vote(self, request: VoteRequest, asked: VoteRequest.PartitionData) -> Answer[VoteResponse]:
+        latest_allowed = asked.replica_epoch if asked.pre_vote else asked.replica_epoch - 1
+        if asked.last_offset < 0 or not 0 <= asked.last_offset_epoch <= latest_allowed or asked.replica_id < 0:
+            return epoch_messages.vote_answer(self.leadership, ErrorCode.INVALID_REQUEST)
+        state = self.state
+        if asked.replica_epoch < state.epoch:
+            return epoch_messages.vote_answer(self.leadership, ErrorCode.FENCED_LEADER_EPOCH)
+        if asked.replica_epoch > state.epoch:
+            state = epoch_state.unattached(state, asked.replica_epoch)
+        error, granted = ErrorCode.INVALID_VOTER_KEY, False
+        if self._is_me(request.voter_id, asked.voter_directory_id):
+            error = ErrorCode.NONE
+            candidate = ReplicaKey(asked.replica_id, Uuid(asked.replica_directory_id))
+            end = self._log_end()
+            is_current = (asked.last_offset_epoch, asked.last_offset) >= (end.epoch, end.offset)
+            granted = epoch_state.grants(state, candidate, log_is_current=is_current, pre_vote=asked.pre_vote)
+            if granted and not asked.pre_vote:
+                state = epoch_state.vote(state, candidate)
+        pending: Pending[VoteResponse] = Pending()
+        self._become(
+            state, lambda: pending.complete(epoch_messages.vote_answer(self.leadership, error, granted=granted))
+        )
+        return pending
+
+    def begin_quorum_epoch(self, request: BeginQuorumEpochRequest) -> Answer[BeginQuorumEpochResponse]:
+        def refuse(code: ErrorCode) -> BeginQuorumEpochResponse:
+            return BeginQuorumEpochResponse(error_code=code, topics=[])
+
+        if self._is_other_cluster(request.cluster_id):
+            return refuse(ErrorCode.INCONSISTENT_CLUSTER_ID)
+        asked = epoch_messages.begin_partition(request)
+        if asked is None:
+            return refuse(ErrorCode.INVALID_REQUEST)
+
+        def handle() -> Answer[BeginQuorumEpochResponse]:
+            error = self._claim_error(asked.leader_id, asked.leader_epoch)
+            if error is not ErrorCode.NONE:
+                return epoch_messages.begin_answer(self.leadership, error)
+            endpoint = epoch_messages.leader_endpoint(request)
+            if not self._is_me(request.voter_id, asked.voter_directory_id):
+                error = ErrorCode.INVALID_VOTER_KEY
+            return self._after_claim(
+                LeaderAndEpoch(asked.leader_id, asked.leader_epoch, endpoint),
+                lambda: epoch_messages.begin_answer(self.leadership, error),
+            )
+
+        return self.when_settled(handle, refuse)
+
+    def end_quorum_epoch(self, request: EndQuorumEpochRequest) -> Answer[EndQuorumEpochResponse]:
+        def refuse(code: ErrorCode) -> EndQuorumEpochResponse:
+            return EndQuorumEpochResponse(error_code=code, topics=[])
+
+        if self._is_other_cluster(request.cluster_id):
+            return refuse(ErrorCode.INCONSISTENT_CLUSTER_ID)
+        asked = epoch_messages.end_partition(request)
+        if asked is None:
+            return refuse(ErrorCode.INVALID_REQUEST)
+
+        def handle() -> Answer[EndQuorumEpochResponse]:
+            error = self._claim_error(asked.leader_id, asked.leader_epoch)
+            if error is not ErrorCode.NONE:
+                return epoch_messages.end_answer(self.leadership, error)
+
+            def ended() -> EndQuorumEpochResponse:
+                if self.state.role is QuorumRole.FOLLOWER and self._me is not None:
+                    self._expire_in(self._successor_delay_ms(asked))
+                return epoch_messages.end_answer(self.leadership)
+
+            endpoint = epoch_messages.leader_endpoint(request)
+            return self._after_claim(LeaderAndEpoch(asked.leader_id, asked.leader_epoch, endpoint), ended)
+
+        return self.when_settled(handle, refuse)
+
+    def _successor_delay_ms(self, asked: EndQuorumEpochRequest.PartitionData) -> int:
+        keys = [ReplicaKey(one.candidate_id, Uuid(one.candidate_directory_id)) for one in asked.preferred_candidates]
+        # below version 1 only ids are named
+        keys = keys or [ReplicaKey(successor, self._replica.directory_id) for successor in asked.preferred_successors]
+        return successor_delay_ms(keys, self._replica.key, self._config.election_backoff_max_ms)
+
+    def _claim_error(self, leader_id: int, epoch: int) -> ErrorCode:
+        """Why a request in which a node says that it leads `epoch` is refused."""
+        state = self.state
+        if epoch < state.epoch:
+            return ErrorCode.FENCED_LEADER_EPOCH
+        if leader_id < 0 or leader_id == self._replica.node_id:
+            return ErrorCode.INVALID_REQUEST
+        if epoch == state.epoch and state.leader_id not in (NOBODY, leader_id):
+            # two leaders of one epoch: a peer must not be able to end this node by claiming it
+            self._env.log("error", "two-leaders-claimed", epoch=epoch, leader=state.leader_id, other=leader_id)
+            return ErrorCode.INVALID_REQUEST
+        return ErrorCode.NONE
+
+    def _after_claim(self, claimed: LeaderAndEpoch, answer: Callable[[], R]) -> Pending[R]:
+        """Follow the node that leads; the answer leaves once that is durable."""
+        pending: Pending[R] = Pending()
+        self._become(self._with(claimed, claimed=True) or self.state, lambda: pending.complete(answer()))
+        return pending
+
+    def _is_other_cluster(self, cluster_id: str | None) -> bool:
+        return cluster_id is not None and cluster_id != self._replica.cluster_id
+
+    def _is_me(self, voter_id: int, directory_id: bytes) -> bool:
+        """Whether a request is meant for this voter. What it does not name is not compared."""
+        if voter_id not in (NOBODY, self._replica.node_id):
+            return False
+        return directory_id in (ZERO_UUID, self._replica.directory_id)
