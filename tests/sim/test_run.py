@@ -67,7 +67,7 @@ MUST_HAPPEN = (
     "disk.log-removed",
     "produce.duplicate",
     "start.failed",
-    "fault.blackout",
+    "fault.whole-power-cut",
     "fault.wrong-order",
     "fault.failing-start",
     "placed_in_racks",

@@ -1,15 +1,15 @@
-"""Faults that hit every node at once, and starts that fail: what `heirlog.sim.nemesis` draws besides in `outages`.
+"""Faults that hit every node at once, and starts that fail: the additional faults of the scenario `outages`.
 
-    blackout        every node loses power at one moment (controllers at that moment or a little later). Of each disk
-                    chance says whether it keeps everything or a random part of what was not flushed. The nodes boot in
-                    any order, within seconds or within a minute
-    wrong-order     every node stops cleanly. Brokers are started first and give up, or are killed, or stopped again;
-                    the controllers come last
-    failing-start   one broker stops cleanly and is started again and again in vain: cut off from the controllers, on a
-                    full disk, killed half-way, or stopped before it is registered
+    whole-power-cut   every node loses power at one moment (controllers at that moment or a little later). For each
+                      disk, chance decides whether it keeps everything or a random part of what was not flushed. The
+                      nodes boot in any order, within seconds or within a minute
+    wrong-order       every node stops cleanly. Brokers are started first and give up, or are killed, or stopped again;
+                      the controllers come last
+    failing-start     one broker stops cleanly and is started again and again without success: cut off from the
+                      controllers, on a full disk, killed half-way, or stopped before it is registered
 
-Budget: such a fault begins only while no node is in the hands of another one, and has hold of all nodes that it
-touches. It ends on its own, by starting all stopped nodes.
+Budget: such a fault begins only while no other fault uses a node, and it reserves all nodes that it touches. It ends on
+its own, by starting all stopped nodes.
 """
 
 from __future__ import annotations
@@ -21,15 +21,16 @@ from typing import Protocol
 
 from heirlog.sim.nemesis import FaultTarget, Nemesis
 
-KINDS = ("blackout", "wrong-order", "failing-start")
+WHOLE_POWER_CUT = "whole-power-cut"
+KINDS = (WHOLE_POWER_CUT, "wrong-order", "failing-start")
 STOP_LIMIT_MS = 20_000
 RETURN_MS = 3000
-"""After the start that is to last; until then the fault has hold of the node."""
+"""How long after the final start the node stays reserved."""
 BOOT_WITHIN_MS = (3000, 12_000, 60_000)
 
 
 class DiskFaultTarget(FaultTarget, Protocol):
-    """What these faults need besides."""
+    """What these faults need in addition."""
 
     def fill_disk(self, name: str) -> None:
         """From now on nothing can be written."""
@@ -41,6 +42,8 @@ class ClusterNemesis:
     """The kinds of this module, for one swarm."""
 
     def __init__(self, target: DiskFaultTarget, random: Random, swarm: Nemesis) -> None:
+        self._kind = ""
+        """Of the newest fault; its timers have this name."""
         self._target = target
         self._random = random
         self._swarm = swarm
@@ -51,7 +54,8 @@ class ClusterNemesis:
         if self._busy:
             return
         self.injected[f"fault.{kind}"] += 1
-        if kind == "blackout":
+        self._kind = kind
+        if kind == WHOLE_POWER_CUT:
             self._cut_all()
         elif kind == "wrong-order":
             self._stop_all()
@@ -61,7 +65,7 @@ class ClusterNemesis:
                 self._fail_starts(names[self._random.randrange(0, len(names))])
 
     def end(self) -> None:
-        """Disks that are full are so no longer."""
+        """Free the disks that were filled."""
         for name in self._target.broker_names:
             self._target.repair_disk(name)
 
@@ -113,17 +117,17 @@ class ClusterNemesis:
     def _stop_controllers(self, brokers: list[str], controllers: list[str]) -> None:
         for name in controllers:
             self._target.stop(name)
-        self._until_down(controllers, STOP_LIMIT_MS, lambda: self._start_in_vain(brokers, controllers))
+        self._until_down(controllers, STOP_LIMIT_MS, lambda: self._start_without_controllers(brokers, controllers))
 
-    def _start_in_vain(self, brokers: list[str], controllers: list[str]) -> None:
+    def _start_without_controllers(self, brokers: list[str], controllers: list[str]) -> None:
         span_ms = self._random.randrange(2000, 12_000)
         for name in brokers:
             for _ in range(self._random.randrange(0, 4)):
                 self._later(self._random.randrange(0, span_ms), self._attempt(name))
-        self._later(span_ms, lambda: self._start_rightly([*controllers, *brokers]))
+        self._later(span_ms, lambda: self._start_controllers_and_brokers(controllers, brokers))
 
-    def _start_rightly(self, names: list[str]) -> None:
-        for name in names:
+    def _start_controllers_and_brokers(self, controllers: list[str], brokers: list[str]) -> None:
+        for name in (*controllers, *brokers):
             self._later(self._random.randrange(0, 3000), self._boot(name))
 
     # starts that fail
@@ -140,30 +144,35 @@ class ClusterNemesis:
         how = self._random.randrange(0, 3)
         if how == 0:
             self._target.say(f"partition {name} from the controllers")
-            self._cut_off(name, True)
+            self._cut_off(name)
         elif how == 1:
             self._target.fill_disk(name)
 
         def ended() -> None:
             self._target.repair_disk(name)
-            self._cut_off(name, False)
+            self._reconnect(name)
             self._until_down([name], STOP_LIMIT_MS, lambda: self._attempts(name, left - 1))
 
         self._attempt(name)()
-        # one that is not disturbed is not let as far as its registration
-        self._later(self._random.randrange(0, 5 if how == 2 else 4000), lambda: self._give_up(name, ended))
+        # an undisturbed start is ended within 5 ms, before it registers
+        self._later(self._random.randrange(0, 5 if how == 2 else 4000), lambda: self._end_attempt(name, ended))
 
-    def _give_up(self, name: str, then: Callable[[], None]) -> None:
+    def _end_attempt(self, name: str, then: Callable[[], None]) -> None:
         self._end_somehow(name)
         then()
 
-    def _cut_off(self, name: str, off: bool) -> None:
-        for controller in self._target.controller_names:
-            for link in ((name, controller), (controller, name)):
-                if off:
-                    self._target.block(*link)
-                else:
-                    self._target.heal(*link)
+    def _cut_off(self, name: str) -> None:
+        for link in self._links_to_controllers(name):
+            self._target.block(*link)
+
+    def _reconnect(self, name: str) -> None:
+        for link in self._links_to_controllers(name):
+            self._target.heal(*link)
+
+    def _links_to_controllers(self, name: str) -> list[tuple[str, str]]:
+        return [
+            link for controller in self._target.controller_names for link in ((name, controller), (controller, name))
+        ]
 
     def _attempt(self, name: str) -> Callable[[], None]:
         """A start, which may be ended again soon."""
@@ -200,7 +209,7 @@ class ClusterNemesis:
         return shuffled
 
     def _later(self, delay_ms: int, fn: Callable[[], None]) -> None:
-        self._target.after(delay_ms, "blackout", lambda: None if self._swarm.is_over else fn())
+        self._target.after(delay_ms, self._kind, lambda: None if self._swarm.is_over else fn())
 
     def _until_down(self, names: list[str], limit_ms: int, then: Callable[[], None]) -> None:
         up = [name for name in names if self._target.is_up(name)]

@@ -80,13 +80,13 @@ def with_faults(simulation: Simulation, mix: FaultMix, random: Random, meanwhile
     """`meanwhile` runs the cluster while there are faults."""
     degrade_network(simulation, mix)
     swarm = Nemesis(simulation.cluster, mix, random)
-    blackouts = ClusterNemesis(simulation.cluster, random, swarm)
-    swarm.others = dict.fromkeys(KINDS, blackouts.inject)
+    cluster_faults = ClusterNemesis(simulation.cluster, random, swarm)
+    swarm.others = dict.fromkeys(KINDS, cluster_faults.inject)
     swarm.start()
     meanwhile()
     swarm.stop()
-    blackouts.end()
-    simulation.world.counters.update(blackouts.injected)
+    cluster_faults.end()
+    simulation.world.counters.update(cluster_faults.injected)
     restore_network(simulation)
 
 
