@@ -39,8 +39,10 @@ COMMAND_LINE = f"""# Command line
 Commands that talk to a cluster take `-b` (`--bootstrap-server`, or the environment variable `HEIRLOG_BOOTSTRAP`):
 `host:port` of a broker, or of several, separated by commas. The default is `localhost:9092`. Every command has
 `--help`. `heirlog --version` prints the version.
-`heirlog --install-completion` lets your shell (bash, zsh, fish) complete commands and options with Tab, from its next
-start on; `heirlog --show-completion` prints the script instead.
+
+`heirlog --install-completion` lets your shell (bash, zsh, fish) complete commands and options with Tab after its next
+start. `heirlog --show-completion` prints the script instead.
+
 Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted by Ctrl-C.
 [Simulation](../internals/simulation.md) explains scenarios such as U11.
 """
@@ -49,7 +51,7 @@ CONFIGURATION = f"""# Configuration
 {WRITTEN}
 
 Names, types, defaults and limits are Kafka's; names that begin with `heirlog.` are heirlog's own. An unknown name is
-refused, and so is a value that this version cannot honour.
+refused, and so is a value that this version does not support.
 
 ## Nodes
 
@@ -62,15 +64,15 @@ Set them with `heirlog topics create --config NAME=VALUE` or `heirlog configs al
 """
 OTHERS = """## Without effect
 
-Apache Kafka has these configurations of nodes, and heirlog has nothing that they could configure. They are accepted, so
-that a `server.properties` made for Kafka works. Where a reason is given, values other than numbers and the default are
-refused. Configurations of groups are kept and have no effect either.
+heirlog has no part that these configurations of Apache Kafka's nodes could configure. It accepts them, so that a
+`server.properties` made for Kafka works. If an entry begins with a reason, only numbers and the default are accepted.
+Configurations of groups are stored, but have no effect either.
 """
 PYTHON_API = f"""# Python API
 
 {WRITTEN}
 
-These names are public, and so is the fixture `heirlog_cluster` of the pytest plug-in. Other modules may change
+These names are public, and so is the fixture `heirlog_cluster` of the pytest plug-in. Other names may change
 with any version. [A cluster in your tests](../tutorials/tests.md), [the test cluster](test-cluster.md),
 [the Python client](python-client.md) and [Spark](spark.md) explain how to use them.
 """
@@ -80,8 +82,8 @@ METRICS = f"""# Metrics
 
 {WRITTEN}
 
-A node serves these to Prometheus if `heirlog.metrics.listener` is set; [Monitor](../guides/monitor.md) says which ones
-to watch. On Linux there are also the usual `process_*` metrics.
+A node serves these metrics to Prometheus if `heirlog.metrics.listener` is set. [Monitor](../guides/monitor.md) names
+those to watch. On Linux there are also the usual `process_*` metrics.
 """
 
 
@@ -129,7 +131,7 @@ def _option(option: Any) -> tuple[str, str, str]:
 
 
 def _plain(help_text: str | None) -> str:
-    return re.sub(r"[ \t]*\n(?!\n)[ \t]*", " ", (help_text or "").strip().replace("\b", ""))
+    return re.sub(r"(?<!\n)[ \t]*\n(?!\n)[ \t]*", " ", (help_text or "").strip().replace("\b", ""))
 
 
 def configurations() -> str:

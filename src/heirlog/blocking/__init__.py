@@ -1,4 +1,4 @@
-"""The client's driver with blocking sockets, for commands, tests and Spark tasks.
+"""A client with blocking sockets, used by the commands, tests and Spark tasks.
 
 `Client` is the one class to use; the other names are what it takes, returns and raises. What is asked of whom and when
 is decided in `heirlog.client`, which the simulator drives as well.

@@ -56,6 +56,8 @@ BUFFER_BYTES = 32 << 20
 
 @dataclass(frozen=True, slots=True)
 class Topic:
+    """A topic's name, id and partitions."""
+
     name: str
     topic_id: bytes | None
     """None from brokers without topic ids (before Kafka 2.8)."""
@@ -63,9 +65,11 @@ class Topic:
 
 
 class Client:
-    """bootstrap: "host:port,host:port" or a sequence of them. timeout_s: of each call, with all its tries.
+    """A connection to a cluster, for one thread. It connects at the first call.
 
-    Raises ValueError, SecurityError; connects at the first call.
+    bootstrap: "host:port,host:port" or a sequence of them. timeout_s: limit of each call, including its retries.
+
+    Raises ValueError, SecurityError.
     """
 
     def __init__(
@@ -94,7 +98,7 @@ class Client:
     # requests of any API
 
     def send_to_any(self, message: Message, *, timeout_s: float | None = None) -> Any:
-        """The response of the first broker that answers. Raises OSError when none did in time."""
+        """The response of the first broker that answers. Raises OSError if none answers in time."""
         return self._run(self._cluster.ask_any(message, self._time(timeout_s)))
 
     def send_to_broker(self, broker_id: int, message: Message, *, timeout_s: float | None = None) -> Any:
@@ -110,10 +114,10 @@ class Client:
         error_code: Callable[[Any], int] | None = None,
         timeout_s: float | None = None,
     ) -> Any:
-        """The leader's response; asked again, from the new leader if there is one, when no answer came.
+        """The leader's response. Without an answer the request is retried, at the new leader if there is one.
 
-        message: a message, or a function of the topic's id that makes it. error_code: the code in a response; while it
-        is in `REFRESH_AND_RETRY` the request is repeated. The last response is returned at the end of the timeout.
+        message: a message, or a function that makes it from the topic's id. error_code: returns the error code of a
+        response; while it is in `REFRESH_AND_RETRY` the request is retried. The last response is returned in the end.
         """
         from heirlog.client.leaders import ask_leader
 
@@ -132,7 +136,7 @@ class Client:
         newest: int | None = None,
         timeout_s: float | None = None,
     ) -> Any:
-        """The response of the group's coordinator; asked again while the code in it may pass.
+        """The response of the group's coordinator. The request is retried while its error code is a temporary one.
 
         newest: the newest version to use. Raises KafkaError without a coordinator, OSError.
         """
@@ -142,32 +146,34 @@ class Client:
         return self._run(ask_coordinator(self._cluster, group, message, time_s, code_of=error_code, newest=newest))
 
     def run(self, conversation: Conversation[R], *, timeout_s: float | None = None) -> R:
-        """The result of a conversation such as those of `heirlog.client.admin`. timeout_s: without any progress.
+        """The result of a conversation: a function such as those of `heirlog.client.admin`, which may send several
+        requests. timeout_s: limit of the time without progress.
 
-        Raises KafkaError where the conversation does or when there is no time to ask again, OSError without an answer.
+        Raises KafkaError if the conversation does or if no time is left to retry, OSError without an answer.
         """
         return self._run(self._cluster.converse(conversation, self._time(timeout_s)))
 
     # brokers and topics
 
     def brokers(self) -> dict[int, Endpoint]:
-        """Where each live broker listens for clients. Raises OSError."""
+        """The address at which each live broker listens for clients. Raises OSError."""
         self.metadata([])
         return dict(self._cluster.view.brokers)
 
     def metadata(self, topics: Sequence[str] | None = None, *, timeout_s: float | None = None) -> MetadataResponse:
-        """Brokers, and these topics (None: all). Creates no topic."""
+        """The brokers, and these topics (None: all topics). Creates no topic."""
         return self._run(self._cluster.metadata(topics, self._time(timeout_s)))
 
     def topic_names(self, *, internal: bool = False) -> list[str]:
-        """Every topic that this client may see, sorted. internal: also __consumer_offsets and its like."""
+        """The names of all topics that this client may describe, sorted. internal: also internal topics."""
         self._run(self._cluster.refresh_metadata(None, self._timeout_s))
         return sorted(name for name, topic in self._cluster.view.topics.items() if internal or not topic.internal)
 
     def topics(self, names: Iterable[str], *, create: bool = False) -> dict[str, Topic]:
-        """Their ids and partitions. Raises KafkaError for a topic that does not exist or must not be seen.
+        """The ids and partitions of these topics. Raises KafkaError for a topic that does not exist or that this
+        client may not describe.
 
-        create: where brokers create topics by themselves they do so now; one that does not exist is waited for.
+        create: if the brokers create topics automatically, missing ones are created now; wait until they exist.
         """
         wanted = list(names)
         self._run(self._cluster.find_topics(wanted, self._timeout_s, create=create))
@@ -179,31 +185,33 @@ class Client:
     def list_offsets(
         self, wanted: Mapping[TopicPartition, int], isolation: int = READ_UNCOMMITTED
     ) -> dict[TopicPartition, OffsetAt]:
-        """wanted: for each partition a time in ms (the first record not before it), `LATEST` or `EARLIEST`.
+        """The offset of each partition for a time.
 
-        With `READ_COMMITTED` the latest offset is the last stable one: no open transaction is below it.
+        wanted: for each partition a time in ms, which gives the first record not before it, or `LATEST` or `EARLIEST`.
+
+        With `READ_COMMITTED` the latest offset is the last stable offset: no open transaction is below it.
         """
         from heirlog.client.leaders import list_offsets
 
         return self._run(list_offsets(self._cluster, wanted, self._timeout_s, isolation=isolation))
 
     def end_offset_for_epoch(self, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, EpochEnd]:
-        """For each partition where the newest leader epoch that is not above the wanted one ends in its log.
+        """For each partition: the newest leader epoch that is not above the wanted one, and its end offset.
 
-        (-1, -1) where the leader does not know, and from brokers before Kafka 2.1, which cannot say.
+        (-1, -1) if the leader does not know them, and from brokers before Kafka 2.1.
         """
         from heirlog.client.leaders import epoch_ends
 
         return self._run(epoch_ends(self._cluster, wanted, self._timeout_s))
 
     def committed(self, group: str, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, CommittedOffset]:
-        """What the group has committed, without partitions for which it has nothing."""
+        """The group's committed offsets. Partitions without a committed offset are left out."""
         from heirlog.client.coordinators import committed
 
         return self._run(committed(self._cluster, group, partitions, self._timeout_s))
 
     def commit(self, group: str, committing: Mapping[TopicPartition, CommittedOffset]) -> None:
-        """Commit without being a member. Raises UNKNOWN_MEMBER_ID while the group has members."""
+        """Commit offsets without being a member. Raises UNKNOWN_MEMBER_ID while the group has members."""
         from heirlog.client.coordinators import commit
 
         self._run(commit(self._cluster, group, committing, self._timeout_s))
@@ -224,11 +232,13 @@ class Client:
         check_crcs: bool = True,
         stall_timeout_s: float | None = None,
     ) -> Iterator[Fetched]:
-        """The record batches that hold the offsets from `start` up to and without `stop`, in order.
+        """The record batches with the offsets from `start` up to, not including, `stop`, in order.
 
-        A part's memory is overwritten when the next part is asked for. last_epoch: leader epoch of the record before
-        `start` (-1: unknown), with which the leader notices a truncation. topic_id: of the topic that is meant.
-        stall_timeout_s: raise TimeoutError after so long without progress (default: the client's timeout).
+        The memory of a part is overwritten by the next part.
+
+        last_epoch: leader epoch of the record before `start` (-1: unknown); with it the leader detects a truncation.
+        topic_id: id of the expected topic.
+        stall_timeout_s: raise TimeoutError after this time without progress (default: the client's timeout).
 
         Raises OffsetOutOfRange, LogTruncated, TopicRecreated; CORRUPT_MESSAGE for a batch whose CRC does not match.
         """
@@ -261,7 +271,7 @@ class Client:
         max_wait_ms: int = 500,
         timeout_s: float | None = None,
     ) -> FetchResponse.PartitionData:
-        """One answer: whole batches from `offset` on (the first may begin before it), empty at the high watermark."""
+        """One response: whole batches from `offset` on (the first may start before it). Empty at the high watermark."""
 
         def request(topic_id: bytes) -> FetchRequest:
             wanted = FetchRequest.FetchPartition(
@@ -295,9 +305,11 @@ class Client:
         buffer_bytes: int = BUFFER_BYTES,
         delivery_timeout_s: float = 120.0,
     ) -> BatchProducer:
-        """acks: -1 all in-sync replicas, 1 the leader, 0 none. max_in_flight: requests per broker.
+        """A producer of whole record batches.
 
-        buffer_bytes: the producer's `send` waits while more is unacknowledged.
+        acks: -1 all in-sync replicas, 1 the leader, 0 none. max_in_flight: requests per broker.
+
+        buffer_bytes: `send` of the producer waits while more bytes than this are unacknowledged.
         """
         from heirlog.blocking.producer import BatchProducer
         from heirlog.client.sender import Sender
@@ -322,9 +334,9 @@ class Client:
         timeout_s: float | None = None,
         tries: list[int | None] | None = None,
     ) -> ProduceResponse.PartitionProduceResponse:
-        """Append encoded batches. The partition's answer, its error code included.
+        """Append encoded batches. Returns the partition's response, which includes its error code.
 
-        tries: gets one entry for each request that is sent: the error code of its answer, None while it has none.
+        tries: gets one entry for each request that is sent: the error code of its response, None until it arrives.
         """
         codes = [] if tries is None else tries
         wait_ms = int(self._time(timeout_s) * 1000)

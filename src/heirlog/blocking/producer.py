@@ -33,9 +33,9 @@ class LeaderConnection:
 
 
 class BatchProducer:
-    """Made by `Client.producer`. A context manager: what was sent is flushed on a normal exit.
+    """A producer of whole record batches; `Client.producer` creates it. The normal end of a `with` block flushes.
 
-    buffer_bytes: `send` waits while more is unacknowledged.
+    buffer_bytes: `send` waits while more bytes than this are unacknowledged.
     """
 
     def __init__(self, connections: Connections, sender: Sender, buffer_bytes: int) -> None:
@@ -59,7 +59,7 @@ class BatchProducer:
             self._release_connections()
 
     def send(self, topic: str, partition: int, batch: bytearray) -> None:
-        """Take over one record batch. Raises the first failure of any batch; InvalidBatch for something else."""
+        """Queue one record batch. Raises the first failure of any batch; InvalidBatch if `batch` is not a batch."""
         self._raise_failure()
         if self._closed:
             raise ValueError("the producer is closed")
@@ -69,13 +69,13 @@ class BatchProducer:
             self._step(POLL_S)
 
     def flush(self) -> None:
-        """Returns when everything is acknowledged; raises the first failure."""
+        """Wait until everything is acknowledged. Raises the first failure of any batch."""
         self._raise_failure()
         while not self._accumulator.empty:
             self._step(POLL_S)
 
     def close(self) -> None:
-        """`flush`, and give the connections back."""
+        """Flush, and return the connections to the client."""
         try:
             self.flush()
         finally:

@@ -218,7 +218,7 @@ def alter(
     broker_defaults: BrokerDefaults = False,
     broker_logger: BrokerLogger = None,
     add_config: Annotated[
-        str | None, typer.Option(metavar="NAME=VALUE,...", help="[a,b] around a value that has commas.")
+        str | None, typer.Option(metavar="NAME=VALUE,...", help="Write [a,b] for a value that contains commas.")
     ] = None,
     add_config_file: Annotated[
         Path | None, typer.Option(help="A file of lines NAME=VALUE; --add-config overrides it.")

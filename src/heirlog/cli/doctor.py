@@ -36,7 +36,7 @@ Directories = Annotated[
 
 
 def doctor(directories: Directories, as_json: Json = False) -> None:
-    """Check a stopped node's data folders, and show what its next start would cut or rebuild; changes nothing."""
+    """Check a stopped node's data folders: show what its next start would truncate or rebuild. Changes nothing."""
     from heirlog.cli.offline.doctor import examine
 
     found = [path for directory in directories for path in log_directories(directory)]

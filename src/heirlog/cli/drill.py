@@ -208,9 +208,9 @@ def soak(
     kill_every_s: Annotated[float, typer.Option(min=5, help="Seconds from one killed broker to the next.")] = 30,
     as_json: Json = False,
 ) -> None:
-    """Eight producers and eight consumers for minutes, a broker killed every 30 s: nothing lost, doubled or disordered.
+    """Run eight producers and eight consumers, and kill a broker every 30 s. Nothing may be lost, doubled or reordered.
 
-    Memory and open files of every node are judged too.
+    The memory and the open files of every node are checked too.
     """
 
     def drill(_: DrillRunner[Result]) -> Result:

@@ -35,7 +35,7 @@ def dump(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object per batch, record or entry.")] = False,
 ) -> None:
-    """Print segments, indexes, snapshots, checkpoints and metadata records; goes as far as a torn file can be read."""
+    """Print segments, indexes, snapshots, checkpoints and metadata records; a torn file up to the damage."""
     from heirlog.cli.offline.decode import GROUP_TOPIC, READABLE, Decoder, UnknownFile
 
     if metadata and groups:

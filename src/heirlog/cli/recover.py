@@ -240,9 +240,9 @@ def report(
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
     as_json: Json = False,
 ) -> None:
-    """Show what elections have given up: which offsets, who held them, and on what basis the leader was chosen.
+    """Show which offsets elections gave up, which replicas held them, and on what basis the leader was chosen.
 
-    Partitions of a topic of which the same is to be said share a row; --json has one entry for each.
+    Partitions of a topic with the same values share a row; --json has one entry for each partition.
     """
     from heirlog.blocking.loss_reports import read_reports
 

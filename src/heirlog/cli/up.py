@@ -73,7 +73,7 @@ def up(
         ),
     ] = False,
 ) -> None:
-    """Start a cluster on this machine; Ctrl-C stops it, and its data stay."""
+    """Start a cluster on this machine. Ctrl-C stops it and keeps its data."""
     data_folder.refuse_name(data)
     if layouts.load(data) is None:
         # before anything is written
@@ -205,7 +205,7 @@ def _greet(layout: Layout, processes: dict[int, NodeProcess], known: bool) -> No
         f"  {heirlog} consume greetings --from-beginning --max 1{option}\n"
         f"  {heirlog} topics describe greetings{option}\n"
         f"\n"
-        f"Ctrl-C stops all nodes; the data stay.",
+        f"Ctrl-C stops all nodes and keeps their data.",
         flush=True,
     )
 

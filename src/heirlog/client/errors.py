@@ -13,14 +13,14 @@ from heirlog.protocol.errors import ErrorCode, KafkaError
 
 @dataclass(frozen=True, slots=True)
 class EpochEnd:
-    """The newest leader epoch of a log that is not above the one asked for, and where it ends. (-1, -1): unknown."""
+    """The newest leader epoch of a log that is not above the requested one, and its end offset. (-1, -1): unknown."""
 
     leader_epoch: int
     end_offset: int
 
 
 class OffsetOutOfRange(KafkaError):
-    """The leader's log does not hold this offset (any more). Bounds are -1 where the answer did not name them."""
+    """The leader's log does not contain this offset (any more). The bounds are -1 if the answer did not name them."""
 
     def __init__(
         self, topic: str, partition: int, offset: int, log_start_offset: int = -1, high_watermark: int = -1
@@ -42,7 +42,7 @@ class OffsetOutOfRange(KafkaError):
 
 
 class LogTruncated(KafkaError):
-    """What stood before `offset` is no longer what was read there: the leader's log diverges from it at `end`.
+    """Records that were read before `offset` are no longer in the leader's log, which diverges at `end`.
 
     Source: KIP-320, KIP-595 (diverging epoch).
     """
@@ -64,7 +64,7 @@ class LogTruncated(KafkaError):
 
 
 class TopicRecreated(KafkaError):
-    """A topic of this name exists, but it is not the one that was meant: that one was deleted."""
+    """The expected topic was deleted; another topic may have its name now."""
 
     def __init__(self, topic: str, expected: bytes, found: bytes | None) -> None:
         there = f"the topic of this name has the id {found.hex()}" if found else "no topic has this id any more"
@@ -78,11 +78,13 @@ class TopicRecreated(KafkaError):
 
 
 class Unsupported(OSError):
-    """The server speaks no version of this API that we speak: no answer, and asking again cannot help."""
+    """The server and this client have no common version of this API. A retry cannot help."""
 
 
 class AuthenticationFailed(KafkaError):
-    """The broker does not believe who we are, or we do not believe who it is. Asking again cannot help."""
+    """The broker refused the client's credentials, or the client refused the broker's certificate. A retry cannot
+    help.
+    """
 
     def __init__(self, message: str, code: ErrorCode = ErrorCode.SASL_AUTHENTICATION_FAILED) -> None:
         super().__init__(code, message)

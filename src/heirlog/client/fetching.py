@@ -41,14 +41,14 @@ RETRIED = REFRESH_AND_RETRY | {ErrorCode.UNKNOWN_SERVER_ERROR}
 
 @dataclass(slots=True)
 class Fetched:
-    """Part of a partition, in order; offsets as in the log."""
+    """A part of a partition: consecutive record batches."""
 
     records: memoryview
-    """Whole batches of format 2. Valid only until the next part is asked for."""
+    """Whole batches of format 2. Valid only until the next part is requested."""
     first_offset: int
-    """Of the first batch; may lie before what was asked for."""
+    """Of the first batch; may be before the requested offset."""
     next_offset: int
-    """Behind the last batch."""
+    """The offset after the last batch."""
     last_epoch: int
     """Leader epoch of the last batch."""
     aborted: list[tuple[int, int]]

@@ -38,6 +38,8 @@ TopicPartition: TypeAlias = tuple[str, int]
 
 
 class OffsetAt(NamedTuple):
+    """The answer of `list_offsets` for one partition."""
+
     offset: int
     """-1: there is no record that late."""
     timestamp_ms: int
@@ -47,6 +49,8 @@ class OffsetAt(NamedTuple):
 
 
 class CommittedOffset(NamedTuple):
+    """A group's committed offset of one partition."""
+
     offset: int
     leader_epoch: int = -1
     metadata: str = ""

@@ -53,7 +53,7 @@ KAFKAS_OWN_CLASSES = {
 
 
 class SecurityError(ValueError):
-    """Properties that do not say how to connect; names them, never their values."""
+    """The security properties are incomplete or wrong. The message has their names, never their values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class Store:
 
 @dataclass(frozen=True, slots=True)
 class Security:
-    """Raises SecurityError for what cannot work."""
+    """How a client connects: protocol, login and TLS. Raises SecurityError for values that cannot work."""
 
     protocol: str = "PLAINTEXT"
     mechanism: str = ""
@@ -136,7 +136,7 @@ PLAINTEXT = Security()
 
 
 def security_from_properties(properties: Mapping[str, str]) -> Security:
-    """What Kafka's client properties ask for; other properties are ignored. Raises SecurityError."""
+    """The security settings in Kafka's client properties; other properties are ignored. Raises SecurityError."""
     _refuse(properties)
     protocol = properties.get("security.protocol", "PLAINTEXT").strip().upper()
     sasl: dict[str, object] = {}

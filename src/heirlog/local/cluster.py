@@ -249,10 +249,9 @@ class Cluster:
     def pause(self, node: int) -> None:
         """Pause the node (SIGSTOP): its sockets stay open and it answers nothing, like a machine that hangs.
 
-         After `broker.session.timeout.ms` (9 s) other brokers lead its partitions.
+        After `broker.session.timeout.ms` (9 s) its partitions get other leaders.
 
-        Raises
-         ClusterError for a node that does not run, or is paused.
+        Raises ClusterError for a node that does not run, or is paused.
         """
         process = self._process(node)
         if not process.running or process.paused:
@@ -284,8 +283,8 @@ class Cluster:
     def lose_unflushed(self, node: int, seed: int | None = None) -> PowerCut:
         """Change the files of `node` as a power cut does. A running node is killed first.
 
-        Every file is cut to its flushed length (with a seed: to a length between flushed and written, so that a batch
-        may tear), and creates, renames and unlinks whose directory was not synced are undone.
+        Every file is truncated to its flushed length. With a seed it is truncated to a length between flushed and
+        written, so that a batch may be torn. Creates, renames and unlinks are undone if their directory was not synced.
 
         Returns what was lost. Raises ClusterError, and changes nothing, if the ledger does not know what was flushed.
         """

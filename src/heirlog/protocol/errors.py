@@ -1,10 +1,10 @@
-"""Kafka's error table, and the exception that carries one of its codes through the inner layers.
+"""Kafka's error codes, and the exception that carries one of them through the inner layers.
 
-Wire fields are plain ints, because a newer peer may send a code that this table lacks: compare with the enum, convert
-with `error_code` where a name is wanted.
+Wire fields are plain ints, because a newer peer may send a code that this table lacks. Compare with the enum, and
+convert with `error_code` where a name is needed.
 
-Source: Kafka 4.2, protocol guide, "Error Codes". REQUEST_LIMIT_REACHED is named by KIP-966 and was never given a
-number by Kafka; ours lies far above its range.
+Source: Kafka 4.2, protocol guide, "Error Codes". KIP-966 names REQUEST_LIMIT_REACHED, but Kafka has never given it a
+number; heirlog's number is far above Kafka's range.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from enum import IntEnum
 
 
 class ErrorCode(IntEnum):
+    """Kafka's error codes, and those of KIP-966."""
+
     UNKNOWN_SERVER_ERROR = -1
     NONE = 0
     OFFSET_OUT_OF_RANGE = 1
@@ -160,7 +162,7 @@ def error_code(code: int) -> ErrorCode:
 
 
 class KafkaError(Exception):
-    """Something was refused: `code` goes to the peer, `message` says what, why, and what to do next."""
+    """A refused request. `code` is Kafka's error code; `message` says what was refused, why, and what to do next."""
 
     def __init__(self, code: ErrorCode, message: str) -> None:
         super().__init__(message)

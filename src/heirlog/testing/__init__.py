@@ -1,4 +1,4 @@
-"""A real cluster for tests: its nodes are processes on this machine (floor 9).
+"""A real cluster for tests: its nodes are processes on this machine.
 
     from heirlog.testing import Cluster
 

@@ -22,12 +22,12 @@ QUANTILES = {0.5: "0.50", 0.75: "0.75", 0.95: "0.95", 0.98: "0.98", 0.99: "0.99"
 """As the exporter writes them."""
 PARTS = {
     "totaltimems": "From the request's arrival until its answer was handed to the kernel or queued for it",
-    "requestqueuetimems": "Waiting to be handled (always 0: a request is handled as soon as it is read)",
-    "localtimems": "Being decoded and handled",
-    "remotetimems": "Waiting: for followers, for records, for the controller",
-    "responsequeuetimems": "The answer waiting for the answers to earlier requests of its connection",
-    "responsesendtimems": "Being encoded and written",
-    "throttletimems": "Being held back by a quota (always 0: heirlog has no quotas)",
+    "requestqueuetimems": "Wait before handling (always 0: a request is handled as soon as it is read)",
+    "localtimems": "Decoding and handling",
+    "remotetimems": "Wait for followers, for records, or for the controller",
+    "responsequeuetimems": "Wait of the answer for the answers to earlier requests of its connection",
+    "responsesendtimems": "Encoding and writing",
+    "throttletimems": "Delay by a quota (always 0: heirlog has no quotas)",
 }
 
 
@@ -55,7 +55,7 @@ def families(meters: Sequence[ApiRequestMetrics], recent: dict[str, Recent], now
     yield counters(PREFIX + "errors_total", "Error codes in answers, including NONE.", _errors(apis))
     for part, text in PARTS.items():
         yield gauges(
-            PREFIX + part, f"{text}: milliseconds, of the last five minutes.", _times(apis, part, recent, now_ms)
+            PREFIX + part, f"{text}, in milliseconds, over the last five minutes.", _times(apis, part, recent, now_ms)
         )
         done = [(_labels(api), api.done) for api in apis]
         yield counters(f"{PREFIX}{part}_count_total", "Requests answered.", done)
