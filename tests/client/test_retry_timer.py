@@ -26,7 +26,7 @@ def test_a_try_that_the_end_of_the_time_cut_short_does_not_hide_what_failed_befo
     world.run(retry_timer.back_off(ConnectionError("the last but one")))
     with pytest.raises(ConnectionError, match="the last but one"):
         world.run(retry_timer.back_off(TimeoutError("no time")))
-    with pytest.raises(ConnectionError, match="the last but one"), retry_timer.explained():
+    with pytest.raises(ConnectionError, match="the last but one"), retry_timer.raising_earlier_failure():
         raise TimeoutError("no time")
 
 
@@ -35,7 +35,7 @@ def test_where_nothing_else_failed_the_time_is_named_also_after_progress() -> No
     retry_timer = RetryTimer(30, world)
     world.run(retry_timer.back_off(ConnectionError("long ago")))
     retry_timer.reset()
-    with pytest.raises(TimeoutError), retry_timer.explained():
+    with pytest.raises(TimeoutError), retry_timer.raising_earlier_failure():
         raise TimeoutError("no time")
     world.now = 31
     assert retry_timer.is_expired
@@ -47,7 +47,7 @@ def test_other_errors_pass_as_they_are() -> None:
     world = World(lambda _, __: None)
     retry_timer = RetryTimer(30, world)
     world.run(retry_timer.back_off(ConnectionError("gone")))
-    with pytest.raises(ValueError, match="wrong"), retry_timer.explained():
+    with pytest.raises(ValueError, match="wrong"), retry_timer.raising_earlier_failure():
         raise ValueError("wrong")
 
 

@@ -121,7 +121,7 @@ class Cluster:
             if not create or code not in TOPIC_MAY_COME:
                 raise failure
             yield from retry_timer.back_off(failure)
-            with retry_timer.explained():
+            with retry_timer.raising_earlier_failure():
                 refused = yield from self.refresh_metadata_elsewhere(names, retry_timer.remaining_s(), create=True)
 
     def _servers(self) -> list[Endpoint]:
@@ -166,7 +166,7 @@ class Cluster:
     def _answer(self, ask: Ask, retry_timer: RetryTimer) -> Call[Any]:
         if ask.to is To.CONTROLLER:
             return (yield from self._ask_controller(ask, retry_timer))
-        with retry_timer.explained():
+        with retry_timer.raising_earlier_failure():
             if ask.failure is not None:
                 # another broker may reach whom that one did not
                 yield from self.refresh_metadata_elsewhere([], retry_timer.remaining_s())

@@ -61,7 +61,7 @@ def ask_coordinator(
 def find_coordinator(cluster: Cluster, group: str, retry_timer: RetryTimer) -> Call[Endpoint]:
     """Where the coordinator of this group is, as far as known. Raises KafkaError, OSError."""
     while group not in cluster.coordinators:
-        with retry_timer.explained():
+        with retry_timer.raising_earlier_failure():
             response = yield from cluster.ask_any(
                 offsets.find_coordinator(group), retry_timer.remaining_s(), retry_timer.attempt_s()
             )

@@ -26,6 +26,7 @@ from heirlog.protocol.types import ZERO_UUID, Endpoint
 
 R = TypeVar("R")
 Wanted: TypeAlias = Mapping[TopicPartition, int]
+"""The value is what is asked of the partition: a time in ms (`list_offsets`), or a leader epoch (`epoch_ends`)."""
 
 UNKNOWN_END = EpochEnd(-1, -1)
 
@@ -39,11 +40,11 @@ def ask_leader(
     *,
     code_of: Callable[[Any], int] | None = None,
 ) -> Call[Any]:
-    """The leader's response; asked again, from the new leader if there is one, when no answer came.
+    """Returns the leader's response. If none arrives, asks again: the new leader, if there is one.
 
-    The leader is looked up each time: one small round trip, and never an old answer. message: makes the request from
-    the topic's id. code_of: the error code in a response; while it is in `REFRESH_AND_RETRY` the request is repeated.
-    After the timeout the last response is returned.
+    Each attempt finds the leader first: that costs one round trip, and never uses a cached leader. message: makes the
+    request from the topic's id. code_of: the error code in a response; while it is in `REFRESH_AND_RETRY` the request
+    is repeated. After the timeout the last response is returned.
     """
     retry_timer = RetryTimer(timeout_s, cluster.clock, longest_pause_s=FIRST_PAUSE_S)
     response: Any = None
@@ -76,7 +77,7 @@ def ask_leader(
 
 
 def _find_leader(cluster: Cluster, topic: str, partition: int, retry_timer: RetryTimer) -> Call[tuple[Endpoint, bytes]]:
-    with retry_timer.explained():
+    with retry_timer.raising_earlier_failure():
         refused = yield from cluster.refresh_metadata([topic], retry_timer.remaining_s())
     if topic in refused:
         raise KafkaError(refused[topic], f"topic {topic!r} cannot be used")
@@ -125,7 +126,7 @@ def of_leaders(
     timeout_s: float,
     refusal: str,
 ) -> Call[dict[TopicPartition, R]]:
-    """Ask the leader of each partition, all leaders at once, and again those whose answer asks for that."""
+    """Ask the leader of each partition, all leaders at once, and ask again where the error is retriable."""
     retry_timer = cluster.retry_timer(timeout_s)
     results: dict[TopicPartition, R] = {}
     if any(topic not in cluster.view.topics for topic, _ in wanted):
@@ -145,7 +146,7 @@ def of_leaders(
                 raise failure
         if len(results) < len(wanted):
             yield from retry_timer.back_off(failure or TimeoutError("no leader answered"))
-            with retry_timer.explained():
+            with retry_timer.raising_earlier_failure():
                 topics = sorted({topic for topic, _ in left})
                 raise_final((yield from cluster.refresh_metadata_elsewhere(topics, retry_timer.remaining_s())))
     return results
@@ -158,7 +159,7 @@ def _round(
     read: Callable[[Any], Answers[R]],
     retry_timer: RetryTimer,
 ) -> Call[tuple[list[tuple[TopicPartition, int, R]], Exception | None]]:
-    """What those leaders say that are known and answer, and what happened to one of the others."""
+    """The answers of all leaders that answered, and one failure of the others, if any."""
     failure: Exception | None = None
     by_leader: dict[Endpoint, dict[TopicPartition, int]] = {}
     for (topic, partition), value in wanted.items():
@@ -181,7 +182,7 @@ def _round(
 
 
 def raise_final(refused: Mapping[str, ErrorCode]) -> None:
-    """Raise for a topic that newer metadata will not show."""
+    """Raise for a topic whose error does not go away with a retry."""
     for topic, code in sorted(refused.items()):
         if code not in REFRESH_AND_RETRY:
             raise KafkaError(code, f"topic {topic!r} cannot be used")

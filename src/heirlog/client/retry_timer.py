@@ -61,8 +61,8 @@ class RetryTimer:
             self._failure = failure
 
     @contextmanager
-    def explained(self) -> Iterator[None]:
-        """A try with the time that is left: if that runs out, what failed before is raised."""
+    def raising_earlier_failure(self) -> Iterator[None]:
+        """An attempt with the time that is left. If it times out, raises the failure of an earlier attempt, if any."""
         try:
             yield
         except TimeoutError as error:
