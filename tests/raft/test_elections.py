@@ -221,6 +221,7 @@ def test_chaos_loses_nothing_committed_and_no_epoch_has_two_leaders(seed: int) -
     for node in world.controllers:
         if not node.incarnation.alive:
             node.start()
+    world.run_for(FAIL_OVER_LIMIT_MS)
     leader = elected(world)
     commit(world, leader, "last")
     world.run_until(lambda: all(node.seen.names[-1:] == ["last"] for node in world.nodes), FAIL_OVER_LIMIT_MS)

@@ -152,6 +152,7 @@ class Controller:
         self._has_compared_manager = False
         """The node's log has said already that its configuration differs from the cluster's."""
         self._timers: dict[str, Cancel] = {}
+        self._activations = 0
         self._committed_offset = -1
 
     # -- requests -----------------------------------------------------------------------------------------------
@@ -230,6 +231,7 @@ class Controller:
 
     def _activate(self, epoch: int) -> None:
         self.is_active, self.epoch = True, epoch
+        self._activations += 1
         self.env.log("info", "controller-active", epoch=epoch, offset=self.image.offset)
         if self.image.open_transaction is not None:
             # its controller stopped before its end, so nothing of it takes effect; records after it would be held back
@@ -296,10 +298,11 @@ class Controller:
         """Whether an earlier process of this very node, which is dead, made this broker registration.
 
         Otherwise a node with both roles that was killed would wait for its own session to end. Only the single voter
-        of a quorum knows this: no other controller was active while this process ran, and it accepts no registration
-        before it is active.
+        of a quorum knows this, when it becomes active for the first time: no other controller was active while this
+        process ran, and it accepts no registration before it is active.
         """
-        return broker.id == self.static.node_id and len(self._quorum.voters) == 1
+        is_first = self._activations == 1
+        return is_first and broker.id == self.static.node_id and len(self._quorum.voters) == 1
 
     def _hold_elections(self) -> None:
         """Hold the elections that were still missing when a controller stopped in a change of several batches."""

@@ -286,12 +286,7 @@ class Quorum:
         if state.role is QuorumRole.LEADER:
             self._lead(log, replay, epochs)
         elif state.role in (QuorumRole.UNATTACHED, QuorumRole.FOLLOWER):
-            parts = ObserverParts(self._env, log, replay, self._fatal, self._older, epochs)
-            observer = self._role = Observer(
-                parts, self._replica, epochs.leadership, self._endpoints(log), self._quorum_config
-            )
-            observer.start()
-            self._ready()
+            self._observe(log, replay, epochs)
         if state.role is QuorumRole.FOLLOWER or (self._announced is not None and state.role is not QuorumRole.LEADER):
             self._announce(epochs.leadership.leader_id, state.epoch)
         if self._on_handed_over is not None and state.role not in (QuorumRole.LEADER, QuorumRole.RESIGNED):
@@ -318,6 +313,16 @@ class Quorum:
             leader.begin()
         except (OSError, KafkaError) as failure:
             self._fatal(f"epoch {epochs.state.epoch} could not be started: {failure}")
+
+    def _observe(self, log: MetadataLog, replay: Replay, epochs: EpochDriver) -> None:
+        leadership, endpoints = epochs.leadership, self._endpoints(log)
+        if leadership.endpoint is None and not endpoints:
+            # the only voter, deposed by a newer epoch: it leads again after its timeout
+            return
+        parts = ObserverParts(self._env, log, replay, self._fatal, self._older, epochs)
+        observer = self._role = Observer(parts, self._replica, leadership, endpoints, self._quorum_config)
+        observer.start()
+        self._ready()
 
     def _resign(self) -> None:
         """Step down; the other voters may elect another leader."""
