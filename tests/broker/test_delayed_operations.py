@@ -16,11 +16,11 @@ class Note:
         self.keys = (key,)
         self.woken_times = 0
 
-    def woken(self, key: PartitionKey) -> bool:
+    def try_complete(self, key: PartitionKey) -> bool:
         self.woken_times += 1
         return False
 
-    def expired(self) -> None:
+    def on_expiration(self) -> None:
         raise AssertionError("nothing expires here")
 
 

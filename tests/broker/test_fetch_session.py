@@ -362,7 +362,7 @@ def test_an_idle_wait_costs_nothing_per_partition() -> None:
     follower.full(dict.fromkeys(range(20), 0))
     follower.more(max_wait_ms=500)
     (session,) = rig.broker._fetch._sessions._by_id.values()
-    assert not session.hot
+    assert not session.active
     assert not rig.broker.replicas.delayed.follower_fetch._watchers
 
 

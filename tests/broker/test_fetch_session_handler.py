@@ -54,7 +54,7 @@ def test_what_was_asked_for_is_what_the_leader_remembers(events: list[tuple[str,
 
     def send() -> None:
         nonlocal number
-        may_send = not in_flight or (len(in_flight) < 2 and session.is_established and session.has_unsaid)
+        may_send = not in_flight or (len(in_flight) < 2 and session.is_established and session.has_unsent)
         if may_send and not session.is_empty:
             number += 1
             in_flight.append((number, leader.take(session.next_request(number))))
@@ -62,7 +62,7 @@ def test_what_was_asked_for_is_what_the_leader_remembers(events: list[tuple[str,
     for event, key in events:
         if event == "say":
             wanted.add(key)
-            session.say(key)
+            session.add(key)
         elif event == "forget":
             wanted.discard(key)
             session.forget(key)
@@ -88,7 +88,7 @@ def test_what_was_asked_for_is_what_the_leader_remembers(events: list[tuple[str,
 def established(*members: str) -> FetchSessionHandler[str]:
     session: FetchSessionHandler[str] = FetchSessionHandler()
     for key in members:
-        session.say(key)
+        session.add(key)
     session.next_request(1)
     session.answered(1, session_id=7)
     return session
@@ -97,7 +97,7 @@ def established(*members: str) -> FetchSessionHandler[str]:
 def test_what_an_answer_said_in_vain_is_forgotten_first_and_named_by_the_request_after_that() -> None:
     """Named at once, the leader would keep in mind that it has said so: to say it again it has to forget."""
     session = established("a", "b")
-    session.ask_again("a")
+    session.fetch_again("a")
     first, second = session.next_request(2), session.next_request(3)
     assert (first.named, first.forgotten) == ([], ["a"])
     assert (second.named, second.forgotten) == (["a"], [])
@@ -105,7 +105,7 @@ def test_what_an_answer_said_in_vain_is_forgotten_first_and_named_by_the_request
 
 def test_a_full_request_names_at_once_what_was_forgotten() -> None:
     session = established("a", "b")
-    session.ask_again("a")
+    session.fetch_again("a")
     session.lost(is_over=True)
     said = session.next_request(2)
     assert (sorted(said.named), said.forgotten) == (["a", "b"], [])
@@ -114,6 +114,6 @@ def test_a_full_request_names_at_once_what_was_forgotten() -> None:
 def test_what_is_not_fetched_is_not_asked_for_again() -> None:
     session = established("a", "b")
     session.forget("a")
-    session.ask_again("a")
+    session.fetch_again("a")
     said = session.next_request(2)
-    assert (said.named, said.forgotten, session.has_unsaid) == ([], ["a"], False)
+    assert (said.named, said.forgotten, session.has_unsent) == ([], ["a"], False)

@@ -16,12 +16,12 @@ class Note:
         self.needs = needs
         self.events: list[str] = []
 
-    def woken(self, key: str) -> bool:
+    def try_complete(self, key: str) -> bool:
         self.events.append(key)
         self.needs -= 1
         return self.needs == 0
 
-    def expired(self) -> None:
+    def on_expiration(self) -> None:
         self.events.append("expired")
 
 
@@ -29,9 +29,9 @@ def test_a_wait_is_woken_by_its_own_keys_only() -> None:
     purgatory: Purgatory[str] = Purgatory(FakeEnv())
     wait = Note("ab", needs=2)
     purgatory.watch(wait, 100)
-    purgatory.wake("c")
-    purgatory.wake("a")
-    purgatory.wake("b")
+    purgatory.check_and_complete("c")
+    purgatory.check_and_complete("a")
+    purgatory.check_and_complete("b")
     assert wait.events == ["a", "b"]
     assert len(purgatory) == 0
 
@@ -41,7 +41,7 @@ def test_a_satisfied_wait_does_not_expire() -> None:
     purgatory: Purgatory[str] = Purgatory(env)
     wait = Note("a")
     purgatory.watch(wait, 100)
-    purgatory.wake("a")
+    purgatory.check_and_complete("a")
     env.advance(200)
     assert wait.events == ["a"]
 
@@ -65,7 +65,7 @@ def test_a_removed_wait_is_neither_woken_nor_expired() -> None:
     purgatory.watch(wait, 100)
     purgatory.remove(wait)
     purgatory.remove(wait)
-    purgatory.wake("a")
+    purgatory.check_and_complete("a")
     env.advance(200)
     assert wait.events == []
 
@@ -74,7 +74,7 @@ def test_dead_deadlines_do_not_pile_up() -> None:
     purgatory: Purgatory[str] = Purgatory(FakeEnv())
     for _ in range(20_000):
         purgatory.watch(Note("a"), 30_000)
-        purgatory.wake("a")
+        purgatory.check_and_complete("a")
     assert len(purgatory._deadlines) < 5000
 
 

@@ -4,7 +4,7 @@
         registered the clean-shutdown files are removed: from now on a crash must not look like a clean stop. If a start
                ends earlier, for whatever reason, the files stay as they are
     caught up  the image holds our own registration, the files are removed from the disks, and logs that come back are
-               checked (`returning.py`): the node may publish metadata to us (`on_caught_up`)
+               checked (`stray_log_checker.py`): the node may publish metadata to us (`on_caught_up`)
     on_image   partitions are created, led, followed, deleted; then the groups whose partitions we lead are loaded, and
                the others dropped; the losses of elections are reported
     shutdown   controlled shutdown with the controller, then stop serving, then the logs are flushed and closed, last
@@ -39,7 +39,7 @@ from heirlog.broker.producer_id_manager import ProducerIdManager
 from heirlog.broker.replica_log_info import replica_log_info
 from heirlog.broker.replica_manager import ReplicaEvents, ReplicaManager
 from heirlog.broker.replica_manager_metrics import ReplicaManagerMetrics, count_replicas
-from heirlog.broker.returning import ReturningLogs
+from heirlog.broker.stray_log_checker import StrayLogChecker
 from heirlog.context import Context
 from heirlog.env import Env
 from heirlog.metadata.config_def import StaticConfig
@@ -117,7 +117,7 @@ class Broker:
             ReplicaEvents(self._brokers_changed, self._directory_failed),
         )
         self.fetchers = self.replicas.fetchers
-        self._returning = ReturningLogs(env, self.replicas.directories, self._is_closing)
+        self._stray_log_checker = StrayLogChecker(env, self.replicas.directories, self._is_closing)
         self._produce = ProduceHandler(env, self.replicas)
         sessions = FetchSessionCache(
             env, static.int("max.incremental.fetch.session.cache.slots"), self.replicas.delayed.partition_listeners
@@ -139,7 +139,7 @@ class Broker:
             controller_endpoint,
             lambda: image().offset,
             lambda: self.replicas.directories.offline_ids,
-            LifecycleEvents(self._registered, self._caught_up, self._let_go),
+            LifecycleEvents(self._registered, self._caught_up, self._release),
             trusts_controller,
         )
 
@@ -196,18 +196,20 @@ class Broker:
         """A directory in which the removal failed is offline by now."""
         assert self._claiming is not None
         self._claiming -= 1
-        self._check_returning_logs()
+        self._check_stray_logs()
 
     def _caught_up(self) -> None:
         self._is_caught_up = True
-        self._check_returning_logs()
+        self._check_stray_logs()
 
-    def _check_returning_logs(self) -> None:
+    def _check_stray_logs(self) -> None:
         """Called once the logs may be changed and the image says which of them belong to this broker."""
         if self._claiming != 0 or not self._is_caught_up or self._is_closing():
             return
         image = self._image()
-        self._returning.check(image, lambda topic: log_config_of(image, self._static, topic), self._on_caught_up)
+        self._stray_log_checker.check(
+            image, lambda topic: log_config_of(image, self._static, topic), self._on_caught_up
+        )
 
     def _is_closing(self) -> bool:
         return self.state is BrokerState.SHUTTING_DOWN
@@ -305,7 +307,7 @@ class Broker:
     def _stop_fetching_outside_isr(self) -> None:
         self.fetchers.start_controlled_shutdown(list(self.replicas.all_partitions()))
 
-    def _let_go(self) -> None:
+    def _release(self) -> None:
         """The controller allows the shutdown: stop serving, then close the logs."""
         self._periodic_tasks.stop()
         watermarks = self._periodic_tasks.high_watermarks()

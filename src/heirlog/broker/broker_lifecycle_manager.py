@@ -218,7 +218,7 @@ class BrokerLifecycleManager:
 
     def _register_later(self) -> None:
         if self._shutdown_asked:
-            self._let_go()
+            self._release()
             return
         if self._env.now_ms() >= self._registration_deadline_ms and self.state is BrokerState.STARTING:
             self._env.stop(1, f"the broker could not register in time: {self._registration_error}")
@@ -301,7 +301,7 @@ class BrokerLifecycleManager:
         if result.error_code in (ErrorCode.STALE_BROKER_EPOCH, ErrorCode.BROKER_ID_NOT_REGISTERED):
             self._env.log("warning", "broker-not-registered", error=error_code(result.error_code).name)
             if self.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN:
-                self._let_go()
+                self._release()
                 return
             self._begin_registration()
             return
@@ -314,7 +314,7 @@ class BrokerLifecycleManager:
     def _proceed(self, result: BrokerHeartbeatResponse, asked_to_shut_down: bool) -> None:
         if self.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN:
             if result.should_shut_down and asked_to_shut_down:
-                self._let_go()
+                self._release()
             else:
                 # Kafka waits a whole interval after the first answer; leaders have moved long before that
                 self._heartbeat_in(CONTROLLED_SHUTDOWN_INTERVAL_MS if asked_to_shut_down else 0)
@@ -335,7 +335,7 @@ class BrokerLifecycleManager:
     def _no_answer(self, error: str) -> None:
         self._env.log("info", "heartbeat-failed", error=error)
         if self.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN and self._is_abandoned():
-            self._let_go()
+            self._release()
             return
         # a lost heartbeat uses up session time, so the next one must not wait a whole interval
         self._heartbeat_in(min(self._interval_ms, REGISTRATION_BACKOFF_MS))
@@ -362,12 +362,12 @@ class BrokerLifecycleManager:
     def shut_down_at_once(self) -> None:
         """Stop without asking a controller: their metadata is not trusted."""
         if self.state is not BrokerState.SHUTTING_DOWN:
-            self._let_go()
+            self._release()
 
     def _begin_shutdown(self) -> None:
         self._shutdown_started_ms = self._env.now_ms()
         if self._registered is not RegistrationProgress.YES or not self._static["controlled.shutdown.enable"]:
-            self._let_go()
+            self._release()
             return
         self._change_state(BrokerState.PENDING_CONTROLLED_SHUTDOWN)
         self._heartbeat_now()
@@ -380,7 +380,7 @@ class BrokerLifecycleManager:
             or now_ms - self._shutdown_started_ms >= CONTROLLED_SHUTDOWN_LIMIT_MS
         )
 
-    def _let_go(self) -> None:
+    def _release(self) -> None:
         self._cancel_next_heartbeat()
         self._change_state(BrokerState.SHUTTING_DOWN)
         self._events.on_shut_down()

@@ -79,7 +79,7 @@ class Cleaner:
                 checkpoint.read()
             except OSError as error:
                 self._replicas.directories.failed(directory, error)
-        self._rest()
+        self._wait()
 
     def stop(self) -> None:
         """The logs are about to be closed: do not touch their directories any more."""
@@ -94,15 +94,15 @@ class Cleaner:
 
     # -- which log ----------------------------------------------------------------------------------------------
 
-    def _rest(self) -> None:
-        self._env.call_later(int(self._setting("log.cleaner.backoff.ms")), self._look)
+    def _wait(self) -> None:
+        self._env.call_later(int(self._setting("log.cleaner.backoff.ms")), self._find_log_to_clean)
 
-    def _look(self) -> None:
+    def _find_log_to_clean(self) -> None:
         if self._stopped:
             return
         found = self._dirtiest()
         if found is None:
-            self._rest()
+            self._wait()
         else:
             self._begin(*found)
 
@@ -150,7 +150,7 @@ class Cleaner:
             return
         if running.is_obsolete:
             self._give_up()
-            self._look()
+            self._find_log_to_clean()
             return
         try:
             self._work(running, failure)
@@ -160,7 +160,7 @@ class Cleaner:
             # before giving up: on a failed disk that may fail as well
             self._replicas.storage_failed(running.partition, error)
             self._give_up()
-            self._rest()
+            self._wait()
         except KafkaError as error:
             self._damaged(running, error)
 
@@ -202,7 +202,7 @@ class Cleaner:
             duration_ms=self._env.now_ms() - running.started_ms,
         )
         self._write_checkpoint(partition)
-        self._look()
+        self._find_log_to_clean()
 
     def _write_checkpoint(self, partition: Partition) -> None:
         directory = self._replicas.directory_of(partition)
@@ -224,7 +224,7 @@ class Cleaner:
         self._give_up()
         self._uncleanable.add(partition.key)
         self._env.log("error", "log-uncleanable", topic=partition.topic, partition=partition.index, error=error.message)
-        self._rest()
+        self._wait()
 
     def _give_up(self) -> None:
         running, self._running = self._running, None

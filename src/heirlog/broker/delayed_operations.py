@@ -42,14 +42,14 @@ class DelayedOperations:
     def _notify_of_appends(self) -> None:
         grown, self._grown = self._grown, {}
         for key in grown:
-            self.follower_fetch.wake(key)
+            self.follower_fetch.check_and_complete(key)
             self.partition_listeners.notify(key, PartitionEvent.LOG_APPENDED)
 
     def watermark_may_have_moved(self, partition: Partition, watermark_before: int) -> None:
         if partition.high_watermark != watermark_before:
             key = partition.key
-            self.produce.wake(key)
-            self.consumer_fetch.wake(key)
+            self.produce.check_and_complete(key)
+            self.consumer_fetch.check_and_complete(key)
             self.partition_listeners.notify(key, PartitionEvent.HIGH_WATERMARK_MOVED)
 
     def watermarks_may_have_moved(self, moved: list[tuple[Partition, int]]) -> None:
@@ -64,12 +64,12 @@ class DelayedOperations:
             return
         for partition in partitions:
             if partition is not None:
-                self.delete_records.wake(partition.key)
+                self.delete_records.check_and_complete(partition.key)
 
     def leadership_changed(self, key: PartitionKey) -> None:
         """The partition's leader or role may have changed: every request that waits for it looks again."""
-        self.produce.wake(key)
-        self.consumer_fetch.wake(key)
-        self.follower_fetch.wake(key)
-        self.delete_records.wake(key)
+        self.produce.check_and_complete(key)
+        self.consumer_fetch.check_and_complete(key)
+        self.follower_fetch.check_and_complete(key)
+        self.delete_records.check_and_complete(key)
         self.partition_listeners.notify(key, PartitionEvent.LEADERSHIP_CHANGED)

@@ -62,7 +62,7 @@ class _LowWatermarkWait:
     def keys(self) -> tuple[PartitionKey, ...]:
         return tuple(self._left)
 
-    def woken(self, key: PartitionKey) -> bool:
+    def try_complete(self, key: PartitionKey) -> bool:
         left = [entry for entry in self._left.get(key, ()) if not self._settled(*entry)]
         if left:
             self._left[key] = left
@@ -81,7 +81,7 @@ class _LowWatermarkWait:
         answer.low_watermark = low_watermark(partition, self._registered_brokers)
         return answer.low_watermark >= offset
 
-    def expired(self) -> None:
+    def on_expiration(self) -> None:
         for waiting in self._left.values():
             for _, _, answer in waiting:
                 answer.error_code = ErrorCode.REQUEST_TIMED_OUT
@@ -110,7 +110,7 @@ class DeleteRecordsHandler:
         if not wait.keys:
             return response
         if request.timeout_ms <= 0 or waits.is_full:
-            wait.expired()
+            wait.on_expiration()
         else:
             waits.watch(wait, request.timeout_ms)
         return wait.pending

@@ -20,9 +20,9 @@ Only the leader serves fetches, with one exception. The debugging consumer (repl
 kafka-replica-verification, which compares what every replica shows to consumers. A follower serves it up to the high
 watermark that it knows.
 
-A request of a fetch session (`fetch_session.py`) reads and answers only the hot partitions of the session. While it
+A request of a fetch session (`fetch_session.py`) reads and answers only the active partitions of the session. While it
 waits, the session's partitions notify it of events, and the purgatory only watches its timeout. For a follower, the
-partitions that are not hot count as fetched too, at the leader's current log end.
+partitions that are not active count as fetched too, at the leader's current log end.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class _Fetch:
         """The most bytes that the answer holds."""
         self.session: FetchSession | None = None
         self.entries: list[FetchedPartition] | list[CachedPartition] = []
-        """The partitions to look at; of a session, the hot ones."""
+        """The partitions to look at; of a session, the active ones."""
         self.size = 0
         self.has_final = False
 
@@ -131,15 +131,15 @@ class _Fetch:
     def keys(self) -> tuple[PartitionKey, ...]:
         return tuple(self._by_key)
 
-    def woken(self, key: PartitionKey) -> bool:
+    def try_complete(self, key: PartitionKey) -> bool:
         for entry in self._by_key[key]:
             self._handler.read_within_limits(self, entry)
         if not self.is_enough:
             return False
-        self.expired()
+        self.on_expiration()
         return True
 
-    def expired(self) -> None:
+    def on_expiration(self) -> None:
         assert self.pending is not None
         self.pending.complete(self._handler.answer_after_wait(self))
 
@@ -156,7 +156,7 @@ class _Fetch:
 
     def end(self) -> None:
         self._handler.waits_of(self).remove(self)
-        self.expired()
+        self.on_expiration()
 
 
 def _each_once(request: FetchRequest) -> list[FetchedPartition]:
@@ -199,7 +199,7 @@ class FetchHandler:
         if fetch.session is None:
             fetch.entries = _each_once(request)
         else:
-            fetch.entries = list(fetch.session.hot)
+            fetch.entries = list(fetch.session.active)
         self._arrive(fetch)
         self._read_all(fetch)
         follower_moved = self._take_in_follower(fetch) if fetch.from_follower else []
@@ -413,7 +413,7 @@ class FetchHandler:
         session = fetch.session
         if session is not None:
             session.waiting = None
-            fetch.entries = list(session.hot)
+            fetch.entries = list(session.active)
         left = fetch.limit
         first = True
         for entry in fetch.entries:
@@ -440,15 +440,15 @@ class FetchHandler:
         # a full request whose session was evicted while it waited has none
         response = self._response(fetch, changed, session.id if session.is_alive or not fetch.is_full else NO_SESSION)
         for entry in entries:
-            if not self._stays_hot(fetch, entry):
-                entry.cool_off()
+            if not self._stays_active(fetch, entry):
+                entry.deactivate()
             elif entry.size:
-                entry.has_given()
+                entry.move_to_end()
             entry.data = NOT_READ
             entry.size = 0
         return response
 
-    def _stays_hot(self, fetch: _Fetch, entry: FetchedPartition) -> bool:
+    def _stays_active(self, fetch: _Fetch, entry: FetchedPartition) -> bool:
         """Whether the next response has to look at the partition even if no event happens until then."""
         partition = entry.partition
         if partition is None or entry.final or self._end_for(fetch, partition) > entry.asked.fetch_offset:

@@ -16,11 +16,11 @@ A session without partitions ends, and the response says so with session id 0. A
 wait of the older one, which is answered with what is available. So a client with a change need not wait for the end of
 its own long poll.
 
-*Hot* partitions are those that the next response has to look at, in the order in which they became hot. A partition
-that gave records moves to the end, so that no partition starves behind a busy one. A partition stops being hot once it
-was looked at and there is nothing more to send. It becomes hot again with its next event (`partition_listeners.py`), or
-when the client's request changes it. All other partitions cost nothing, however many a session has. Partitions with an
-error stay hot.
+*Active* partitions are those that the next response has to look at, in the order in which they became active. A
+partition that gave records moves to the end, so that no partition starves behind a busy one. A partition stops being
+active once it was looked at and there is nothing more to send. It becomes active again with its next event
+(`partition_listeners.py`), or when the client's request changes it. All other partitions cost nothing, however many a
+session has. Partitions with an error stay active.
 
 Eviction when all slots are in use follows Kafka's rules. The session that was unused for the longest time is evicted if
 that time is more than `min.incremental.fetch.session.eviction.ms` (2 minutes, fixed as in Kafka). Otherwise the
@@ -28,7 +28,7 @@ smallest session is evicted that the new one may displace. A follower's session 
 other cases the new session must be larger, and the other one older than 2 minutes. Only larger followers displace
 followers.
 
-Trap: a follower is caught up "at the time of its last fetch" also for partitions that are not hot. Those share the
+Trap: a follower is caught up "at the time of its last fetch" also for partitions that are not active. Those share the
 session's clock (`followers.FetchClock`) instead of being updated one by one.
 
 Source: KIP-227, KIP-516 (topic ids).
@@ -111,8 +111,8 @@ class CachedPartition(FetchedPartition):
 
     def mark(self) -> None:
         session = self._session
-        if self not in session.hot:
-            session.hot[self] = None
+        if self not in session.active:
+            session.active[self] = None
             if self.partition is not None:
                 self._settle(self.partition)
 
@@ -134,20 +134,20 @@ class CachedPartition(FetchedPartition):
         ):
             waiting.on_event(self)
 
-    def cool_off(self) -> None:
+    def deactivate(self) -> None:
         """The partition was looked at, and there is nothing more to send."""
         session = self._session
-        del session.hot[self]
+        del session.active[self]
         if session.from_follower and self.partition is not None:
             follower = self.partition.followers.get(session.replica_id)
             if follower is not None:
                 follower.keeps_up(session.clock)
 
-    def has_given(self) -> None:
+    def move_to_end(self) -> None:
         """The partition gave records: next time the others are first."""
-        hot = self._session.hot
-        del hot[self]
-        hot[self] = None
+        active = self._session.active
+        del active[self]
+        active[self] = None
 
     def take_changes(self) -> bool:
         """Whether `data` holds a change for the client; it counts as sent from now on."""
@@ -175,13 +175,13 @@ class WaitingFetch(Protocol):
 
 class FetchSession:
     __slots__ = (
+        "active",
         "clock",
         "created_ms",
         "entries",
         "epoch",
         "eviction_key",
         "from_follower",
-        "hot",
         "id",
         "is_alive",
         "last_used_ms",
@@ -212,7 +212,7 @@ class FetchSession:
         self.epoch = 1
         """Epoch of the next request."""
         self.entries: dict[AskedKey, CachedPartition] = {}
-        self.hot: dict[CachedPartition, None] = {}
+        self.active: dict[CachedPartition, None] = {}
         self.waiting: WaitingFetch | None = None
         self.clock = FetchClock()
         self.created_ms = now_ms
@@ -238,7 +238,7 @@ class FetchSession:
                 entry = self.entries.pop((name, index), None)
                 if entry is not None:
                     entry.leave()
-                    self.hot.pop(entry, None)
+                    self.active.pop(entry, None)
 
     def fetched_by(self, replica_id: BrokerId, replica_epoch: int) -> None:
         """Forget what was known about a follower if another incarnation of it fetches now."""

@@ -1,13 +1,13 @@
-"""A follower's side of a fetch session (KIP-227): what the leader remembers about us, and what we still have to say.
+"""A follower's side of a fetch session (KIP-227): what the leader remembers about us, and what we still have to send.
 
-    unsaid --next request--> member --forget--> forgotten --next request--> gone
-       ^------------------------'  say: something about it has changed
-                                   ask again: forget and say
+    unsent --next request--> member --forget--> forgotten --next request--> gone
+       ^------------------------'  add: something about it has changed
+                                   fetch again: forget and add
 
     start    a full request (epoch 0) names every partition; its answer brings the session's id, or 0: this leader keeps
              no session for us, and every request is a full one
-    continue incremental requests 1, 2, 3, ... name only partitions that are unsaid or forgotten
-    lost     the leader does not know the session, or an answer did not come: everything is unsaid again. The next full
+    continue incremental requests 1, 2, 3, ... name only partitions that are unsent or forgotten
+    lost     the leader does not know the session, or an answer did not come: everything is unsent again. The next full
              request names the lost session if the leader may still have it, so that it ends
 
 The next request of a session may be sent before the answer of the first has come. A leader of this project then ends
@@ -52,10 +52,10 @@ class FetchSessionHandler(Generic[Key]):
     def __init__(self) -> None:
         self._id = NO_SESSION
         self._epoch = _INITIAL_EPOCH
-        self._began_with = 0
+        self._full_request_number = 0
         """Number of the last full request."""
         self._members: dict[Key, None] = {}
-        self._unsaid: dict[Key, None] = {}
+        self._unsent: dict[Key, None] = {}
         self._forgotten: dict[Key, None] = {}
         self.is_kept = True
         """Whether the leader keeps a session for us, as far as we know."""
@@ -65,49 +65,49 @@ class FetchSessionHandler(Generic[Key]):
         return self._epoch != _INITIAL_EPOCH and self._id != NO_SESSION
 
     @property
-    def has_unsaid(self) -> bool:
-        return bool(self._unsaid)
+    def has_unsent(self) -> bool:
+        return bool(self._unsent)
 
     @property
     def is_empty(self) -> bool:
         """There is nothing to fetch."""
-        return not self._unsaid and not self._members
+        return not self._unsent and not self._members
 
-    def say(self, key: Key) -> None:
+    def add(self, key: Key) -> None:
         """The next request names the partition; if the next one forgets it, the one after that."""
-        self._unsaid[key] = None
+        self._unsent[key] = None
 
     def forget(self, key: Key) -> None:
         """Do not fetch the partition; harmless if it is not being fetched."""
-        self._unsaid.pop(key, None)
+        self._unsent.pop(key, None)
         if key in self._members:
             del self._members[key]
             self._forgotten[key] = None
 
-    def ask_again(self, key: Key) -> None:
+    def fetch_again(self, key: Key) -> None:
         """An answer for the partition was dropped: fetch it again. Harmless if it is not being fetched."""
         if key in self._members:
             self.forget(key)
-            self.say(key)
+            self.add(key)
 
     def next_request(self, number: int) -> FetchRequestData[Key]:
         if self._epoch == _INITIAL_EPOCH:
             self._forgotten = {}
-        later = {key: None for key in self._unsaid if key in self._forgotten}
-        named = {key: None for key in self._unsaid if key not in later}
-        said = FetchRequestData(self._id, self._epoch, list(named), list(self._forgotten))
+        later = {key: None for key in self._unsent if key in self._forgotten}
+        named = {key: None for key in self._unsent if key not in later}
+        request = FetchRequestData(self._id, self._epoch, list(named), list(self._forgotten))
         self._members |= named
-        self._unsaid, self._forgotten = later, {}
-        if said.is_full:
-            self._began_with = number
+        self._unsent, self._forgotten = later, {}
+        if request.is_full:
+            self._full_request_number = number
         else:
             self._epoch = 1 if self._epoch == _LAST_EPOCH else self._epoch + 1
-        return said
+        return request
 
     def answered(self, number: int, session_id: int) -> None:
-        if number < self._began_with:
+        if number < self._full_request_number:
             return
-        if number > self._began_with:
+        if number > self._full_request_number:
             if session_id == NO_SESSION:
                 self.lost(is_over=True)
             return
@@ -119,11 +119,11 @@ class FetchSessionHandler(Generic[Key]):
 
     def is_current(self, number: int) -> bool:
         """Whether that request belongs to the current session."""
-        return number >= self._began_with
+        return number >= self._full_request_number
 
     def lost(self, is_over: bool) -> None:
         """The session is lost. `is_over`: the leader has forgotten it as well."""
-        self._unsaid = {**self._members, **self._unsaid}
+        self._unsent = {**self._members, **self._unsent}
         self._members, self._forgotten = {}, {}
         self._epoch = _INITIAL_EPOCH
         if is_over:

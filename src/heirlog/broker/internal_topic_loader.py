@@ -117,7 +117,7 @@ class InternalTopicLoader:
             self._watching = True
             self._replicas.delayed.produce.watch(self, _WAIT_MS)
 
-    def woken(self, key: PartitionKey) -> bool:
+    def try_complete(self, key: PartitionKey) -> bool:
         if not self._goes_on:
             self._watching = False
             return True
@@ -127,7 +127,7 @@ class InternalTopicLoader:
         self._env.call_later(0, self.read)
         return True
 
-    def expired(self) -> None:
+    def on_expiration(self) -> None:
         self._watching = False
         if self._goes_on:
             self._watch()

@@ -13,7 +13,7 @@
   log. Logs that a snapshot no longer names are moved aside too.
 * A log that was moved aside comes back at a start at which the metadata assigns it here (same topic id), if there is no
   other log of the partition. A follower truncates records that its leader does not have, and a recovery counts those it
-  holds. `returning.py` has checked the log by then.
+  holds. `assigned_strays.py` has checked the log by then.
 
 Source: KIP-112, KIP-858.
 """
@@ -118,7 +118,7 @@ class LogDirectories:
                     if log is not None:
                         yield key, directory, log
 
-    def returning(self, image: Image) -> Iterator[tuple[LogDirectory, Stray]]:
+    def assigned_strays(self, image: Image) -> Iterator[tuple[LogDirectory, Stray]]:
         """Logs that were moved aside, are assigned here, and are the only logs of their partitions."""
         present = {(log.topic_id, log.partition) for directory in self.online for log in directory.logs.values()}
         for directory in self.online:

@@ -1,7 +1,7 @@
 """One partition that a fetcher copies, in one leader epoch: its offset, and what the requests have said about that
 offset.
 
-    unsaid --a request names it--> said in number n --the log ends elsewhere, or a pause--> unsaid
+    unsent --a request names it--> sent in number n --the log ends elsewhere, or a pause--> unsent
 
 An answer counts only if its request, or one before it, named the offset at which the log ends now (guard 5). Otherwise
 a late answer could append after a truncation. A new leader epoch has a new `PartitionFetchState`.

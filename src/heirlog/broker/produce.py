@@ -108,14 +108,14 @@ class _ReplicationWait:
         else:
             del self._answers[key]
 
-    def woken(self, key: PartitionKey) -> bool:
+    def try_complete(self, key: PartitionKey) -> bool:
         self._look_at(key)
         if self._answers:
             return False
         self._finish()
         return True
 
-    def expired(self) -> None:
+    def on_expiration(self) -> None:
         for waiting in self._answers.values():
             for _, _, _, answer in waiting:
                 _fail(answer, ErrorCode.REQUEST_TIMED_OUT)
@@ -271,10 +271,10 @@ class ProduceHandler:
         wait = _ReplicationWait(self, response, context, pending)
         for partition, required_offset, answer in waits:
             wait.add(partition, required_offset, answer)
-        if look_first and any(wait.woken(key) for key in wait.keys):
+        if look_first and any(wait.try_complete(key) for key in wait.keys):
             return pending
         if timeout_ms <= 0 or self._waiting.is_full:
-            wait.expired()
+            wait.on_expiration()
             return pending
         self._waiting.watch(wait, timeout_ms)
         return pending

@@ -69,7 +69,7 @@ class ProducerIdManager:
         if self._next_id < self._end_id:
             return self._take()
         if len(self._waiting) >= WAITING_MAX:
-            return _come_again()
+            return _retry_later()
 
         def forget() -> None:
             cancel()
@@ -89,7 +89,7 @@ class ProducerIdManager:
     def _give_up(self, pending: Pending[Any]) -> None:
         if not pending.done:
             self._waiting.remove(pending)
-            pending.complete(_come_again())
+            pending.complete(_retry_later())
 
     def _ask(self) -> None:
         if self._asking or not self._waiting:
@@ -122,5 +122,5 @@ class ProducerIdManager:
         self._ask()
 
 
-def _come_again() -> InitProducerIdResponse:
+def _retry_later() -> InitProducerIdResponse:
     return InitProducerIdResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, producer_epoch=-1)

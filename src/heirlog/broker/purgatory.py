@@ -1,6 +1,6 @@
 """Requests that wait for a partition: produce for its high watermark, fetch for more records.
 
-    watch --wake(key)--> the wait looks at that key; it says when it is satisfied --> forgotten
+    watch --check_and_complete(key)--> the wait looks at that key; satisfied --> forgotten
       |  ---deadline---> expired --> forgotten
       \\---remove-------> forgotten (its connection closed)
 
@@ -33,10 +33,10 @@ class DelayedOperation(Protocol[Key]):
     def keys(self) -> Sequence[Key]:
         """The keys that it waits for, each once. Read when the wait begins; later changes have no effect."""
 
-    def woken(self, key: Key) -> bool:
+    def try_complete(self, key: Key) -> bool:
         """`key` has changed. True if the request has been answered."""
 
-    def expired(self) -> None:
+    def on_expiration(self) -> None:
         """Timed out: answer now."""
 
 
@@ -82,13 +82,13 @@ class Purgatory(Generic[Key]):
         if self._cancel_timer is None or deadline_ms < self._timer_at_ms:
             self._arm()
 
-    def wake(self, key: Key) -> None:
+    def check_and_complete(self, key: Key) -> None:
         found = self._watchers.get(key)
         if found is None:
             return
         # a woken wait may answer, and its answer may make other requests of its connection run: look at a copy
         for wait in list(found.values()):
-            if wait.number in self._waiting and wait.woken(key):
+            if wait.number in self._waiting and wait.try_complete(key):
                 self.remove(wait)
 
     def remove(self, wait: DelayedOperation[Key]) -> None:
@@ -126,6 +126,6 @@ class Purgatory(Generic[Key]):
             if wait.number in self._waiting:
                 self.remove(wait)
                 self.expired += 1
-                wait.expired()
+                wait.on_expiration()
         if self._cancel_timer is None:
             self._arm()

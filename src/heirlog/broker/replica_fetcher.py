@@ -111,7 +111,7 @@ class ReplicaFetcher:
         self._channel = channel
         self.followed: dict[PartitionKey, PartitionFetchState] = {}
         self._session: FetchSessionHandler[PartitionKey] = FetchSessionHandler()
-        self._resting: dict[PartitionKey, PartitionFetchState] = {}
+        self._delayed: dict[PartitionKey, PartitionFetchState] = {}
         self._last_number = 0
         self._in_flight = 0
         self._cancel_timer: Callable[[], None] | None = None
@@ -119,8 +119,8 @@ class ReplicaFetcher:
         self._all_idle_until_ms = 0
 
     @property
-    def resting_count(self) -> int:
-        return len(self._resting)
+    def delayed_count(self) -> int:
+        return len(self._delayed)
 
     @property
     def is_unused(self) -> bool:
@@ -133,7 +133,7 @@ class ReplicaFetcher:
         followed = self.followed[partition.key] = PartitionFetchState(partition)
         cut_at = partition.watermark_to_cut_to
         if cut_at is None:
-            self._session.say(followed.key)
+            self._session.add(followed.key)
         else:
             self._keep_and_cut(followed, cut_at, lambda: self._begin_at(followed, cut_at))
 
@@ -144,7 +144,7 @@ class ReplicaFetcher:
 
     def unfollow(self, key: PartitionKey) -> None:
         del self.followed[key]
-        self._resting.pop(key, None)
+        self._delayed.pop(key, None)
         self._session.forget(key)
 
     def wake_up(self) -> None:
@@ -153,14 +153,14 @@ class ReplicaFetcher:
         if now_ms < self._all_idle_until_ms:
             self._wake_up_at(self._all_idle_until_ms)
             return
-        if self._resting:
-            self._end_rests(now_ms)
+        if self._delayed:
+            self._end_delays(now_ms)
         session = self._session
         if session.is_empty or (self._in_flight and not self._may_interrupt):
             return
         endpoint = self._ports.endpoint_of(self.leader)
         if endpoint is None:
-            self._rest()
+            self._delay()
             return
         self._last_number = number = self._last_number + 1
         self._in_flight += 1
@@ -177,17 +177,17 @@ class ReplicaFetcher:
 
     @property
     def _may_interrupt(self) -> bool:
-        return self._in_flight < MAX_IN_FLIGHT and self._session.is_established and self._session.has_unsaid
+        return self._in_flight < MAX_IN_FLIGHT and self._session.is_established and self._session.has_unsent
 
-    def _end_rests(self, now_ms: int) -> None:
-        for key, followed in list(self._resting.items()):
+    def _end_delays(self, now_ms: int) -> None:
+        for key, followed in list(self._delayed.items()):
             if followed.idle_until_ms <= now_ms:
-                del self._resting[key]
-                self._session.say(key)
-        if self._resting:
-            self._wake_up_at(min(followed.idle_until_ms for followed in self._resting.values()))
+                del self._delayed[key]
+                self._session.add(key)
+        if self._delayed:
+            self._wake_up_at(min(followed.idle_until_ms for followed in self._delayed.values()))
 
-    def _rest(self) -> None:
+    def _delay(self) -> None:
         """Back off: the leader cannot be reached."""
         self._all_idle_until_ms = self._env.now_ms() + self._failing.next_ms(self._settings.backoff_ms)
         self._wake_up_at(self._all_idle_until_ms)
@@ -255,7 +255,7 @@ class ReplicaFetcher:
                 if followed.is_answered_by(number):
                     self._take_in(followed, data)
                 else:
-                    self._session.ask_again(followed.key)
+                    self._session.fetch_again(followed.key)
         self._session.answered(number, result.session_id)
         self.wake_up()
 
@@ -264,7 +264,7 @@ class ReplicaFetcher:
         self._session.lost(is_over=False)
         self._env.log("info", "replica-fetch-failed", leader=self.leader, error=error)
         if not self._in_flight:
-            self._rest()
+            self._delay()
 
     def _refused(self, number: int, error: ErrorCode) -> None:
         if error not in _SESSION_ERRORS:
@@ -278,7 +278,7 @@ class ReplicaFetcher:
     def _moved(self, followed: PartitionFetchState) -> None:
         """The log has another end now: the next request has to say where."""
         followed.move()
-        self._session.say(followed.key)
+        self._session.add(followed.key)
 
     def _suspend(self, followed: PartitionFetchState) -> None:
         """Do not fetch the partition until an event resumes it."""
@@ -306,7 +306,7 @@ class ReplicaFetcher:
                 partition.follow(data.high_watermark, data.log_start_offset)
                 followed.lag = data.high_watermark - partition.log.log_end_offset
                 if partition.log.log_start_offset != followed.sent_log_start_offset:
-                    self._session.say(followed.key)
+                    self._session.add(followed.key)
                 followed.back_off.reset()
         except KafkaError as error:
             self._back_off(followed, str(error))
@@ -363,7 +363,7 @@ class ReplicaFetcher:
 
     def _back_off(self, followed: PartitionFetchState, error: str) -> None:
         self._suspend(followed)
-        self._resting[followed.key] = followed
+        self._delayed[followed.key] = followed
         followed.idle_until_ms = self._env.now_ms() + followed.back_off.next_ms(self._settings.backoff_ms)
         self._env.log(
             "debug",

@@ -78,7 +78,7 @@ class ReplicaFetcherManager:
         """The largest lag behind a leader's high watermark, and how many partitions back off after an error."""
         largest = resting = 0
         for fetcher in list(self._fetchers.values()):
-            resting += fetcher.resting_count
+            resting += fetcher.delayed_count
             for group in in_groups(fetcher.followed.values()):
                 largest = max(largest, *(followed.lag for followed in group))
                 yield

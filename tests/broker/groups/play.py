@@ -166,7 +166,7 @@ class Play:
     def _do_restart(self) -> None:
         """Another coordinator loads what was stored of the group; everybody keeps what they know."""
         record = self.group.as_record({member.member_id: member.assignment for member in self.group.members.values()})
-        self.group.die(0, lambda member: None)
+        self.group.mark_dead(0, lambda member: None)
         self.group = ClassicGroup("g")
         self.group.load(record)
         self.membership.sessions.begin(self.group)

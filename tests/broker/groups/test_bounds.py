@@ -52,7 +52,7 @@ def test_of_ids_that_nobody_uses_a_group_hands_out_ten_thousand_and_then_waits_u
     assert len(only_shard(rig).groups["g"].pending_members) == PENDING_MEMBERS_MAX
     assert code_of(ask(rig, "another")) == "MEMBER_ID_REQUIRED"
     rig.env.advance(SESSION_MS)
-    assert (only_shard(rig).groups, only_shard(rig).weight.bytes) == ({}, 0)
+    assert (only_shard(rig).groups, only_shard(rig).memory_use.bytes) == ({}, 0)
     assert code_of(ask(rig)) == "MEMBER_ID_REQUIRED", "there is room again"
 
 
@@ -68,7 +68,7 @@ def test_a_group_that_a_refused_request_named_is_not_kept() -> None:
         assert rig.committed(f"offsets-{number}") == -1
         assert codes(rig.commit(1, f"commit-{number}", metadata="x" * 4097)) == ["OFFSET_METADATA_TOO_LARGE"]
         assert codes(rig.commit(1, f"missing-{number}", topic="missing")) == ["UNKNOWN_TOPIC_OR_PARTITION"]
-    assert (only_shard(rig).groups, only_shard(rig).weight.bytes) == ({}, 0)
+    assert (only_shard(rig).groups, only_shard(rig).memory_use.bytes) == ({}, 0)
 
 
 def test_a_group_that_was_made_for_an_id_goes_when_the_id_is_given_back() -> None:
@@ -76,7 +76,7 @@ def test_a_group_that_was_made_for_an_id_goes_when_the_id_is_given_back() -> Non
     member_id = answer_of(ask(rig)).member_id
     leaving = LeaveGroupRequest(group_id="g", members=[LeaveGroupRequest.MemberIdentity(member_id=member_id)])
     assert answer_of(rig.broker.groups.leave_group(leaving, context(5))).members[0].error_code == 0
-    assert (only_shard(rig).groups, only_shard(rig).weight.bytes) == ({}, 0)
+    assert (only_shard(rig).groups, only_shard(rig).memory_use.bytes) == ({}, 0)
 
 
 def test_all_members_of_a_broker_have_a_bound_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,21 +87,21 @@ def test_all_members_of_a_broker_have_a_bound_in_bytes(monkeypatch: pytest.Monke
     refused = [each for each in joined if not isinstance(each, Pending)]
     assert (len(refused), {code_of(each) for each in refused}) == (4, {"GROUP_MAX_SIZE_REACHED"})
     assert set(only_shard(rig).groups) == {f"g{number}" for number in range(5)}, "nothing is kept of who was refused"
-    assert only_shard(rig).weight.bytes <= 3 * MB
+    assert only_shard(rig).memory_use.bytes <= 3 * MB
     rig.env.advance(1)
     member_id = answer_of(joined[0]).member_id
     assert code_of(ask(rig, "g0", 3, bytes(2 * MB), member_id=member_id)) == "GROUP_MAX_SIZE_REACHED"
     again = ask(rig, "g0", 3, subscription, member_id=member_id)
     assert isinstance(again, Pending) or code_of(again) == "NONE", "who is in stays in"
     rig.env.advance(400_000)
-    assert only_shard(rig).weight.bytes == 0
+    assert only_shard(rig).memory_use.bytes == 0
     assert isinstance(ask(rig, "late", 3, subscription), Pending), "there is room again"
 
 
 def test_assignments_count_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
     rig = Coordinating()
     rig.member()
-    monkeypatch.setattr(coordinator, "MEMBERS_BYTES_MAX", only_shard(rig).weight.bytes + MB // 2)
+    monkeypatch.setattr(coordinator, "MEMBERS_BYTES_MAX", only_shard(rig).memory_use.bytes + MB // 2)
     joined = answer_of(rig.join("h"))
     part = SyncGroupRequest.SyncGroupRequestAssignment(member_id=joined.member_id, assignment=bytes(MB))
     request = SyncGroupRequest(
@@ -123,14 +123,14 @@ def test_what_is_counted_is_what_is_there_whatever_happens_to_members() -> None:
         SyncGroupRequest(group_id="s", generation_id=1, member_id=static.member_id, assignments=[part]), context(3)
     )
     ask(rig, "p")
-    held = only_shard(rig).weight.bytes
+    held = only_shard(rig).memory_use.bytes
     assert held > 0
     rig.lead(6)
     loaded = only_shard(rig)
     members = [member for group in loaded.groups.values() for member in group.members.values()]
-    assert loaded.weight.bytes == sum(member.counted_bytes for member in members)
+    assert loaded.memory_use.bytes == sum(member.counted_bytes for member in members)
     rig.env.advance(400_000)
-    assert loaded.weight.bytes == 0
+    assert loaded.memory_use.bytes == 0
 
 
 def test_a_member_has_a_bound_and_names_have_one() -> None:
@@ -150,7 +150,7 @@ def test_a_member_has_a_bound_and_names_have_one() -> None:
         assert code_of(refused) == why
     assert codes(rig.commit(1, long)) == ["INVALID_GROUP_ID"]
     assert rig.heartbeat(("x", 1), long) == "INVALID_GROUP_ID"
-    assert (only_shard(rig).groups, only_shard(rig).weight.bytes) == ({}, 0)
+    assert (only_shard(rig).groups, only_shard(rig).memory_use.bytes) == ({}, 0)
 
 
 def test_a_member_id_begins_with_no_more_than_the_head_of_a_long_name() -> None:

@@ -132,7 +132,7 @@ class GroupCoordinator:
                     shard.load()
 
     def _has_room(self, more_bytes: int) -> bool:
-        return sum(shard.weight.bytes for shard in self._shards.values()) + more_bytes <= MEMBERS_BYTES_MAX
+        return sum(shard.memory_use.bytes for shard in self._shards.values()) + more_bytes <= MEMBERS_BYTES_MAX
 
     def stop(self) -> None:
         """The broker stops serving."""
@@ -189,7 +189,7 @@ class GroupCoordinator:
             return join_refusal(code, context.api_version, request.member_id)
         group = shard.group_or_new(request.group_id)
         answer: JoinGroupResponse | Pending[Any] = shard.membership.join(group, request, context)
-        shard.forget_if_never_was(group)
+        shard.forget_if_no_record(group)
         return answer
 
     def _join_refusal(self, shard: GroupCoordinatorShard, request: JoinGroupRequest) -> ErrorCode:

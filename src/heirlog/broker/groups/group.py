@@ -65,7 +65,7 @@ def protocols_bytes(protocols: Iterable[tuple[str, bytes]]) -> int:
 
 
 @dataclass(slots=True)
-class Weight:
+class MemoryUse:
     """Memory of the members of many groups, in bytes. Clients choose the size of their names and subscriptions."""
 
     bytes: int = 0
@@ -93,7 +93,7 @@ class ClassicGroupMember:
     timer_at_ms: int = 0
     cancel_timer: Cancel | None = None
     counted_bytes: int = 0
-    """Its part of the group's `Weight`."""
+    """Its part of the group's `MemoryUse`."""
 
     def subscription(self, protocol: str | None) -> bytes:
         return next((metadata for name, metadata in self.protocols if name == protocol), b"")
@@ -115,7 +115,7 @@ class ClassicGroup:
     protocol: str | None = None
     leader: str | None = None
     members: dict[str, ClassicGroupMember] = field(default_factory=dict)
-    speakers: dict[str, int] = field(default_factory=dict)
+    supported_protocols: dict[str, int] = field(default_factory=dict)
     """Number of members that support each protocol, so that a join is checked without looking at every member."""
     static_members: dict[str, str] = field(default_factory=dict)
     """Instance id → member id."""
@@ -124,9 +124,9 @@ class ClassicGroup:
     not_synced: dict[str, None] = field(default_factory=dict)
     """Members of this generation whose SyncGroup request has not come yet."""
     offsets: Offsets = field(default_factory=Offsets)
-    weight: Weight = field(default_factory=Weight)
+    memory_use: MemoryUse = field(default_factory=MemoryUse)
     """Shared by the groups of one shard."""
-    newcomers: bool = False
+    new_member_added: bool = False
     """A member joined during the delay of the first rebalance."""
     in_first_delay: bool = False
     assigning: bool = False
@@ -138,7 +138,7 @@ class ClassicGroup:
 
     # state
 
-    def become(self, state: GroupState, wall_ms: int) -> None:
+    def transition_to(self, state: GroupState, wall_ms: int) -> None:
         assert self.state in _ALLOWED_BEFORE[state], f"{self.group_id}: {self.state} is not followed by {state}"
         self.state = state
         self.state_since_ms = wall_ms
@@ -153,7 +153,7 @@ class ClassicGroup:
         return self.is_empty and not self.offsets.committed and not self.pending_members
 
     @property
-    def never_was(self) -> bool:
+    def has_no_record(self) -> bool:
         """The group was created for a request that failed: there is no record of it."""
         return self.is_unused and self.protocol_type is None and self.generation == 0
 
@@ -199,18 +199,18 @@ class ClassicGroup:
         if self.leader == old:
             self.leader = member_id
 
-    def expect(self, member_id: str, cancel: Cancel) -> None:
+    def add_pending_member(self, member_id: str, cancel: Cancel) -> None:
         """The id was given to a client; `cancel` stops the timer that expires it."""
         self.pending_members[member_id] = cancel
-        self.weight.bytes += self._pending_bytes
+        self.memory_use.bytes += self._pending_bytes
 
-    def no_longer_expect(self, member_id: str) -> bool:
+    def remove_pending_member(self, member_id: str) -> bool:
         """Remove a pending id; False if it was not pending."""
         cancel = self.pending_members.pop(member_id, None)
         if cancel is None:
             return False
         cancel()
-        self.weight.bytes -= self._pending_bytes
+        self.memory_use.bytes -= self._pending_bytes
         return True
 
     @property
@@ -222,7 +222,7 @@ class ClassicGroup:
         more_bytes = len(assignment) - len(member.assignment)
         member.assignment = assignment
         member.counted_bytes += more_bytes
-        self.weight.bytes += more_bytes
+        self.memory_use.bytes += more_bytes
 
     def change_protocols(self, member: ClassicGroupMember, protocols: list[tuple[str, bytes]]) -> None:
         self._count(member, -1)
@@ -235,14 +235,14 @@ class ClassicGroup:
             member.counted_bytes = (
                 MEMBER_BYTES + names_bytes + protocols_bytes(member.protocols) + len(member.assignment)
             )
-        self.weight.bytes += by * member.counted_bytes
+        self.memory_use.bytes += by * member.counted_bytes
         # a client may name a protocol twice
         for name in dict.fromkeys(name for name, _ in member.protocols):
-            left = self.speakers.get(name, 0) + by
+            left = self.supported_protocols.get(name, 0) + by
             if left:
-                self.speakers[name] = left
+                self.supported_protocols[name] = left
             else:
-                del self.speakers[name]
+                del self.supported_protocols[name]
 
     # the vote
 
@@ -252,15 +252,17 @@ class ClassicGroup:
             return False
         if not self.members:
             return any(True for _ in names)
-        everybody = len(self.members)
-        return protocol_type == self.protocol_type and any(self.speakers.get(name) == everybody for name in names)
+        member_count = len(self.members)
+        return protocol_type == self.protocol_type and any(
+            self.supported_protocols.get(name) == member_count for name in names
+        )
 
     def select_protocol(self) -> str:
         """Each member votes for the first of its protocols that all support; the earliest member breaks a tie."""
-        everybody = len(self.members)
+        member_count = len(self.members)
         votes: dict[str, int] = {}
         for member in self.members.values():
-            vote = next(name for name, _ in member.protocols if self.speakers[name] == everybody)
+            vote = next(name for name, _ in member.protocols if self.supported_protocols[name] == member_count)
             votes[vote] = votes.get(vote, 0) + 1
         return max(votes, key=lambda name: votes[name])
 
@@ -295,10 +297,10 @@ class ClassicGroup:
         self.assigning = False
         if self.members:
             self.protocol = self.select_protocol()
-            self.become(GroupState.COMPLETING_REBALANCE, wall_ms)
+            self.transition_to(GroupState.COMPLETING_REBALANCE, wall_ms)
         else:
             self.protocol = None
-            self.become(GroupState.EMPTY, wall_ms)
+            self.transition_to(GroupState.EMPTY, wall_ms)
 
     def subscriptions(self) -> list[tuple[str, str | None, bytes]]:
         """(member id, instance id, subscription) of all members, for the leader."""
@@ -349,8 +351,8 @@ class ClassicGroup:
         self.leader = value.leader
         self.state_since_ms = value.current_state_timestamp
         self.state = GroupState.STABLE if value.members else GroupState.EMPTY
-        self.weight.bytes -= sum(member.counted_bytes for member in self.members.values())
-        self.members, self.speakers, self.static_members = {}, {}, {}
+        self.memory_use.bytes -= sum(member.counted_bytes for member in self.members.values())
+        self.members, self.supported_protocols, self.static_members = {}, {}, {}
         for stored in value.members:
             member = ClassicGroupMember(
                 member_id=stored.member_id,
@@ -371,15 +373,15 @@ class ClassicGroup:
 
     # the end
 
-    def die(self, wall_ms: int, answer: Callable[[ClassicGroupMember], None]) -> None:
+    def mark_dead(self, wall_ms: int, answer: Callable[[ClassicGroupMember], None]) -> None:
         """Stop all timers; `answer` is called for every member whose request still waits."""
-        self.become(GroupState.DEAD, wall_ms)
+        self.transition_to(GroupState.DEAD, wall_ms)
         for cancel in (self.cancel_join_timer, self.cancel_sync_timer):
             if cancel is not None:
                 cancel()
         self.cancel_join_timer = self.cancel_sync_timer = None
         for member_id in list(self.pending_members):
-            self.no_longer_expect(member_id)
+            self.remove_pending_member(member_id)
         for member in list(self.members.values()):
             if member.cancel_timer is not None:
                 member.cancel_timer()

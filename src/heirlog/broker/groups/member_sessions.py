@@ -14,14 +14,14 @@ from collections.abc import Callable
 from heirlog.broker.groups.group import ClassicGroup, ClassicGroupMember
 from heirlog.env import Env
 
-NEWCOMER_TIMEOUT_MS = 5 * 60_000
+NEW_MEMBER_TIMEOUT_MS = 5 * 60_000
 
 
 class MemberSessions:
-    def __init__(self, env: Env, on_silent: Callable[[ClassicGroup, ClassicGroupMember], None]) -> None:
-        """on_silent: this member's session has ended."""
+    def __init__(self, env: Env, on_expired: Callable[[ClassicGroup, ClassicGroupMember], None]) -> None:
+        """on_expired: this member's session has ended."""
         self._env = env
-        self._on_silent = on_silent
+        self._on_expired = on_expired
 
     def begin(self, group: ClassicGroup) -> None:
         """The group was loaded: its members have a whole session timeout to find this coordinator."""
@@ -55,4 +55,4 @@ class MemberSessions:
             self.touch(group, member)
         else:
             self._env.log("info", "group-member-expired", group=group.group_id, member=member.member_id)
-            self._on_silent(group, member)
+            self._on_expired(group, member)

@@ -33,7 +33,7 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from heirlog.broker.groups.group import MEMBER_BYTES, ClassicGroup, ClassicGroupMember, GroupState, protocols_bytes
-from heirlog.broker.groups.member_sessions import NEWCOMER_TIMEOUT_MS, MemberSessions
+from heirlog.broker.groups.member_sessions import NEW_MEMBER_TIMEOUT_MS, MemberSessions
 from heirlog.context import Context
 from heirlog.env import Env
 from heirlog.pending import Pending
@@ -99,7 +99,7 @@ class Membership:
         self._store = store
         self._has_bytes = has_room
         self._on_unused = on_unused
-        self.sessions = MemberSessions(env, self._fell_silent)
+        self.sessions = MemberSessions(env, self._session_expired)
 
     # -- JoinGroup ----------------------------------------------------------------------------------------------
 
@@ -142,7 +142,9 @@ class Membership:
             if len(group.pending_members) >= PENDING_MEMBERS_MAX:
                 return join_refusal(ErrorCode.GROUP_MAX_SIZE_REACHED, context.api_version)
             timeout_ms = request.session_timeout_ms
-            group.expect(member_id, self._env.call_later(timeout_ms, lambda: self._forget_pending(group, member_id)))
+            group.add_pending_member(
+                member_id, self._env.call_later(timeout_ms, lambda: self._forget_pending(group, member_id))
+            )
             return join_refusal(ErrorCode.MEMBER_ID_REQUIRED, context.api_version, member_id)
         return self._add(group, member_id, request, context)
 
@@ -161,12 +163,12 @@ class Membership:
             protocols=[(protocol.name, bytes(protocol.metadata)) for protocol in request.protocols],
             is_new=True,
         )
-        group.no_longer_expect(member_id)
+        group.remove_pending_member(member_id)
         if group.state is GroupState.PREPARING_REBALANCE and group.generation == 0:
-            group.newcomers = True
+            group.new_member_added = True
         pending = self._await_join(member, context.api_version)
         group.add(member, request.protocol_type)
-        self.sessions.touch(group, member, NEWCOMER_TIMEOUT_MS)
+        self.sessions.touch(group, member, NEW_MEMBER_TIMEOUT_MS)
         self._rebalance(group, f"{member_id} joins")
         return pending
 
@@ -270,13 +272,13 @@ class Membership:
         if group.state is GroupState.COMPLETING_REBALANCE:
             self._fail_syncs(group, ErrorCode.REBALANCE_IN_PROGRESS)
         first = group.is_empty
-        group.become(GroupState.PREPARING_REBALANCE, self._env.wall_ms())
+        group.transition_to(GroupState.PREPARING_REBALANCE, self._env.wall_ms())
         group.assigning = False
         self._cancel_sync_timer(group)
         self._env.log("info", "group-rebalance", group=group.group_id, generation=group.generation, why=why)
         if first:
             delay_ms = self._limits.initial_rebalance_delay_ms
-            group.newcomers, group.in_first_delay = False, True
+            group.new_member_added, group.in_first_delay = False, True
             self._first_delay(group, delay_ms, max(0, group.rebalance_timeout_ms - delay_ms))
         else:
             self._wait_for_joins(group)
@@ -285,8 +287,8 @@ class Membership:
     def _first_delay(self, group: ClassicGroup, delay_ms: int, left_ms: int) -> None:
         def over() -> None:
             group.cancel_join_timer = None
-            if group.newcomers and left_ms > 0:
-                group.newcomers = False
+            if group.new_member_added and left_ms > 0:
+                group.new_member_added = False
                 more_ms = min(self._limits.initial_rebalance_delay_ms, left_ms)
                 self._first_delay(group, more_ms, left_ms - more_ms)
             else:
@@ -332,7 +334,7 @@ class Membership:
         generation = group.generation
         if group.state is GroupState.COMPLETING_REBALANCE and group.generation == generation:
             group.cancel_sync_timer = self._env.call_later(
-                group.rebalance_timeout_ms, lambda: self._sync_is_over(group, generation)
+                group.rebalance_timeout_ms, lambda: self._sync_timed_out(group, generation)
             )
 
     def _emptied(self, group: ClassicGroup, code: ErrorCode) -> None:
@@ -382,7 +384,7 @@ class Membership:
                 self._fail_syncs(group, code)
                 self._rebalance(group, f"the assignment was not stored: {code.name}")
                 return
-            group.become(GroupState.STABLE, self._env.wall_ms())
+            group.transition_to(GroupState.STABLE, self._env.wall_ms())
             for member in list(group.members.values()):
                 group.assign(member, assignments.get(member.member_id, b""))
             for member in list(group.members.values()):
@@ -413,7 +415,7 @@ class Membership:
                 self.sessions.touch(group, member)
                 self._answer_sync(member, SyncGroupResponse(error_code=code))
 
-    def _sync_is_over(self, group: ClassicGroup, generation: int) -> None:
+    def _sync_timed_out(self, group: ClassicGroup, generation: int) -> None:
         group.cancel_sync_timer = None
         late = [group.members[member_id] for member_id in group.not_synced if member_id in group.members]
         if group.generation != generation or not late:
@@ -475,7 +477,7 @@ class Membership:
         if group.state is not GroupState.EMPTY:
             self._rebalance(group, why)
 
-    def _fell_silent(self, group: ClassicGroup, member: ClassicGroupMember) -> None:
+    def _session_expired(self, group: ClassicGroup, member: ClassicGroupMember) -> None:
         self._remove(group, member, f"{member.member_id} sent no heartbeat in time")
 
     def _drop(self, group: ClassicGroup, member: ClassicGroupMember) -> None:
@@ -486,7 +488,7 @@ class Membership:
         self._answer_sync(member, SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
 
     def _forget_pending(self, group: ClassicGroup, member_id: str) -> None:
-        group.no_longer_expect(member_id)
+        group.remove_pending_member(member_id)
         if group.state is GroupState.PREPARING_REBALANCE:
             self._complete_join_if_all_joined(group)
         self._on_unused(group)

@@ -24,7 +24,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from heirlog.broker.groups.group import ClassicGroup, ClassicGroupMember, Weight
+from heirlog.broker.groups.group import ClassicGroup, ClassicGroupMember, MemoryUse
 from heirlog.broker.groups.membership import GroupLimits, Membership, join_refusal
 from heirlog.broker.groups.offset_expiry import expired_offsets
 from heirlog.broker.groups.offsets import OffsetAndMetadata, TopicPartition
@@ -91,11 +91,11 @@ class GroupCoordinatorShard:
         has_room: Callable[[int], bool],
     ) -> None:
         self.groups: dict[str, ClassicGroup] = {}
-        self.weight = Weight()
+        self.memory_use = MemoryUse()
         self.loaded = False
         self.closed = False
         self.leader_epoch = partition.leader_epoch
-        self.membership = Membership(env, config.limits, self._store_group, has_room, self.forget_if_never_was)
+        self.membership = Membership(env, config.limits, self._store_group, has_room, self.forget_if_no_record)
         self.number = -1
         self._env = env
         self._replicas = replicas
@@ -166,11 +166,11 @@ class GroupCoordinatorShard:
     def group_or_new(self, group_id: str) -> ClassicGroup:
         group = self.groups.get(group_id)
         if group is None:
-            group = self.groups[group_id] = ClassicGroup(group_id, weight=self.weight)
+            group = self.groups[group_id] = ClassicGroup(group_id, memory_use=self.memory_use)
         return group
 
-    def forget_if_never_was(self, group: ClassicGroup) -> None:
-        if group.never_was and self.groups.get(group.group_id) is group:
+    def forget_if_no_record(self, group: ClassicGroup) -> None:
+        if group.has_no_record and self.groups.get(group.group_id) is group:
             del self.groups[group.group_id]
 
     def set_offset(self, group_id: str, partition: TopicPartition, committed: OffsetAndMetadata | None) -> None:
@@ -186,7 +186,7 @@ class GroupCoordinatorShard:
         if group is None or (self.loaded and not group.is_empty):
             # a member joined before the tombstone was committed: the next generation writes the group again
             return
-        group.die(self._env.wall_ms(), _send_away)
+        group.mark_dead(self._env.wall_ms(), _refuse_as_moved)
         del self.groups[group_id]
         if group.offsets.committed:
             self.group_or_new(group_id).offsets = group.offsets
@@ -341,7 +341,7 @@ class GroupCoordinatorShard:
             self._watching = True
             self._replicas.delayed.produce.watch(self, self._config.commit_timeout_ms)
 
-    def woken(self, key: PartitionKey) -> bool:
+    def try_complete(self, key: PartitionKey) -> bool:
         if not self.leads:
             self.close()
             return True
@@ -351,7 +351,7 @@ class GroupCoordinatorShard:
         self._watching = False
         return True
 
-    def expired(self) -> None:
+    def on_expiration(self) -> None:
         """Some answers timed out; the writes that they wait for still take effect."""
         self._watching = False
         now_ms = self._env.now_ms()
@@ -381,12 +381,12 @@ class GroupCoordinatorShard:
         groups, self.groups = self.groups, {}
         writes, self._queue = self._queue, deque()
         for group in groups.values():
-            group.die(self._env.wall_ms(), _send_away)
+            group.mark_dead(self._env.wall_ms(), _refuse_as_moved)
         for write in writes:
             write.answer(ErrorCode.NOT_COORDINATOR)
 
 
-def _send_away(member: ClassicGroupMember) -> None:
+def _refuse_as_moved(member: ClassicGroupMember) -> None:
     joining, member.joining = member.joining, None
     if joining is not None:
         joining.complete(join_refusal(ErrorCode.NOT_COORDINATOR, member.joining_version, member.member_id))

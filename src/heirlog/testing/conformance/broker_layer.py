@@ -233,7 +233,7 @@ class ReplicaScenario:
         self.produce_error = None
         observed = handler({name: value for name, value in event.items() if name != "type"})
         # after a change of a high watermark or of the leadership the waiting requests are woken
-        self.delayed.produce.wake(self.partition.key)
+        self.delayed.produce.check_and_complete(self.partition.key)
         return {**self._common(), **observed}
 
     def _common(self) -> dict[str, Any]:

@@ -36,7 +36,7 @@ class _Check:
     slices: Slices[Log]
 
 
-class ReturningLogs:
+class StrayLogChecker:
     def __init__(self, env: Env, directories: LogDirectories, is_stopping: Callable[[], bool]) -> None:
         self._env = env
         self._directories = directories
@@ -46,9 +46,9 @@ class ReturningLogs:
 
     def check(self, image: Image, config_of: Callable[[str], LogConfig], on_done: Callable[[], None]) -> None:
         """`LogDirectories.take_over` takes the checked logs back once `on_done` is called. Not called after a stop."""
-        self._left = list(self._directories.returning(image))
+        self._left = list(self._directories.assigned_strays(image))
 
-        def begin_some() -> None:
+        def start_checks() -> None:
             while self._left and self._under_way < CHECKED_AT_ONCE and not self._is_stopping():
                 directory, stray = self._left.pop()
                 if directory not in self._directories.online:
@@ -64,9 +64,9 @@ class ReturningLogs:
 
         def ended() -> None:
             self._under_way -= 1
-            begin_some()
+            start_checks()
 
-        begin_some()
+        start_checks()
 
     def _proceed(self, check: _Check, ended: Callable[[], None]) -> None:
         if self._is_stopping():

@@ -125,4 +125,4 @@ def test_a_slice_ends_after_some_bytes_or_batches(count: int, value_bytes: int) 
 
 def _loaded(rig: Rig) -> Any:
     rig.broker.start()
-    return rig.broker.replicas.directories.returning(rig.image)
+    return rig.broker.replicas.directories.assigned_strays(rig.image)
