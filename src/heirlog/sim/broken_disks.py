@@ -10,7 +10,7 @@ from heirlog.sim.simulation import Simulation
 
 STEP_LIMIT_MS = 30_000
 DIRECTORIES = ("/data/a", "/data/b", "/data/c")
-"""The first one also holds the metadata log: with it the broker goes."""
+"""The first one also has the metadata log: if it fails, the broker stops."""
 _HOUR_MS = 3_600_000
 
 
@@ -90,7 +90,7 @@ def _and_then(simulation: Simulation, name: str) -> None:
 
 
 def _mend(simulation: Simulation, name: str) -> None:
-    """The disk is repaired, and the broker started again: what has failed once stays offline until then."""
+    """Repair the disk and restart the broker: a failed directory stays offline until a restart."""
     cluster, random = simulation.cluster, simulation.random
     cluster.say(f"repair {name}")
     cluster.machines.disk(name).repair()

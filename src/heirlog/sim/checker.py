@@ -1,14 +1,14 @@
-"""Judges a running cluster after every event, and remembers what only the oracle can know.
+"""Checks a running cluster after every event, and remembers what only the oracle can know.
 
     event of a controller  -> newly committed records -> `heirlog.sim.record_checker`
     event of a broker      -> its partitions that changed -> T1, T3 - T5, T7, T8a, T12, R2, the true high watermark
     every `SWEEP_EVENTS`   -> everything, whether it changed or not; what is committed, batch by batch (T6)
 
-What it remembers per partition is in `heirlog.sim.partition_model`: one *lineage* at a time. A lossy-basis election
-(the winner was in neither ISR nor ELR) ends one. The new one begins at the winner's log end, which is known once the
-winner has taken over; until then nothing is judged that needs a watermark.
+`heirlog.sim.partition_model` has what it remembers of each partition: one *lineage* at a time. A lossy-basis election
+(the winner was in neither ISR nor ELR) ends a lineage. The new one begins at the winner's log end, which is known only
+when the winner has become leader; until then no rule is checked that needs a high watermark.
 
-The first broken rule ends the run: what follows from it would only hide it.
+The first broken rule ends the run, because later violations may only follow from it.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ from heirlog.sim.world import LogLine, Process
 
 SWEEP_EVENTS = 400
 LOOKED_AT_EACH_TIME = 100
-"""Partitions of a broker. Where there are more, one event in `LOOK_EVERY` is followed by a look at them."""
+"""Partitions of a broker. If it has more, they are checked only after one event in `LOOK_EVERY`."""
 LOOK_EVERY = 10
 
 
 class _Seen(NamedTuple):
-    """A replica when it was last looked at."""
+    """The state of a replica when it was last checked."""
 
     process: Process | None
     partition: Partition
@@ -74,7 +74,7 @@ class _Seen(NamedTuple):
         )
 
     def is_still(self, process: Process | None, partition: Partition) -> bool:
-        """Whether `of` would give the same: asked of each replica after each event, most often with this answer."""
+        """Whether `of` would give the same. Called for each replica after each event, and nearly always true."""
         log = partition.log
         return (
             self.high_watermark == partition.high_watermark
@@ -124,7 +124,7 @@ class Checker:
         return self.oracle.models()
 
     def seeded(self, log: MetadataLog) -> None:
-        """A lost controller will begin again from this log, which an operator has made of a broker's copy."""
+        """A lost controller will start from this log, which an operator has made from a broker's copy."""
         self.committed.adopt(log)
         self.oracle.image = self.committed.image
         self.disk_checker.metadata_seeded()
@@ -151,7 +151,7 @@ class Checker:
                 self._look_at(machine, node, everything=True)
 
     def misplaced(self) -> str | None:
-        """T14 of every running broker. Deletions take their time, so this is for a cluster that is quiet again."""
+        """T14 of every running broker. A deletion takes some time, so call this when the cluster is quiet again."""
         image = self.committed.image
         for machine, node in self.oracle.running_brokers():
             broker = BrokerId(machine.node_id)
@@ -241,7 +241,7 @@ class Checker:
         self.oracle.check_member(me, node, state, partition, model)
 
     def _check_cut(self, machine: Machine, before: _Seen, now: _Seen, model: PartitionModel) -> None:
-        """T8a: the end of the log went back. Was anything of the lineage above it?"""
+        """T8a: the log end went back. Was a record of the lineage above the new end?"""
         if model.begins_at_epoch is not None or before.end == 0:
             return
         if now.partition is not before.partition and (

@@ -6,7 +6,7 @@ Broker n lives on the host `broker-n`, the controller on `controller-100`; with 
 host keeps its disk and its configuration; each start makes a new `Node` on a new `SimEnv`.
 
 Session, heartbeat and lag times are shorter than Kafka's defaults (`FAST`), so that a fence and a return fit into a few
-seconds of virtual time; what is short in proportion stays so.
+seconds of virtual time. Times that are short compared with others in Kafka are short here too.
 """
 
 from __future__ import annotations
@@ -73,14 +73,14 @@ class Machine:
 
     @property
     def running(self) -> Node | None:
-        """The node, once it has opened its directories and as long as it has not ended. A paused one runs."""
+        """The node, from the moment at which it has opened its directories until it ends. A paused node runs too."""
         if self.node is None or self.process is None or not self.process.alive or not self.node.directories:
             return None
         return self.node
 
 
 def says_clean(disk: SimDisk, machine: Machine) -> bool:
-    """Every directory says so, with one broker epoch."""
+    """Whether every directory has a clean-shutdown file, all with the same broker epoch."""
     files = dict(disk.contents())
     said = [files.get(f"{path}/{CLEAN_SHUTDOWN_FILE}") for path in machine.config.log_dirs]
     epochs = [None if content is None else parse_clean_shutdown(content) for content in said]
@@ -104,9 +104,9 @@ class SimCluster:
         self.network = Network(world, wire=wire)
         self.machines = Machines(world, self.network)
         self.start_listeners: list[Callable[[Machine, Process], None]] = []
-        """Called when a new incarnation has been begun and nothing of it has run yet."""
+        """Called when a new incarnation was created, before any of its events runs."""
         self.faults: list[str] = []
-        """What was done to it, with the time: the report prints it."""
+        """The faults so far, with their times; the report prints them."""
         controller = "broker-1" if combined else f"controller-{CONTROLLER_ID}"
         common = {**FAST, "min.insync.replicas": "2", **(config or {})}
         self._by_name: dict[str, Machine] = {}
@@ -201,7 +201,7 @@ class SimCluster:
         self.machines.disk(machine.name).settle()
 
     def configure(self, name: str, changes: Mapping[str, str]) -> None:
-        """Edit the file of one node: counts from its next start."""
+        """Edit the configuration file of one node; takes effect at its next start."""
         self.say(f"configure {name} {' '.join(f'{key}={value}' for key, value in changes.items())}")
         self._properties[name] = {**self._properties[name], **changes}
         self._by_name[name].config = parse_static(self._properties[name])
@@ -297,11 +297,11 @@ class SimCluster:
     # clocks
 
     def drift(self, name: str, ppm: int) -> None:
-        """From now on its clocks run so much too fast or too slow; 0: as they should."""
+        """From now on its clocks run too fast or too slow by this much; 0: at the right speed."""
         self.world.host(name).drift(ppm)
 
     def set_wall_clock(self, name: str, offset_ms: int) -> None:
-        """So far from the true time; the monotonic clock is not touched."""
+        """Set the wall clock to this distance from the true time. The monotonic clock does not change."""
         self.world.host(name).wall_offset_ms = offset_ms
 
     # the run

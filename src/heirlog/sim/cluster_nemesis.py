@@ -43,7 +43,7 @@ class ClusterNemesis:
 
     def __init__(self, target: DiskFaultTarget, random: Random, swarm: Nemesis) -> None:
         self._kind = ""
-        """Of the newest fault; its timers have this name."""
+        """Number of the newest fault; its timers have this name."""
         self._target = target
         self._random = random
         self._swarm = swarm
@@ -154,7 +154,7 @@ class ClusterNemesis:
             self._until_down([name], STOP_LIMIT_MS, lambda: self._attempts(name, left - 1))
 
         self._attempt(name)()
-        # an undisturbed start is ended within 5 ms, before it registers
+        # without a disturbance, the start is ended within 5 ms, before it registers
         self._later(self._random.randrange(0, 5 if how == 2 else 4000), lambda: self._end_attempt(name, ended))
 
     def _end_attempt(self, name: str, then: Callable[[], None]) -> None:

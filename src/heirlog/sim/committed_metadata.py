@@ -66,15 +66,15 @@ class CommittedMetadata:
             self._follow(log, quorum.high_watermark)
 
     def adopt(self, log: MetadataLog) -> None:
-        """An operator has seeded a lost controller with this: what no copy held was never committed, and what was
-        written at the end is, unjudged.
+        """An operator has seeded a lost controller with this log. Records that no copy held count as never committed.
+        The records that the seeding appended count as committed, and are not checked.
         """
         self.image = image_of(log)
         self._batches = list(_batches_of(log))
         self.end = log.end_offset
 
     def _compare(self, log: MetadataLog) -> None:
-        """A controller has opened its log: is everything there that was committed?"""
+        """A controller has opened its log: check that it has everything that was committed."""
         now = dict(_batches_of(log))
         sentence = r1_committed_metadata_stays(self._batches, now, log.start_offset, log.end_offset)
         if sentence is not None:

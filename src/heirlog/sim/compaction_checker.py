@@ -8,9 +8,9 @@ One producer writes them, one batch at a time, so that within a partition greate
 and nothing else is promised: older values may be gone. If the last is a tombstone, or one of unknown fate came after,
 there may be no record of the key at all. Offsets stay with their records: `history.inconsistent_offsets` sees to that.
 
-Trap: an election on a lossy basis may take the newer value of a key, after a follower has compacted the older one away.
-So of what was sent before such an election nothing is held against the partition. And a replica that was away for
-longer than delete.retention.ms may never hear of a tombstone, as in Kafka: runs keep tombstones for an hour.
+Trap: an election on a lossy basis may give up the newer value of a key after a follower has compacted the older one
+away. So records that were sent before such an election are not checked. And a replica that was down for longer than
+delete.retention.ms may never receive a tombstone, as in Kafka: runs keep tombstones for an hour.
 
 Source: KIP-58, KIP-87; Kafka's documentation, "Log Compaction".
 """
@@ -26,9 +26,9 @@ KEYS = 12
 """Written again and again."""
 COLD_EVERY = 37
 COLD_KEYS = 60
-"""Written so rarely that their last record lies deep in what is compacted again and again."""
+"""Written so rarely that their last record is in a part of the log that is compacted again and again."""
 TOMBSTONE_EVERY = 11
-"""No divisor of the others: every key gets some."""
+"""Not a divisor of the other numbers, so that every key gets some."""
 NUMBER_HEADER = "number"
 LOST_KEY = "lost-key"
 
@@ -56,7 +56,7 @@ def lost_key(
     sent_end: int,
     losses: Collection[KnownLoss] = (),
 ) -> list[Finding]:
-    """Keys whose last acknowledged value, or a later one, is not what a reader of everything ended with.
+    """Keys for which a reader of everything did not end with the last acknowledged value or a later one.
 
     acknowledged: of the partitions in question. last_read: per partition and key, the last number. sent_end: one past
     the greatest number that was sent at all.

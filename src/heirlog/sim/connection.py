@@ -193,7 +193,7 @@ class SimConnection:
         self._world.schedule(0, server, label, lambda: self._request_arrives(header, hand_over()))
 
     def _accept(self, found: Listening) -> None:
-        """The kernel's part: done even while the process is paused. The node's part is its first event."""
+        """What the kernel does, even while the process is paused. What the node does is its first event."""
         self.server = found.process
         self.server_open = True
         self.listener = found.name
@@ -266,7 +266,7 @@ class SimConnection:
             self._world.schedule(0, server, "closed", self.node_end.closed)
 
     def _cannot_read(self, error: OSError) -> None:
-        """A region of an answer: the connection ends, as it does where sendfile fails."""
+        """A region of an answer cannot be read: the connection closes, as it does when sendfile fails."""
         server, node_end = self.server, self.node_end
         assert server is not None and node_end is not None
         self._world.schedule(0, server, "read failed", lambda: node_end.read_failed(error.filename, error))

@@ -38,7 +38,7 @@ _VOLUME_BYTES = 1 << 40
 
 
 class _Append:
-    """Bytes from `start` on came to the end of the file; grows with each append until it is sealed by a flush."""
+    """Bytes from `start` on were appended to the file. The change grows with each append until a flush seals it."""
 
     __slots__ = ("end", "sealed", "start")
 
@@ -54,7 +54,7 @@ class _Overwrite(NamedTuple):
 
 
 class _Cut(NamedTuple):
-    """What a truncation took off the end: without a flush it may come back."""
+    """The bytes that a truncation removed from the end: without a flush they may come back."""
 
     tail: bytes
 
@@ -80,7 +80,7 @@ class _Flushable(Generic[Change]):
         del self.changes[:count]
 
     def forget(self, random: Random) -> list[Change]:
-        """What is lost, in order, and has to be undone: what is not durable, but for a random prefix."""
+        """The changes that are lost and must be undone, in order: all that are not durable, except a random prefix."""
         kept = _prefix(random, len(self.changes))
         lost = self.changes[kept:]
         self.changes.clear()
@@ -192,11 +192,11 @@ BREAKAGES = ("full", "read", "flush", "dead")
 
 
 class FlushedAgain(Exception):
-    """The kernel may have dropped what it could not write: a second flush would answer success for lost bytes."""
+    """The kernel may have dropped what it could not write, so a second flush would report success for lost bytes."""
 
 
 def _prefix(random: Random, length: int) -> int:
-    """A length from 0 to `length`; the ends, where most mistakes show, come up more often than the rest."""
+    """A length from 0 to `length`. The two ends are drawn more often, because most mistakes show there."""
     if length == 0:
         return 0
     choice = random.randrange(0, 4)
@@ -291,7 +291,7 @@ class SimDisk:
                 yield from self._contents_of(inode.entries[name], f"{path}/{name}")
 
     def copy_from(self, other: SimDisk) -> None:
-        """Hold, durably, what `other` shows now and nothing else."""
+        """Replace the whole content by what `other` shows now, and make it durable."""
         self.root = _copy(other.root)
 
     def settle(self) -> None:

@@ -1,4 +1,4 @@
-"""What a broker's disk may lose, and what a start may change on it, judged at the disk itself (T16, T18).
+"""What a broker's disk may lose, and what a start may change on it, checked at the disk itself (T16, T18).
 
     a log is removed            only after a committed record removed the topic, or this broker's replica: a topic that
                                 the metadata merely do not know was not removed (T16)
@@ -6,8 +6,8 @@
     a clean stop ... a start    that ends before its registration is committed: every file but those of the metadata
                                 log is what it was, the clean-shutdown file included (T18)
 
-Committed removals are remembered from the records as they are committed; no later state of a controller, one that was
-restored from an older copy included, can take them back or add one.
+Committed removals are remembered when their records are committed. No later state of a controller can undo or add one,
+not even that of a controller restored from an older copy.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class _Held:
     stopped: Digest | None = None
     """Its files as the last clean stop left them; None once an incarnation was registered after it."""
     starts: int = 0
-    """That have ended before they were registered, since that stop."""
+    """Incarnations that have ended before they were registered, since that stop."""
     process: Process | None = None
     """The one that was started last."""
     found: Digest | None = None
@@ -81,16 +81,16 @@ class DiskChecker:
         held.applied_end = max(held.applied_end, node.image.offset + 1)
 
     def metadata_seeded(self) -> None:
-        """What a broker applied of a copy that is lost counts no more."""
+        """The broker's copy of the metadata is lost, so what it had applied from it no longer counts."""
         for held in self._held.values():
             held.applied_end = 0
 
     def disk_replaced(self, name: str) -> None:
-        """Nothing of what was there is known to the new one."""
+        """The new disk has nothing of what was on the old one."""
         self._held[name] = _Held()
 
     def truncated(self, line: LogLine) -> None:
-        """A replica has cut its log: by metadata that are not older than what this broker has applied?"""
+        """A replica has truncated its log: check that the metadata are not older than what this broker has applied."""
         machine = self._seen.cluster.machines_by_host[line.node]
         what = f"truncated {line.values['topic']}-{line.values['partition']}"
         self._seen.must_not("T16", self._older(machine, what))
@@ -157,8 +157,8 @@ class DiskChecker:
 
 
 def _digest(disk: SimDisk) -> Digest:
-    """Of everything except the metadata log, since an observer may fetch before it is registered, and except what was
-    given up already: a clean stop does not flush it, and any start may remove it.
+    """Checksums of all files except two kinds: the metadata log, because an observer may fetch before it is registered,
+    and files that were given up already, because a clean stop does not flush them and any start may remove them.
     """
     return {
         path: crc32(data)
@@ -170,7 +170,7 @@ def _digest(disk: SimDisk) -> Digest:
 
 
 def _left_as_found(process: Process | None) -> None:
-    """It was registered perhaps, and changed nothing: the clean stop before it is as good as its own."""
+    """It was perhaps registered, and changed nothing: then the clean stop before it counts as its own."""
     if process is not None and process.exit is not None:
         process.exit = replace(process.exit, finished=True)
 

@@ -1,7 +1,7 @@
 """What a disk holds of a replica, read from the disk itself: also of a node that is down.
 
-Batches count as recovery after an unclean stop would count them: in order, whole, with a CRC that matches; the first
-that does not ends the log.
+Batches count as in recovery after an unclean stop: in order, whole, and with a matching CRC. The first batch that is
+not valid ends the log.
 """
 
 from __future__ import annotations

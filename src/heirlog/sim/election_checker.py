@@ -1,4 +1,4 @@
-"""What the oracle who can read every disk says of an election on a lossy basis.
+"""Checks an election on a lossy basis, as an oracle that can read every disk.
 
     choice    no replica that could be asked had more of what was committed than the winner
     quorum    under Balanced every replica that may have the lost records has answered
@@ -87,8 +87,8 @@ def judge_election(
 
 
 def _lost_what_it_answered(election: ElectionBasis, winner: KnownReplica) -> bool:
-    """It lost power between its answer and the election, which no controller can know. It never leads by that election:
-    its next registration is unclean, and the others are asked again.
+    """It lost power between its answer and the election, which a controller cannot know. It never becomes leader by
+    that election: its next registration is unclean, and the other replicas are asked again.
     """
     return not winner.reachable and any(
         answer.answered and _answer_is_true(answer, winner.log) is not None

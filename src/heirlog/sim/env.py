@@ -14,7 +14,7 @@ from heirlog.sim.world import Exit, Process, World
 
 
 class SimEnv:
-    """Dies with its process: whatever was registered through it never runs afterwards."""
+    """Ends with its process: callbacks that were registered through it never run afterwards."""
 
     def __init__(self, world: World, network: Network, disk: SimDisk, process: Process) -> None:
         self._world = world
@@ -56,7 +56,7 @@ class SimEnv:
         ).cancel
 
     def stop(self, exit_code: int, reason: str) -> None:
-        """After the current callback: what it still sends leaves, then the process is gone."""
+        """End the process after the current callback. What the callback sends is still sent."""
         self._world.schedule(
             0, self._process, "stop", lambda: self._world.end(self._process, Exit("stopped", exit_code, reason))
         )

@@ -4,17 +4,17 @@
     generation     a group's generation went back, or one was given to two member lists
     lost-commit    a commit that was answered was missing in a later answer, and no later commit replaced it
 
-Every commit has a token of its own, stored as its metadata. Time is the order in which things happened
-(`GroupHistory.tick`) and not a clock. A commit without an answer may take effect at any later moment, or never; one
-that was refused as coming from a stranger never does. So a read may return a commit unless another one was *sent* after
-it was answered, and answered before the read was sent.
+Every commit has a token of its own, stored as its metadata. Time is the order in which events happened
+(`GroupHistory.tick`), not a clock. A commit without an answer may take effect at any later moment, or never. A commit
+that was refused as coming from an unknown member never does. So a read may return a commit unless another commit was
+*sent* after this one was answered, and was itself answered before the read was sent.
 
 A coordinator that does not know yet that another one has been elected answers SyncGroup and OffsetFetch from memory,
-as Kafka's does; what it cannot do is commit. So what such an answer said counts only once a commit of the same member,
-in the same generation, was answered: it is *confirmed*.
+as Kafka's does. It cannot commit. So such an answer counts only once a commit of the same member, in the same
+generation, was answered: then it is *confirmed*.
 
-An election on a lossy basis of a partition of `__consumer_offsets` takes what it takes: nothing that was sent before is
-held against the group afterwards.
+An election on a lossy basis of a partition of `__consumer_offsets` may lose any commit that was sent before it. These
+commits are not checked.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class GroupHistory:
 
 
 def lossy_moments(losses: Iterable[KnownLoss]) -> int:
-    """What was sent up to this time (milliseconds) may be gone with a partition of the offsets topic; -1: nothing."""
+    """Commits sent up to this time (milliseconds) may be lost with a partition of the offsets topic; -1: none."""
     return max((loss.time_ms for loss in losses if loss.partition.startswith(OFFSETS_TOPIC)), default=-1)
 
 
@@ -103,7 +103,7 @@ def two_owners(history: GroupHistory) -> list[Finding]:
 
 
 def generation_went_back(history: GroupHistory, lost_ms: int) -> list[Finding]:
-    """A request after the answer with a generation must not get an earlier one. lost_ms: see `lossy_moments`."""
+    """A request sent after the answer with a generation must not get an earlier one. lost_ms: see `lossy_moments`."""
     found = []
     for one in history.owned:
         if not one.confirmed:
@@ -143,7 +143,7 @@ def _misread(history: GroupHistory, read: Read, lost_ms: int) -> str | None:
 
 
 def _settled_between(commits: Collection[Commit], read: Read, seen: Commit | None, lost_ms: int) -> Commit | None:
-    """A commit that began after the one that was seen had ended, and ended before it was asked for."""
+    """A commit that was sent after the seen one was answered, and was answered before the read was sent."""
     if seen is not None and seen.answered is None:
         return None
     begin = -1 if seen is None or seen.answered is None else seen.answered
@@ -165,5 +165,5 @@ def findings(history: GroupHistory, losses: Collection[KnownLoss]) -> list[Findi
 
 
 def two_owners_after(history: GroupHistory, lost_ms: int) -> list[Finding]:
-    """Generations that a lossy election took with it may be given again."""
+    """Generations that a lossy election lost may be given again."""
     return two_owners(GroupHistory(history.group, owned=[one for one in history.owned if one.sent_ms > lost_ms]))

@@ -1,8 +1,8 @@
-"""What clients saw, and whether that may be: plain functions over a recorded history, of simulated or of real clients.
+"""What clients saw, and whether it is allowed: functions over a recorded history of simulated or real clients.
 
-A history is three lists: what was acknowledged, what was read, and where an election lost records by design. Values
-are anything that can be a dictionary's key; a partition is named by text (`partition_name`: topics that had one name in
-turn are different ones).
+A history is three lists: the acknowledged records, the records that were read, and the elections that lost records by
+design. Values may be anything that can be the key of a dictionary. A partition is named by text (`partition_name`):
+topics that had the same name one after the other are different.
 
     lost-write            acknowledged with acks=all, below the highest offset that was read, and never read
     unseen                acknowledged with acks=all, and not read by the clients that read everything in the end
@@ -11,9 +11,9 @@ turn are different ones).
     stray                 acknowledged in one partition, read in another
     poll-skip             a reader stepped over offsets, or over the beginning of a new lineage
 
-A lossy-basis election starts a new *lineage* of its partition at the winner's log end: what was acknowledged before and
-lies at or above that offset is gone by that election, not by a mistake here; the offsets are given out again. Which
-lineage a record belongs to follows from its batch's leader epoch.
+A lossy-basis election starts a new *lineage* of its partition at the winner's log end. A record that was acknowledged
+before, at or above that offset, is lost by that election and not by a defect; its offset is assigned again. The leader
+epoch of its batch shows to which lineage a record belongs.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Latest:
 
 @dataclass(frozen=True, slots=True)
 class Rewound:
-    """A reader learned that the log diverged from what it read: it continues at `position` instead of `before`."""
+    """A reader noticed that the log diverged from what it had read: it continues at `position` instead of `before`."""
 
     partition: str
     client: str
@@ -136,7 +136,7 @@ class Finding:
 def lost_write(
     acknowledged: Iterable[AcknowledgedRecord], observed: Iterable[Observed], losses: Collection[KnownLoss] = ()
 ) -> list[Finding]:
-    """What was acknowledged and never came back, although something behind it did."""
+    """Records that were acknowledged and never read, although a later record was read."""
     read_at: dict[str, dict[int, set[Hashable]]] = {}
     for seen in observed:
         read_at.setdefault(seen.partition, {}).setdefault(seen.offset, set()).add(seen.value)
@@ -157,8 +157,8 @@ def lost_write(
 def unseen(
     acknowledged: Iterable[AcknowledgedRecord], audited: Iterable[Observed], losses: Collection[KnownLoss] = ()
 ) -> list[Finding]:
-    """What a reader of everything did not find in its place. audited: what it read, once nothing was written any more;
-    acknowledged: of the partitions that it read.
+    """Acknowledged records that a reader of everything did not find at their offsets. audited: what it read after all
+    writes had ended; acknowledged: records of the partitions that it read.
     """
     found = {(seen.partition, seen.offset): seen.value for seen in audited}
     return [
@@ -171,7 +171,7 @@ def unseen(
 def unseen_anywhere(
     acknowledged: Iterable[AcknowledgedRecord], audited: Iterable[Observed], losses: Collection[KnownLoss] = ()
 ) -> list[Finding]:
-    """What was acknowledged without an offset, and is nowhere in its partition. Arguments as those of `unseen`."""
+    """Records that were acknowledged without an offset and are not in their partition. Arguments as for `unseen`."""
     found = {(seen.partition, seen.value) for seen in audited}
     return [
         Finding(UNSEEN, f"{one.partition}: {one.value!r} was acknowledged without an offset and is gone")
@@ -184,7 +184,7 @@ def unseen_anywhere(
 def duplicate(
     observed: Iterable[Observed], once: Collection[Hashable] | None = None, losses: Collection[KnownLoss] = ()
 ) -> list[Finding]:
-    """Values at two offsets of one partition. `once`: those that may not be doubled (idempotent, or sent once)."""
+    """Values at two offsets of one partition. `once`: values that may be there only once (idempotent, or sent once)."""
     first: dict[tuple[str, Hashable], Observed] = {}
     found = []
     for seen in observed:
@@ -198,8 +198,8 @@ def duplicate(
 
 
 def _separates(loss: KnownLoss, before: Observed, seen: Observed) -> bool:
-    """Why one value stands at two offsets: the loss took one of them, which the winner has elsewhere, or which was
-    sent again after it.
+    """Whether the loss explains a value at two offsets: it gave up one of them, and the winner has the value elsewhere,
+    or the value was sent again after the loss.
     """
     older, newer = sorted((before, seen), key=lambda one: one.leader_epoch)
     if not _touches(loss, older.partition, min(older.offset, newer.offset)):
@@ -266,10 +266,11 @@ def stray(acknowledged: Iterable[AcknowledgedRecord], observed: Iterable[Observe
 
 
 def poll_skip(observed: Iterable[Observed], losses: Collection[KnownLoss] = ()) -> list[Finding]:
-    """Of what one client read in turn, of partitions that are not compacted: it begins at 0, continues at the next
-    offset or goes back. Before it reads what was written after a lossy election, it goes back to where the winner's log
-    and what it has read part. Only the newest election before that record counts: its winner may hold a tail that an
-    earlier winner did not have.
+    """Checks the order in which one client read partitions that are not compacted.
+
+    It begins at 0, continues at the next offset, or goes back. Before it reads records that were written after a lossy
+    election, it must go back to the offset at which the winner's log diverges from what it has read. Only the newest
+    election before such a record counts: its winner may have a tail that an earlier winner did not have.
     """
     read: dict[tuple[str, str], list[tuple[int, int]]] = {}
     last: dict[tuple[str, str], Observed] = {}
@@ -330,7 +331,7 @@ def _holds(loss: KnownLoss, offset: int) -> int | None:
 
 
 def latest_went_back(answers: Iterable[Latest], losses: Collection[KnownLoss] = ()) -> list[Finding]:
-    """ListOffsets(latest) that one client saw go back within a lineage."""
+    """Answers to ListOffsets(latest) that went back within a lineage, for one client."""
     last: dict[tuple[str, str], Latest] = {}
     found = []
     for answer in answers:
@@ -359,7 +360,7 @@ def excused(one: AcknowledgedRecord, losses: Collection[KnownLoss]) -> bool:
 
 
 def _lineage(seen: Observed, losses: Collection[KnownLoss]) -> int:
-    """How many lossy elections made this offset be assigned again before the record was written."""
+    """How many lossy elections caused this offset to be assigned again before the record was written."""
     return sum(
         1 for loss in losses if _touches(loss, seen.partition, seen.offset) and seen.leader_epoch >= loss.leader_epoch
     )

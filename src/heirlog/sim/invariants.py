@@ -15,8 +15,8 @@ They compare states that the caller passes: what the controllers committed (`Par
     R2   one leader per partition and leader epoch                T18  a start that fails changes nothing
                                                                   T19  new partitions use the racks
 
-*True high watermark*: the highest one that a leader exposed in the current lineage; a lossy-basis election starts a
-lineage at the winner's log end, or where the winner's log had left the one before.
+*True high watermark*: the highest high watermark that a leader exposed in the current lineage. A lossy-basis election
+starts a lineage, at the winner's log end or where the winner's log diverges from the lineage before.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def t1_state_is_in_its_domain(broker: int, replica: Replica, fetched: bool, shut
 
 
 def t1_fenced_broker_does_not_lead(broker: int, fenced: bool, replica: Replica) -> str | None:
-    """Judged by the broker's own metadata: who knows that it is fenced leads nothing."""
+    """A broker whose own metadata say that it is fenced leads no partition."""
     if fenced and replica.role is ReplicaRole.LEADER:
         return f"broker {broker} leads in epoch {replica.leader_epoch} while its own metadata say that it is fenced"
     return None
@@ -171,7 +171,7 @@ def t4_member_holds_what_is_committed(
 
 
 def t5_leader_holds_what_was_acknowledged(broker: int, acknowledged_end: int, log: LogView) -> str | None:
-    """The leader of the current epoch reaches past everything acknowledged with acks=all in its lineage."""
+    """The leader of the current epoch has everything that was acknowledged with acks=all in its lineage."""
     if log.log_end_offset < acknowledged_end:
         return (
             f"the leader {broker} ends at {log.log_end_offset}; records up to {acknowledged_end} were acknowledged "
@@ -245,7 +245,7 @@ def t10_members_stay_listed(before: PartitionRegistration, after: PartitionRegis
 
 
 def t11_returned_uncleanly(broker: int, state: PartitionRegistration, not_caught_up: bool) -> str | None:
-    """A broker back from an unclean stop sits in neither ISR nor ELR until it has caught up."""
+    """After an unclean stop, a broker is in neither ISR nor ELR until it has caught up."""
     if not not_caught_up:
         return None
     for list_name, members in (("ISR", state.isr), ("ELR", state.elr)):
@@ -262,14 +262,14 @@ def t12_latest_was_known(offset: int, leader_epoch: int, epoch_start: int) -> st
 
 
 def t12_joiner_has_reached_the_epoch(broker: int, joiner: int, joiner_end: int, epoch_start: int) -> str | None:
-    """Who is asked into the ISR has everything that the leader began its epoch with."""
+    """A follower that the leader proposes for the ISR has everything that the leader had at the start of its epoch."""
     if joiner_end < epoch_start:
         return f"the leader {broker} asks for {joiner}, which ends at {joiner_end}; its epoch begins at {epoch_start}"
     return None
 
 
 def t13_compaction_is_below_the_high_watermark(broker: int, clean_offset: int, high_watermark: int) -> str | None:
-    """What may still be cut off must not have replaced anything."""
+    """Compaction must not use records that may still be truncated."""
     if clean_offset > high_watermark:
         return f"broker {broker} compacted up to {clean_offset}, above its high watermark {high_watermark}"
     return None
@@ -291,8 +291,8 @@ def t14_disks_hold_what_is_assigned(
 def t15_winner_holds_the_most(winner: int, kept_end: int, held: Mapping[int, int]) -> str | None:
     """A recovery under Balanced.
 
-    kept_end: up to where the winner's log holds what was committed. held: the same of the disk of every other assigned
-    replica that the recovery had to wait for, whether it runs or not.
+    kept_end: the offset up to which the winner's log has the committed records. held: the same for the disk of every
+    other assigned replica that the recovery had to wait for, whether it runs or not.
     """
     for broker, end in sorted(held.items()):
         if end > kept_end:
@@ -311,7 +311,7 @@ def t16_log_was_given_up(broker: int, topic: str, partition: int, given_up: bool
 
 
 def t16_metadata_are_not_older(broker: int, did: str, applied_end: int, newest_end: int) -> str | None:
-    """Of a broker that removes or truncates: what it has applied now, and the most that it has ever applied."""
+    """For a broker that removes or truncates a log: the metadata that it has applied now, and the newest ever."""
     if applied_end < newest_end:
         return f"broker {broker} {did} by metadata up to {applied_end}; it had applied metadata up to {newest_end}"
     return None
@@ -347,7 +347,8 @@ def t18_start_changed_nothing(
 def t19_replicas_use_the_racks(replicas: Collection[int], rack_of: Mapping[int, str | None]) -> str | None:
     """Of a new partition that the controller placed. rack_of: of every registered broker.
 
-    Its replicas are in as many racks as possible, and no rack has two more than another one that has a broker left.
+    Its replicas are in as many racks as possible. If one rack has two replicas more than another rack, the other rack
+    has no broker left.
     """
     count = {rack: sum(rack_of.get(broker) == rack for broker in replicas) for rack in rack_of.values()}
     free = {rack_of[broker] for broker in rack_of if broker not in replicas}
@@ -387,7 +388,7 @@ def r2_one_result_per_epoch(before: PartitionRegistration, after: PartitionRegis
 
 
 def r2_leads_as_elected(broker: int, leader_epoch: int, elected: int | None) -> str | None:
-    """elected: whom the committed record of that epoch names; None if there is none."""
+    """elected: the leader that the committed record of that epoch names; None if there is no such record."""
     if elected != broker:
         return (
             f"broker {broker} leads in epoch {leader_epoch}, whose leader is {'nobody' if elected is None else elected}"
