@@ -93,7 +93,7 @@ def version_row(module: str, api: Api[Any, Any], tests: str) -> str:
     versions = f"{first}-{last}" if last > first else f"{first}"
     brokers = NOT_SERVED if api.broker is None else "forwarded" if isinstance(api.broker, Forwarded) else "yes"
     controllers = NOT_SERVED if api.controller is None else "yes"
-    remarks = "; ".join(str(part) for part in (api.remarks, api.limit) if part)
+    remarks = "; ".join(str(part) for part in (api.remarks, *api.limits) if part)
     cells = [str(int(api.key)), APIS[api.key].name, versions, brokers, controllers, remarks]
     own = f"`tests/apis/test_{module}.py`"
     others = [test for test in tests.split(", ") if test not in ("", own)]

@@ -8,9 +8,9 @@ import pytest
 from apis.guarded import ADMIN, C_DENIED, CLUSTER, G_DENIED, T_DENIED, TOPIC, Guarded
 from controller.fakes import Harness
 
-from heirlog.apis.common.broker_loggers import BROKER_LOGGER
 from heirlog.metadata.acls import AclOperation
 from heirlog.metadata.image import BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE
+from heirlog.metadata.state import BROKER_LOGGER_RESOURCE as BROKER_LOGGER
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import AlterConfigsRequest
 

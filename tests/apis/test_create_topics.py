@@ -8,9 +8,11 @@ import pytest
 from apis.guarded import ADMIN, CLUSTER, HOST, T_DENIED, TOPIC, Guarded, shown
 from controller.fakes import Harness
 
+from heirlog.apis.create_topics import API
 from heirlog.metadata.acls import CLUSTER_NAME, AclOperation
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import CreateTopicsRequest
+from heirlog.protocol.primitives import encode
 
 
 def creating(*names: str, **more: Any) -> CreateTopicsRequest:
@@ -93,3 +95,11 @@ def test_the_address_of_the_client_travels_with_what_is_forwarded(node: Guarded)
     node.allow(AclOperation.CREATE, TOPIC, "mine", host=HOST)
     assert shown(node.ask(creating("mine"), host=HOST)) == {"mine": 0}
     assert shown(node.ask(creating("mine"), host="10.0.0.2")) == {"mine": T_DENIED}
+
+
+def test_an_answer_may_be_far_larger_than_its_request(node: Guarded) -> None:
+    """So a connection may have few of them in progress."""
+    request = creating(*(f"topic-{number}" for number in range(50)))
+    sizes = [len(b"".join(encode(message, 7))) for message in (request, node.ask(request, principal=ADMIN))]  # type: ignore[arg-type]
+    assert sizes[1] > 20 * sizes[0]
+    assert API.has_large_answer

@@ -82,3 +82,21 @@ def test_by_name_a_topic_is_deleted_by_those_who_may_also_describe_it(node: Guar
     gone, zero = node.node.image.topic_ids["gone"], bytes(16)
     assert deleted(node.ask(deleting(("gone", zero)))) == {("gone", zero): T_DENIED}
     assert deleted(node.ask(deleting((None, gone)))) == {("gone", gone): 0}
+
+
+def test_by_name_each_topic_of_an_older_version_must_allow_it(node: Guarded) -> None:
+    node.create_topics("gone")
+    node.allow(AclOperation.DELETE, TOPIC, "gone")
+    node.allow(AclOperation.DESCRIBE, TOPIC, "hidden")
+    zero = bytes(16)
+    answer = node.ask(DeleteTopicsRequest(topic_names=["gone", "hidden", "none"]), 5)
+    assert deleted(answer) == {("gone", zero): 0, ("hidden", zero): T_DENIED, ("none", zero): T_DENIED}
+    assert "hidden" in node.node.image.topic_ids
+
+
+def test_where_topics_must_not_be_deleted_every_client_learns_only_that() -> None:
+    node = Guarded(delete_topic_enable="false")
+    node.create_topics("t")
+    for principal in (ADMIN, "User:alice"):
+        answer = node.ask(deleting(("t", bytes(16))), principal=principal)
+        assert deleted(answer) == {("t", bytes(16)): ErrorCode.TOPIC_DELETION_DISABLED}

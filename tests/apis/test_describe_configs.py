@@ -9,9 +9,9 @@ from apis.described import context, image_with
 from apis.guarded import ADMIN, C_DENIED, G_DENIED, T_DENIED, TOPIC, Guarded
 
 from heirlog.apis import describe_configs
-from heirlog.apis.common.broker_loggers import BROKER_LOGGER
 from heirlog.log_levels import LOGGERS
 from heirlog.metadata.acls import AclOperation
+from heirlog.metadata.state import BROKER_LOGGER_RESOURCE as BROKER_LOGGER
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import DescribeConfigsRequest
 from heirlog.protocol.records import ConfigRecord
@@ -111,6 +111,8 @@ def test_a_resource_that_is_named_twice_has_all_where_one_asks_for_all(
         (2, "nope", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
         (2, "bad name!", ErrorCode.INVALID_TOPIC_EXCEPTION),
         (4, "2", ErrorCode.INVALID_REQUEST),
+        (16, "metrics", ErrorCode.INVALID_REQUEST),
+        (32, "", ErrorCode.INVALID_REQUEST),
         (99, "x", ErrorCode.INVALID_REQUEST),
     ],
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from apis.guarded import ADMIN, C_DENIED, CLUSTER, CONTROLLER, Guarded, Wire
 from controller.cluster import create, heartbeat, leading
 from controller.fakes import Harness
+from controller.recovering import back, lost
 
 from heirlog.apis.describe_recovery import WAIT_MS
 from heirlog.metadata.acls import AclOperation
@@ -67,3 +68,12 @@ def test_a_broker_says_which_controllers_it_asked_before_its_client_gives_up() -
         f"no controller is active: broker 1 had no answer from controller-100:9093 within {WAIT_MS // 1000} s; "
         "start the controllers at these addresses; if they run, read their logs; then try again"
     )
+
+
+def test_the_replicas_are_asked_on_request() -> None:
+    cluster = back(lost(unclean_recovery_strategy="None"), 1, 3)
+    topic = DescribeRecoveryRequest.TopicRequest(name="foo")
+    cluster.harness.ask("describe_recovery", DescribeRecoveryRequest(topics=[topic]), 0)
+    assert cluster.asked() == []
+    cluster.harness.ask("describe_recovery", DescribeRecoveryRequest(topics=[topic], ask_replicas=True), 0)
+    assert cluster.asked() == [1, 2, 3]

@@ -11,7 +11,11 @@ from typing import Any
 import pytest
 
 import api_index
+from codegen.generator import SPECS as ALL_SPECS
+from codegen.spec import parse
 from heirlog.apis.common.api import Api, Entry, Forwarded, Role, Served, entry
+from heirlog.metadata.config_docs import WITHOUT_EFFECT, documentation
+from heirlog.metadata.server_configs import SERVER_CONFIGS
 from heirlog.node.router import ROUTES, ApiRoute
 from heirlog.protocol.api import APIS, ApiKey, response_class
 from heirlog.protocol.errors import ErrorCode
@@ -27,6 +31,7 @@ TESTS_MIN = 2
 """Of an API: of what it does, and of what is refused."""
 OF_ALL_APIS = {"authorization", "descriptors"}
 MESSAGES = {f"{api.name}{kind}" for api in APIS.values() for kind in ("Request", "Response")}
+SPECS = ALL_SPECS / "messages"
 DESCRIPTORS = list(api_index.descriptors())
 
 
@@ -56,6 +61,12 @@ def test_every_api_has_one_test_file_and_every_other_one_is_of_all_apis() -> Non
         assert len(tests) >= TESTS_MIN, f"{files[module].name} has {len(tests)} tests"
 
 
+def test_a_limit_that_can_be_configured_names_its_configuration() -> None:
+    named = [limit.most for _, api in DESCRIPTORS for limit in api.limits if isinstance(limit.most, str)]
+    assert "max.request.partition.size.limit" in named
+    assert [name for name in named if documentation(SERVER_CONFIGS[name]).startswith(WITHOUT_EFFECT)] == []
+
+
 @pytest.mark.parametrize("role", list(Role))
 def test_every_version_that_can_be_decoded_is_served(role: Role) -> None:
     """A version that a spec file has and a descriptor lacks was forgotten there."""
@@ -64,14 +75,32 @@ def test_every_version_that_can_be_decoded_is_served(role: Role) -> None:
     assert served == decoded
 
 
-def test_every_header_says_what_the_newest_version_added() -> None:
+def test_every_header_says_what_each_version_added() -> None:
+    """Each version that has a field of its own, and the newest one."""
     silent = []
     for module, api in DESCRIPTORS:
         header = (SOURCE / "apis" / f"{module}.py").read_text("utf-8").split('"""')[1]
+        named = {
+            version
+            for first, last in re.findall(r"\bv(\d+)(?:-(\d+))?\b", header)
+            for version in range(int(first), int(last or first) + 1)
+        }
         newest = APIS[api.key].max_version
-        if not re.search(rf"\bv(\d+-)?{newest}\b", header):
-            silent.append(f"apis/{module}.py does not say what v{newest} added")
+        for version in sorted(({newest} | set(versions_with_fields(module))) - named):
+            silent.append(f"apis/{module}.py does not say what v{version} added")
     assert silent == []
+
+
+def versions_with_fields(module: str) -> Iterator[int]:
+    """The versions after the first one in which messages of the API get a field."""
+    spec = parse((SPECS / f"{module}.spec").read_text("utf-8"), module)
+    structs = list(spec.blocks.values())
+    while structs:
+        for each in structs.pop().fields:
+            if spec.versions.first < each.versions.first <= spec.versions.last:
+                yield each.versions.first
+            if each.struct is not None:
+                structs.append(each.struct)
 
 
 @pytest.mark.parametrize("role", list(Role))

@@ -13,7 +13,7 @@ from heirlog.context import Context
 from heirlog.metadata.acls import CLUSTER_NAME, AclOperation
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.frames import RequestHeader, decode_response, encode_request
-from heirlog.protocol.messages import CreateTopicsRequest, EnvelopeRequest, MetadataRequest
+from heirlog.protocol.messages import CreateAclsRequest, CreateTopicsRequest, EnvelopeRequest, MetadataRequest
 
 EXAMPLE = EnvelopeRequest(client_host_address=bytes(4)), None
 
@@ -83,3 +83,9 @@ def test_an_envelope_whose_principal_cannot_be_read_is_refused(node: Guarded, pr
     assert code == ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE
     envelope.client_host_address = b"\0"
     assert node.ask(envelope, listener=CONTROLLER, principal=ADMIN).error_code == ErrorCode.INVALID_REQUEST
+
+
+def test_what_would_close_the_clients_connection_refuses_the_envelope(node: Guarded) -> None:
+    zero = CreateAclsRequest(creations=[CreateAclsRequest.AclCreation(resource_type=0)])
+    answer = node.ask(enveloped(zero, 3, ADMIN), listener=CONTROLLER, principal=ADMIN)
+    assert answer.error_code == ErrorCode.INVALID_REQUEST

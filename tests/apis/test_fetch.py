@@ -131,3 +131,12 @@ def test_a_controller_serves_its_log_to_nodes_and_nothing_else(node: Guarded) ->
     assert stale.responses[0].partitions[0].error_code == ErrorCode.UNKNOWN_LEADER_EPOCH
     other = node.ask(by_a_node(node.topic_id("t"), epoch), 17, listener=CONTROLLER)
     assert (other.error_code, other.responses) == (ErrorCode.INVALID_REQUEST, [])
+
+
+def test_an_answer_to_a_consumer_is_as_large_as_the_broker_allows() -> None:
+    node = Guarded(fetch_max_bytes="2048")
+    node.create_topics("t")
+    for _ in range(5):
+        node.write("t", b"v" * 900)
+    (topic,) = node.ask(fetch("t"), 12, ADMIN).responses
+    assert 900 < len(topic.partitions[0].records) <= 2048

@@ -83,6 +83,7 @@ def test_groups_that_must_not_be_described_are_refused_one_by_one(node: Guarded)
     node.allow(AclOperation.DESCRIBE, GROUP, "g")
     asked = FindCoordinatorRequest(coordinator_keys=["hidden", "g"])
     assert {found.key: found.error_code for found in node.ask(asked).coordinators} == {"g": 0, "hidden": G_DENIED}
+    assert node.ask(FindCoordinatorRequest(key="g"), 3).error_code == ErrorCode.NONE
     old = node.ask(FindCoordinatorRequest(key="hidden"), 3)
     assert (old.error_code, old.node_id, old.port) == (G_DENIED, -1, -1)
     transactions = FindCoordinatorRequest(coordinator_keys=["g"], key_type=find_coordinator.TRANSACTION)

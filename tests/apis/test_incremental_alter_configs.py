@@ -8,10 +8,10 @@ import pytest
 from apis.guarded import ADMIN, C_DENIED, CLUSTER, CONTROLLER, G_DENIED, T_DENIED, TOPIC, Guarded
 from controller.fakes import Harness
 
-from heirlog.apis.common.broker_loggers import BROKER_LOGGER
 from heirlog.controller.alter_configs import AlterConfigOpType
 from heirlog.metadata.acls import AclOperation
 from heirlog.metadata.image import BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE
+from heirlog.metadata.state import BROKER_LOGGER_RESOURCE as BROKER_LOGGER
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import IncrementalAlterConfigsRequest
 
@@ -122,3 +122,46 @@ def test_the_loggers_of_a_controller_need_the_permission_of_its_peers(node: Guar
     assert codes(node.ask(asked, listener=CONTROLLER)) == [("1", C_DENIED)]
     node.allow(AclOperation.CLUSTER_ACTION, CLUSTER)
     assert codes(node.ask(asked, listener=CONTROLLER)) == [("1", ErrorCode.NONE)]
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        (("no.such.logger", SET, "DEBUG"), ErrorCode.INVALID_CONFIG),
+        ((LOGGER, SET, "LOUD"), ErrorCode.INVALID_CONFIG),
+        (("root", DELETE, None), ErrorCode.INVALID_REQUEST),
+        ((LOGGER, APPEND, "DEBUG"), ErrorCode.INVALID_REQUEST),
+        ((LOGGER, 9, "DEBUG"), ErrorCode.INVALID_REQUEST),
+    ],
+)
+def test_a_bad_change_of_a_logger_changes_none_of_them(
+    node: Guarded, change: tuple[str, int, str | None], code: ErrorCode
+) -> None:
+    good = ("heirlog.node", SET, "DEBUG")
+    answer = node.ask(altering(resource(BROKER_LOGGER, "1", good, change)), principal=ADMIN)
+    assert codes(answer) == [("1", code)]
+    assert answer.responses[0].error_message
+    assert node.node.log_levels.level_of("heirlog.node") == "INFO"
+
+
+@pytest.mark.parametrize(("name", "said"), [("2", "expected 1, but received 2"), ("x", "must be an integer")])
+def test_a_broker_refuses_the_configuration_of_another(node: Guarded, name: str, said: str) -> None:
+    answer = node.ask(altering(resource(BROKER_RESOURCE, name, ("log.level", SET, "DEBUG"))), principal=ADMIN)
+    assert codes(answer) == [(name, ErrorCode.INVALID_REQUEST)]
+    assert said in answer.responses[0].error_message
+
+
+def test_a_denial_is_logged_once(node: Guarded) -> None:
+    node.world.run_for(20_000)
+    node.log.clear()
+    node.ask(altering(resource(TOPIC_RESOURCE, "t"), resource(TOPIC_RESOURCE, "hidden")))
+    node.world.run_for(20_000)
+    node.ask(altering(resource(TOPIC_RESOURCE, "t")))
+    *_, last = [dict(line.values) for line in node.log if line.event == "authorization-denied"]
+    assert last["suppressed"] == 1, "that of the second topic"
+
+
+def test_a_broker_refuses_itself_what_no_broker_has(node: Guarded) -> None:
+    answer = node.ask(altering(resource(BROKER_RESOURCE, "1", ("no.such.name", SET, "1"))), principal=ADMIN)
+    assert codes(answer) == [("1", ErrorCode.INVALID_REQUEST)]
+    assert "no.such.name" in answer.responses[0].error_message

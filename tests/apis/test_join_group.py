@@ -54,3 +54,11 @@ def test_a_client_without_permission_is_refused_with_a_protocol_that_its_version
 ) -> None:
     answer = node.ask(joining(), version)
     assert (answer.error_code, answer.protocol_name, answer.members) == (G_DENIED, protocol, [])
+
+
+def test_a_full_group_takes_no_other_member() -> None:
+    node = Guarded(group_max_size="1", group_initial_rebalance_delay_ms="0")
+    node.create_topics("__consumer_offsets")
+    coordinate(node)
+    assert node.ask(joining("full"), 3, ADMIN).error_code == ErrorCode.NONE
+    assert node.ask(joining("full"), 3, ADMIN).error_code == ErrorCode.GROUP_MAX_SIZE_REACHED

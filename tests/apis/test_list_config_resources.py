@@ -8,10 +8,10 @@ from apis.described import context, image_with
 from apis.guarded import C_DENIED, CLUSTER, Guarded
 
 from heirlog.apis import list_config_resources
-from heirlog.apis.common.broker_loggers import BROKER_LOGGER
-from heirlog.apis.common.config_resources import CLIENT_METRICS
 from heirlog.metadata.acls import AclOperation
 from heirlog.metadata.image import BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE
+from heirlog.metadata.state import BROKER_LOGGER_RESOURCE as BROKER_LOGGER
+from heirlog.metadata.state import CLIENT_METRICS_RESOURCE as CLIENT_METRICS
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import ListConfigResourcesRequest
 from heirlog.protocol.records import ConfigRecord

@@ -12,7 +12,7 @@ from heirlog.apis import metadata
 from heirlog.metadata.acls import AclOperation, PatternType
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import MetadataRequest
-from heirlog.protocol.records import BrokerRegistrationChangeRecord
+from heirlog.protocol.records import BrokerRegistrationChangeRecord, RegisterBrokerRecord
 
 
 def named(*names: str, **more: Any) -> MetadataRequest:
@@ -160,3 +160,23 @@ def test_hosts_are_compared_as_java_writes_addresses(node: Guarded) -> None:
     assert shown(node.ask(MetadataRequest(topics=None), host="::1")) == {"t": 0}
     assert shown(node.ask(MetadataRequest(topics=None), host="::ffff:10.0.0.9")) == {"hidden": 0}
     assert shown(node.ask(MetadataRequest(topics=None), host=HOST)) == {}
+
+
+def test_an_id_before_its_version_is_refused_for_every_client(node: Guarded) -> None:
+    asked = MetadataRequest.MetadataRequestTopic(name="t", topic_id=node.topic_id("t"))
+    answer = node.ask(MetadataRequest(topics=[asked]), 10)
+    assert [topic.error_code for topic in answer.topics] == [ErrorCode.INVALID_REQUEST]
+
+
+@pytest.mark.parametrize(
+    ("leader", "code"),
+    [(2, ErrorCode.NONE), (4, ErrorCode.LISTENER_NOT_FOUND), (9, ErrorCode.LEADER_NOT_AVAILABLE)],
+)
+def test_a_leader_that_is_unknown_or_not_on_the_listener_is_said_to_be_missing(
+    port: Any, leader: int, code: ErrorCode
+) -> None:
+    elsewhere = RegisterBrokerRecord(broker_id=4, incarnation_id=b"4" * 16, broker_epoch=4, fenced=False)
+    port.image = image_with(elsewhere, partition(B, 1, replicas=[2, 4, 9], leader=leader, isr=[leader]))
+    found = ask_metadata(port, 12, ["b"]).topics[0].partitions[1]
+    assert (found.error_code, found.offline_replicas) == (code, [4, 9])
+    assert found.leader_id == (leader if code is ErrorCode.NONE else -1)

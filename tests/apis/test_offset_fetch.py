@@ -80,3 +80,11 @@ def test_a_group_is_refused_where_the_version_has_a_place_for_it(node: Guarded, 
         assert (answer.error_code, answer.topics) == (G_DENIED, [])
     else:
         assert [(group.error_code, group.topics) for group in answer.groups] == [(G_DENIED, [])]
+
+
+def test_before_version_8_topics_that_must_not_be_described_are_refused_one_by_one(node: Guarded) -> None:
+    commit(node, "g")
+    node.allow(AclOperation.DESCRIBE, GROUP, "g")
+    node.allow(AclOperation.DESCRIBE, TOPIC, "t")
+    answer = node.ask(of_one("hidden", "t"), 7)
+    assert {topic.name: topic.partitions[0].error_code for topic in answer.topics} == {"t": 0, "hidden": T_DENIED}

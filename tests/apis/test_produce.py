@@ -69,3 +69,17 @@ def test_an_id_of_a_topic_that_must_not_be_written_is_refused_under_the_id(node:
     request.topic_data[0].topic_id = node.topic_id("hidden")
     (refused,) = node.ask(request, 13).responses
     assert (refused.topic_id, refused.partition_responses[0].error_code) == (node.topic_id("hidden"), T_DENIED)
+
+
+def test_a_batch_above_the_limit_is_refused_alone(node: Guarded) -> None:
+    request = produce("t", records=(b"v" * 1_100_000,))
+    request.topic_data += produce("hidden").topic_data
+    answer = node.ask(request, 12, ADMIN)
+    assert codes_by_topic(answer) == {"t": ErrorCode.MESSAGE_TOO_LARGE, "hidden": ErrorCode.NONE}
+
+
+def test_without_acks_what_is_allowed_is_stored_before_the_connection_closes(node: Guarded) -> None:
+    node.allow(AclOperation.WRITE, TOPIC, "t")
+    before = node.node.broker.replicas.partitions_named("t")[0].high_watermark
+    assert node.ask(produce("t", "hidden", acks=0), 12) is None
+    assert node.node.broker.replicas.partitions_named("t")[0].high_watermark == before + 1

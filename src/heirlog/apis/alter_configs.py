@@ -70,6 +70,6 @@ API = Api(
     controller=Served((0, 2), handle, needs=needs_for(AclOperation.ALTER_CONFIGS), guard=guard),
     refused=refused,
     is_change=True,
-    limit=Limit(MAX_RECORDS_PER_USER_OP, "metadata records", ErrorCode.POLICY_VIOLATION),
+    limits=(Limit(MAX_RECORDS_PER_USER_OP, "metadata records", ErrorCode.POLICY_VIOLATION),),
     remarks="topics, groups, brokers, the cluster-wide default",
 )

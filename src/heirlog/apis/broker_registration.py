@@ -1,7 +1,7 @@
 """BrokerRegistration (key 62): an incarnation of a broker enters the cluster, fenced (KIP-631).
 
-v2 log directories, v3 the previous broker epoch that proves a clean stop (KIP-966), v4 feature minimum 0. The rules
-are in `controller.registration`.
+v1 migration from ZooKeeper, which is refused, v2 log directories, v3 the previous broker epoch that proves a clean stop
+(KIP-966), v4 feature minimum 0. The rules are in `controller.registration`.
 """
 
 from __future__ import annotations

@@ -61,5 +61,5 @@ API = Api(
     controller=Served((1, 3), handle, needs=ALTER_CLUSTER),
     refused=refused,
     is_change=True,
-    limit=Limit(MAX_RECORDS_PER_USER_OP, "metadata records", ErrorCode.POLICY_VIOLATION),
+    limits=(Limit(MAX_RECORDS_PER_USER_OP, "metadata records", ErrorCode.POLICY_VIOLATION),),
 )

@@ -59,5 +59,5 @@ API = Api(
     controller=Served((0, 3), handle, needs=(Need(AclOperation.ALTER, ResourceType.TOPIC),), guard=guard),
     refused=refused,
     is_change=True,
-    limit=Limit(MAX_RECORDS_PER_USER_OP, "metadata records", ErrorCode.POLICY_VIOLATION),
+    limits=(Limit(MAX_RECORDS_PER_USER_OP, "metadata records", ErrorCode.POLICY_VIOLATION),),
 )

@@ -84,5 +84,6 @@ API = Api(
     ),
     refused=refused,
     is_change=True,
-    limit=Limit(MAX_RECORDS_PER_USER_OP, "metadata records", ErrorCode.POLICY_VIOLATION),
+    has_large_answer=True,
+    limits=(Limit(MAX_RECORDS_PER_USER_OP, "metadata records", ErrorCode.POLICY_VIOLATION),),
 )

@@ -60,5 +60,5 @@ API = Api(
     refused=refused,
     is_change=True,
     has_large_answer=True,
-    limit=Limit(MAX_RECORDS_PER_USER_OP, "metadata records", ErrorCode.POLICY_VIOLATION),
+    limits=(Limit(MAX_RECORDS_PER_USER_OP, "metadata records", ErrorCode.POLICY_VIOLATION),),
 )

@@ -10,10 +10,10 @@ from typing import Protocol
 from heirlog.apis.common.api import ALTER_CLUSTER, DESCRIBE_CLUSTER, Api, Served
 from heirlog.apis.common.call import Call, changed
 from heirlog.apis.common.cluster_operations import cluster_operations
-from heirlog.apis.common.describe import CLUSTER_OPERATIONS, NOT_ASKED, live_brokers
+from heirlog.apis.common.describe import CLUSTER_OPERATIONS, live_brokers
 from heirlog.apis.common.ports import Describes, HasCluster, NamesBrokers, OnQuorum
 from heirlog.context import Context, Reply
-from heirlog.metadata.acls import ResourceType
+from heirlog.metadata.acls import NOT_ASKED, ResourceType
 from heirlog.protocol.api import ApiKey
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import DescribeClusterRequest, DescribeClusterResponse

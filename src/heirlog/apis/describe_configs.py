@@ -8,13 +8,13 @@ resource of their own (`common.broker_loggers`). Sensitive values are never sent
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from functools import partial
 from typing import Protocol
 
 from heirlog.apis.common.api import Api, Served
-from heirlog.apis.common.broker_loggers import BROKER_LOGGER, check_is_me
-from heirlog.apis.common.call import Call, parted, split
-from heirlog.apis.common.config_permissions import denial, needs_for
-from heirlog.apis.common.config_resources import KNOWN_RESOURCES
+from heirlog.apis.common.broker_loggers import check_is_me
+from heirlog.apis.common.call import Call
+from heirlog.apis.common.config_permissions import denial, needs_for, split_by_code
 from heirlog.apis.common.ports import Describes, HasLogLevels
 from heirlog.context import Context, Reply
 from heirlog.controller.error_messages import sentence
@@ -23,6 +23,7 @@ from heirlog.metadata.acls import AclOperation
 from heirlog.metadata.configs import ConfigEntry, ConfigSource, describe
 from heirlog.metadata.definition import ConfigType
 from heirlog.metadata.image import BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE
+from heirlog.metadata.state import BROKER_LOGGER_RESOURCE, RESOURCE_TYPES
 from heirlog.metadata.topic_name import topic_name_error
 from heirlog.protocol.api import ApiKey
 from heirlog.protocol.errors import ErrorCode, KafkaError
@@ -38,22 +39,23 @@ class Node(Describes, HasLogLevels, Protocol):
 
 
 def guard(call: Call[DescribeConfigsRequest, DescribeConfigsResponse]) -> Reply[DescribeConfigsResponse]:
-    def refused(resource: DescribeConfigsRequest.DescribeConfigsResource) -> Result:
-        code = denial(call, resource)
-        return Result(
-            error_code=code,
-            error_message=sentence(code),
-            resource_type=resource.resource_type,
-            resource_name=resource.resource_name,
-        )
+    return split_by_code(call, "results", call.request.resources, partial(denial, call), _refused)
 
-    allowed, denied = parted(call.request.resources, lambda each: denial(call, each) is ErrorCode.NONE)
-    return split(call, "resources", "results", allowed, denied, refused)
+
+def _refused(
+    resource: DescribeConfigsRequest.DescribeConfigsResource, code: ErrorCode
+) -> DescribeConfigsResponse.DescribeConfigsResult:
+    return Result(
+        error_code=code,
+        error_message=sentence(code),
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+    )
 
 
 def handle(node: Node, request: DescribeConfigsRequest, context: Context) -> DescribeConfigsResponse:
     resources = _each_once(request.resources)
-    unknown = next((kind for kind, _ in resources if kind not in KNOWN_RESOURCES), None)
+    unknown = next((kind for kind, _ in resources if kind not in RESOURCE_TYPES), None)
     if unknown is not None:
         # as by Apache Kafka, which then describes nothing
         refused = (
@@ -100,7 +102,7 @@ def _result(
         result.error_code, result.error_message = error.code, str(error)
         return result
     result.error_message = ""
-    if kind == BROKER_LOGGER:
+    if kind == BROKER_LOGGER_RESOURCE:
         entries = _loggers(node)
     else:
         known = describe(node.image, node.config, kind, name)
@@ -137,7 +139,7 @@ def _check(node: Node, kind: int, name: str) -> None:
     elif kind == GROUP_RESOURCE:
         if not name:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "Group name must not be empty")
-    elif kind == BROKER_LOGGER:
+    elif kind == BROKER_LOGGER_RESOURCE:
         if not name:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "Broker id must not be empty")
         check_is_me(node, name)

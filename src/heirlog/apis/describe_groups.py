@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from heirlog.apis.common.api import Api, Need, Served
 from heirlog.apis.common.call import Call, changed, parted, without
-from heirlog.apis.common.describe import NOT_ASKED
 from heirlog.apis.common.ports import CoordinatesGroups, OnBroker
 from heirlog.broker.groups import admin
 from heirlog.context import Context, Reply
 from heirlog.controller.error_messages import sentence
-from heirlog.metadata.acls import AclOperation, ResourceType
+from heirlog.metadata.acls import NOT_ASKED, AclOperation, ResourceType
 from heirlog.protocol.api import ApiKey
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import DescribeGroupsRequest, DescribeGroupsResponse

@@ -12,7 +12,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Final, Protocol
 
-from heirlog.apis.common.api import DESCRIBE_CLUSTER, Api, Forwarded, Served
+from heirlog.apis.common.api import DESCRIBE_CLUSTER, Api, Forwarded, Limit, Served
 from heirlog.apis.common.ports import ChangesMetadata, Forwards, HasConfig, NamesControllers, OnController
 from heirlog.context import Context, Reply
 from heirlog.controller.controller_result import answer
@@ -83,6 +83,8 @@ API = Api(
     key=ApiKey.DESCRIBE_RECOVERY,
     broker=Forwarded((0, 0), handle_on_broker),
     controller=Served((0, 0), handle, needs=DESCRIBE_CLUSTER),
+    has_large_answer=True,
+    limits=(Limit("max.request.partition.size.limit", "partitions in an answer"),),
     remarks=(
         "heirlog's own, never advertised: the state of partitions without a leader, and what each choice would lose"
     ),

@@ -8,12 +8,12 @@ must be among them. Both ELR lists are always there, empty if need be.
 
 from __future__ import annotations
 
-from heirlog.apis.common.api import Api, Need, Served
+from heirlog.apis.common.api import Api, Limit, Need, Served
 from heirlog.apis.common.call import Call, changed, parted, without
-from heirlog.apis.common.describe import NOT_ASKED, TOPIC_OPERATIONS, leader_error, offline_replicas
+from heirlog.apis.common.describe import TOPIC_OPERATIONS, leader_error, offline_replicas
 from heirlog.apis.common.ports import Describes
 from heirlog.context import Context, Reply
-from heirlog.metadata.acls import AclOperation, ResourceType
+from heirlog.metadata.acls import NOT_ASKED, AclOperation, ResourceType
 from heirlog.metadata.image import Image
 from heirlog.metadata.state import TopicImage
 from heirlog.metadata.topic_name import INTERNAL_TOPICS, topic_name_error
@@ -35,22 +35,20 @@ def guard(
 ) -> Reply[DescribeTopicPartitionsResponse]:
     """As in Metadata: what the client must not describe does not exist for it, and is refused where it is named."""
     request = call.request
-    cursor = request.cursor
-    asked = sorted({topic.name for topic in request.topics})
-    if cursor is not None and (cursor.partition_index < 0 or (asked and cursor.topic_name not in asked)):
-        # an invalid cursor is refused for every client
+    if cursor_error(request) is not None:
+        # refused for every client
         return call.handle()
-    following = "" if cursor is None else cursor.topic_name
-    names = [name for name in asked or sorted(call.port.image.topic_ids) if name >= following]
-    seen, hidden = parted(names, lambda name: call.may(ResourceType.TOPIC, name, is_denial=bool(asked)))
-    hidden = hidden if asked else []
+    is_named = bool(request.topics)
+    names = _names(call.port.image, request)
+    seen, hidden = parted(names, lambda name: call.may(ResourceType.TOPIC, name, is_denial=is_named))
+    hidden = hidden if is_named else []
     if not seen:
         return DescribeTopicPartitionsResponse(topics=[_hidden(name) for name in hidden])
     smaller = without(
         request,
         topics=[DescribeTopicPartitionsRequest.TopicRequest(name=name) for name in seen],
         # the cursor's topic may be hidden by now, or deleted: the next one starts from its beginning
-        cursor=cursor if following in seen else None,
+        cursor=request.cursor if request.cursor is not None and request.cursor.topic_name in seen else None,
     )
 
     def finish(response: DescribeTopicPartitionsResponse) -> None:
@@ -83,23 +81,32 @@ def describe(
     image: Image, listener: str, request: DescribeTopicPartitionsRequest, limit: int
 ) -> DescribeTopicPartitionsResponse:
     """One page of at most `limit` partitions. Raises KafkaError INVALID_REQUEST: a cursor that cannot be followed."""
-    names, first_partition = _start(image, request)
+    wrong = cursor_error(request)
+    if wrong is not None:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, wrong)
+    names, cursor = _names(image, request), request.cursor
+    # a topic deleted between two pages: the next one starts from its beginning
+    first_partition = cursor.partition_index if cursor is not None and names[:1] == [cursor.topic_name] else 0
     return page(image, listener, names, first_partition, max(1, min(limit, request.response_partition_limit)))
 
 
-def _start(image: Image, request: DescribeTopicPartitionsRequest) -> tuple[list[str], int]:
-    """Names still to be described, and the partition of the first one to begin with."""
-    asked = sorted({topic.name for topic in request.topics}) if request.topics else sorted(image.topic_ids)
+def cursor_error(request: DescribeTopicPartitionsRequest) -> str | None:
+    """Why the cursor cannot be followed; None if it can, or there is none."""
     cursor = request.cursor
     if cursor is None:
-        return asked, 0
+        return None
     if cursor.partition_index < 0:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "the cursor's partition is negative")
-    if request.topics and cursor.topic_name not in asked:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "the cursor's topic is not among the requested topics")
-    left = [name for name in asked if name >= cursor.topic_name]
-    # a topic deleted between two pages: the next one starts from its beginning
-    return left, cursor.partition_index if left and left[0] == cursor.topic_name else 0
+        return "the cursor's partition is negative"
+    if request.topics and all(topic.name != cursor.topic_name for topic in request.topics):
+        return "the cursor's topic is not among the requested topics"
+    return None
+
+
+def _names(image: Image, request: DescribeTopicPartitionsRequest) -> list[str]:
+    """Names that are asked for, those before the cursor left out."""
+    asked = {topic.name for topic in request.topics} if request.topics else image.topic_ids
+    first = "" if request.cursor is None else request.cursor.topic_name
+    return sorted(name for name in asked if name >= first)
 
 
 def page(
@@ -168,5 +175,6 @@ API = Api(
     key=ApiKey.DESCRIBE_TOPIC_PARTITIONS,
     broker=Served((0, 0), handle, needs=(Need(AclOperation.DESCRIBE, ResourceType.TOPIC),), guard=guard),
     has_large_answer=True,
+    limits=(Limit("max.request.partition.size.limit", "partitions in an answer"),),
     remarks="with ELR and LastKnownELR",
 )

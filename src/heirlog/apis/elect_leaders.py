@@ -41,7 +41,8 @@ API = Api(
     controller=Served((0, 3), handle, needs=(*ALTER_CLUSTER, *NODES_ONLY)),
     refused=refused,
     is_change=True,
-    limit=Limit(MAX_PARTITIONS, "partitions in version 3", ErrorCode.REQUEST_LIMIT_REACHED),
+    has_large_answer=True,
+    limits=(Limit(MAX_PARTITIONS, "partitions in version 3", ErrorCode.REQUEST_LIMIT_REACHED),),
     remarks=(
         "0-2 as in Kafka. 3 is the version of KIP-966 (longest log, designation). It is never advertised; servers "
         "with the feature `heirlog.recovery.version` support it"

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from heirlog.apis.common.api import NODES_ONLY, Api, Need, Served
+from heirlog.apis.common.api import NODES_ONLY, Api, Limit, Need, Served
 from heirlog.apis.common.call import Call
 from heirlog.apis.common.ports import OnBroker, OnQuorum
 from heirlog.context import Context, Reply
@@ -85,6 +85,7 @@ API = Api(
     ),
     controller=Served((4, 18), handle_on_controller, needs=NODES_ONLY),
     has_large_answer=True,
+    limits=(Limit("fetch.max.bytes", "bytes of records in an answer to a consumer"),),
     remarks=(
         "controllers serve `__cluster_metadata` only. Fetch sessions as in Kafka, including the eviction rules "
         "(`max.incremental.fetch.session.cache.slots`). A newer request of a session ends the long poll of "

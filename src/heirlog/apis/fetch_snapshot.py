@@ -1,6 +1,6 @@
 """FetchSnapshot (key 59): a byte range of a metadata snapshot (KIP-630).
 
-v1 the replica's directory id. The rules are in `raft`.
+v1 the replica's directory id, and the leader's address. The rules are in `raft`.
 """
 
 from __future__ import annotations

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from heirlog.apis.common.api import Api, Need, Served
+from heirlog.apis.common.api import Api, Limit, Need, Served
 from heirlog.apis.common.call import Call, changed, parted, without
 from heirlog.apis.common.describe import leader_error
 from heirlog.apis.common.ports import CoordinatesGroups, CreatesTopics, HasImage, OnBroker
-from heirlog.broker.groups.coordinator import NAME_MAX_CHARACTERS
+from heirlog.broker.groups.coordinator import NAME_MAX_CHARACTERS, group_id_error
 from heirlog.context import Context, Reply
 from heirlog.controller.error_messages import sentence
 from heirlog.metadata.acls import AclOperation, ResourceType
@@ -101,8 +101,9 @@ def _coordinator(node: Node, key_type: int, key: str, listener: str) -> FindCoor
         )
     if key_type != GROUP:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"coordinator key type {key_type} is unknown")
-    if len(key) > NAME_MAX_CHARACTERS:
-        raise KafkaError(ErrorCode.INVALID_GROUP_ID, f"a group id has at most {NAME_MAX_CHARACTERS} characters")
+    wrong = group_id_error(key)
+    if wrong is not None:
+        raise KafkaError(ErrorCode.INVALID_GROUP_ID, wrong)
     index = node.broker.groups.partition_of(key)
     if index is None:
         node.create_missing_topics([OFFSETS_TOPIC])
@@ -127,5 +128,6 @@ API = Api(
         ),
         guard=guard,
     ),
+    limits=(Limit(NAME_MAX_CHARACTERS, "characters of a group id", ErrorCode.INVALID_GROUP_ID),),
     remarks="groups; INVALID_REQUEST for transactional ids",
 )

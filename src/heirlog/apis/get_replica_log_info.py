@@ -39,7 +39,7 @@ API = Api(
     key=ApiKey.GET_REPLICA_LOG_INFO,
     broker=Served((0, 0), handle, needs=NODES_ONLY),
     refused=lambda request, code: refused(request, code, sentence(code)),
-    limit=Limit(PARTITIONS_MAX, "partitions", ErrorCode.REQUEST_LIMIT_REACHED),
+    limits=(Limit(PARTITIONS_MAX, "partitions", ErrorCode.REQUEST_LIMIT_REACHED),),
     remarks=(
         "the fields of KIP-966 under a key of heirlog, never advertised. Brokers serve it to controllers on the "
         "inter-broker listener"

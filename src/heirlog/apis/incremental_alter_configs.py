@@ -13,7 +13,6 @@ from typing import Protocol
 
 from heirlog.apis.common import broker_loggers
 from heirlog.apis.common.api import Api, Forwarded, Limit, Need, Served
-from heirlog.apis.common.broker_loggers import BROKER_LOGGER
 from heirlog.apis.common.call import Call
 from heirlog.apis.common.config_permissions import alter, denial, needs_for
 from heirlog.apis.common.config_resources import ForwardsConfigs, answer_with, refusals
@@ -23,6 +22,7 @@ from heirlog.controller.alter_configs import incremental_alter_configs, incremen
 from heirlog.controller.error_messages import sentence
 from heirlog.controller.record_limit import MAX_RECORDS_PER_USER_OP
 from heirlog.metadata.acls import AclOperation, ResourceType
+from heirlog.metadata.state import BROKER_LOGGER_RESOURCE
 from heirlog.protocol.api import ApiKey
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
@@ -60,7 +60,7 @@ def guard_on_broker(
     """The broker's loggers are its own to change; the active controller asks about everything else."""
 
     def denial_of(resource: IncrementalAlterConfigsRequest.AlterConfigsResource) -> ErrorCode:
-        return denial(call, resource) if resource.resource_type == BROKER_LOGGER else ErrorCode.NONE
+        return denial(call, resource) if resource.resource_type == BROKER_LOGGER_RESOURCE else ErrorCode.NONE
 
     return alter(call, call.request.resources, denial_of, _not_altered)
 
@@ -71,7 +71,7 @@ def guard(
     """The loggers of a controller need CLUSTER_ACTION, the permission of its peers."""
 
     def denial_of(resource: IncrementalAlterConfigsRequest.AlterConfigsResource) -> ErrorCode:
-        if resource.resource_type != BROKER_LOGGER:
+        if resource.resource_type != BROKER_LOGGER_RESOURCE:
             return denial(call, resource)
         is_peer = call.may_also(AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER)
         return ErrorCode.NONE if is_peer else ErrorCode.CLUSTER_AUTHORIZATION_FAILED
@@ -111,7 +111,7 @@ def _altered(
     """refused: what this node refuses itself, by resource. ask: the controller."""
 
     def local(resource: Resource, mine: Result | None) -> Result | None:
-        if resource.resource_type == BROKER_LOGGER and mine is None:
+        if resource.resource_type == BROKER_LOGGER_RESOURCE and mine is None:
             return broker_loggers.alter(node, resource, request.validate_only)
         return mine
 
@@ -142,7 +142,7 @@ API = Api(
     ),
     refused=not_altered,
     is_change=True,
-    limit=Limit(MAX_RECORDS_PER_USER_OP, "metadata records", ErrorCode.POLICY_VIOLATION),
+    limits=(Limit(MAX_RECORDS_PER_USER_OP, "metadata records", ErrorCode.POLICY_VIOLATION),),
     remarks=(
         "as AlterConfigs. The node that receives the request changes its own loggers. A broker refuses a change that "
         "a running broker of Apache Kafka refuses (less than half or more than double the threads of a pool, zero "

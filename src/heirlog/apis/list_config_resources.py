@@ -11,17 +11,14 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from heirlog.apis.common.api import Api, Need, Served
-from heirlog.apis.common.broker_loggers import BROKER_LOGGER
-from heirlog.apis.common.config_resources import CLIENT_METRICS
 from heirlog.apis.common.ports import HasImage, NamesBrokers
 from heirlog.context import Context
 from heirlog.metadata.acls import AclOperation, ResourceType
 from heirlog.metadata.image import BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE
+from heirlog.metadata.state import BROKER_LOGGER_RESOURCE, CLIENT_METRICS_RESOURCE, RESOURCE_TYPES
 from heirlog.protocol.api import ApiKey
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import ListConfigResourcesRequest, ListConfigResourcesResponse
-
-ALL_TYPES = (TOPIC_RESOURCE, BROKER_RESOURCE, BROKER_LOGGER, CLIENT_METRICS, GROUP_RESOURCE)
 
 
 class Node(HasImage, NamesBrokers, Protocol):
@@ -29,8 +26,8 @@ class Node(HasImage, NamesBrokers, Protocol):
 
 
 def handle(node: Node, request: ListConfigResourcesRequest, context: Context) -> ListConfigResourcesResponse:
-    asked = [CLIENT_METRICS] if context.api_version == 0 else request.resource_types or ALL_TYPES
-    if not set(asked) <= set(ALL_TYPES):
+    asked = [CLIENT_METRICS_RESOURCE] if context.api_version == 0 else request.resource_types or RESOURCE_TYPES
+    if not set(asked) <= set(RESOURCE_TYPES):
         return ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
     return ListConfigResourcesResponse(
         config_resources=[
@@ -46,7 +43,7 @@ def _names(node: Node, kind: int, listener: str) -> Iterator[str]:
         yield from sorted(node.image.topic_ids)
     elif kind == GROUP_RESOURCE:
         yield from sorted(name for resource, name in node.image.configs if resource == GROUP_RESOURCE)
-    elif kind in (BROKER_RESOURCE, BROKER_LOGGER):
+    elif kind in (BROKER_RESOURCE, BROKER_LOGGER_RESOURCE):
         for broker in node.sorted_brokers():
             if not broker.fenced and broker.endpoint(listener) is not None:
                 yield str(broker.id)

@@ -1,7 +1,8 @@
 """ListOffsets (key 2): the offset for a timestamp, or one of the named positions.
 
-v1 one offset per partition, v2 isolation level, v4 leader epochs, v6 flexible, v7 max timestamp (-3), v8 earliest local
-(-4), v9 latest tiered (-5), v10 timeout, v11 earliest pending upload (-6). The rules are in `broker.list_offsets`.
+v1 one offset per partition, v2 isolation level, v4 leader epochs, v5 OFFSET_NOT_AVAILABLE, v6 flexible, v7 max
+timestamp (-3), v8 earliest local (-4), v9 latest tiered (-5), v10 timeout, v11 earliest pending upload (-6). The rules
+are in `broker.list_offsets`.
 """
 
 from __future__ import annotations

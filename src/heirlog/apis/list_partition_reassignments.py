@@ -29,4 +29,5 @@ API = Api(
     key=ApiKey.LIST_PARTITION_REASSIGNMENTS,
     broker=Forwarded((0, 0)),
     controller=Served((0, 0), handle, needs=DESCRIBE_CLUSTER),
+    has_large_answer=True,
 )

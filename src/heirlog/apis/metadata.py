@@ -1,8 +1,9 @@
 """Metadata (key 3): brokers, and leaders and replicas of topics, from this broker's committed image.
 
-v0 an empty list means all topics, from v1 null does; v1 racks and the controller, v2 cluster id, v4 automatic creation
-may be refused by the client, v5 offline replicas, v7 leader epochs, v8 authorized operations, v9 flexible, v10 topic
-ids, v12 topics by id, v13 an error for the whole answer. It carries no ELR (that is DescribeTopicPartitions).
+v0 an empty list means all topics, from v1 null does; v1 racks and the controller, v2 cluster id, v3 throttle time, v4
+automatic creation may be refused by the client, v5 offline replicas, v7 leader epochs, v8 authorized operations, v9
+flexible, v10 topic ids, v12 topics by id, v13 an error for the whole answer. It carries no ELR (that is
+DescribeTopicPartitions).
 Trap: v10 and v11 have the id field and a nullable name in the request, but not yet in their meaning, and their answer
 has no null name: such a request is refused as a whole with INVALID_REQUEST. So is, from v12, one without any id that
 has no name for a topic.
@@ -19,7 +20,6 @@ from heirlog.apis.common.call import Call, changed, parted, without
 from heirlog.apis.common.cluster_operations import cluster_operations
 from heirlog.apis.common.describe import (
     CLUSTER_OPERATIONS,
-    NOT_ASKED,
     TOPIC_OPERATIONS,
     leader_error,
     live_brokers,
@@ -27,7 +27,7 @@ from heirlog.apis.common.describe import (
 )
 from heirlog.apis.common.ports import CreatesTopics, Describes, HasCluster, NamesBrokers
 from heirlog.context import Context, Reply
-from heirlog.metadata.acls import AclOperation, ResourceType
+from heirlog.metadata.acls import NOT_ASKED, AclOperation, ResourceType
 from heirlog.metadata.image import Image
 from heirlog.metadata.state import TopicImage
 from heirlog.metadata.topic_name import INTERNAL_TOPICS, topic_name_error

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from heirlog.apis.common.api import Api, Need, Served
+from heirlog.apis.common.api import Api, Limit, Need, Served
 from heirlog.apis.common.call import Call, parted, split
 from heirlog.apis.common.ports import CoordinatesGroups, HasEnv, OnBroker
 from heirlog.broker.groups import offset_requests
@@ -17,9 +17,6 @@ from heirlog.metadata.acls import AclOperation, ResourceType
 from heirlog.protocol.api import ApiKey
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import OffsetCommitRequest, OffsetCommitResponse
-
-BY_ID = 10
-"""First version that names topics by their id."""
 
 
 class Commits(OnBroker[CoordinatesGroups], HasEnv, Protocol):
@@ -32,7 +29,7 @@ def guard(call: Call[OffsetCommitRequest, OffsetCommitResponse]) -> Reply[Offset
     if not call.may(ResourceType.GROUP, request.group_id):
         denied_code = ErrorCode.GROUP_AUTHORIZATION_FAILED
         return OffsetCommitResponse(topics=[_not_committed(topic, denied_code) for topic in request.topics])
-    by_id = call.context.api_version >= BY_ID
+    by_id = call.context.api_version >= offset_requests.TOPIC_ID_VERSION
     allowed, denied = parted(request.topics, lambda topic: call.may_topic(topic.name, topic.topic_id, by_id=by_id))
     code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
     return split(call, "topics", "topics", allowed, denied, lambda topic: _not_committed(topic, code))
@@ -65,4 +62,5 @@ API = Api(
         needs=(Need(AclOperation.READ, ResourceType.GROUP), Need(AclOperation.READ, ResourceType.TOPIC)),
         guard=guard,
     ),
+    limits=(Limit("offset.metadata.max.bytes", "bytes of metadata", ErrorCode.OFFSET_METADATA_TOO_LARGE),),
 )

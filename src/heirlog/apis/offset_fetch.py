@@ -17,10 +17,6 @@ from heirlog.protocol.api import ApiKey
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import OffsetFetchRequest, OffsetFetchResponse
 
-SEVERAL_GROUPS = 8
-BY_ID = 10
-"""First version that names topics by their id."""
-
 GROUP, TOPIC = ResourceType.GROUP, ResourceType.TOPIC
 DENIED = ErrorCode.GROUP_AUTHORIZATION_FAILED
 TOPIC_DENIED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
@@ -28,16 +24,16 @@ TOPIC_DENIED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 def guard(call: Call[OffsetFetchRequest, OffsetFetchResponse]) -> Reply[OffsetFetchResponse]:
     """Topics that the client must not describe: refused where the request names them, left out where it wants all."""
-    return _of_several(call) if call.context.api_version >= SEVERAL_GROUPS else _of_one(call)
+    return _of_several(call) if call.context.api_version >= offset_requests.GROUPS_VERSION else _of_one(call)
 
 
 def _of_one(call: Call[OffsetFetchRequest, OffsetFetchResponse]) -> Reply[OffsetFetchResponse]:
     request = call.request
+    has_own_error = call.context.api_version >= offset_requests.OWN_ERROR_VERSION
     if not call.may(GROUP, request.group_id):
         return OffsetFetchResponse(
             error_code=DENIED,
-            # before version 2 there is no error of the group
-            topics=[_denied_topic(topic, DENIED) for topic in request.topics or () if call.context.api_version < 2],
+            topics=[_denied_topic(topic, DENIED) for topic in request.topics or () if not has_own_error],
         )
     if request.topics is None:
 
@@ -70,7 +66,7 @@ def _denied_topic(
 
 
 def _of_several(call: Call[OffsetFetchRequest, OffsetFetchResponse]) -> Reply[OffsetFetchResponse]:
-    request, by_id = call.request, call.context.api_version >= BY_ID
+    request, by_id = call.request, call.context.api_version >= offset_requests.TOPIC_ID_VERSION
     groups, refused = parted(request.groups, lambda asked: call.may(GROUP, asked.group_id))
     asked_groups = []
     denied: dict[str, list[OffsetFetchRequest.OffsetFetchRequestTopics]] = {}

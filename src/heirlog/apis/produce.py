@@ -1,7 +1,7 @@
 """Produce (key 0): append record batches to partitions that this broker leads.
 
-v3-13. v5 log start offset, v8 per-record errors, v9 flexible, v10 current leader and node endpoints in tags, v13 topic
-ids instead of names. The records stay bytes from the socket to the file. The rules are in `broker.produce`.
+v5 log start offset, v7 zstd, v8 per-record errors, v9 flexible, v10 current leader and node endpoints in tags, v13
+topic ids instead of names. The records stay bytes from the socket to the file. The rules are in `broker.produce`.
 
 ApiVersions shows the range from version 0, because librdkafka (2.5 among others) sends gzip, snappy and lz4
 uncompressed to a broker whose range begins later. A request below version 3 closes the connection, as on Apache Kafka.
@@ -11,17 +11,15 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from heirlog.apis.common.api import Api, Need, Served
+from heirlog.apis.common.api import Api, Limit, Need, Served
 from heirlog.apis.common.call import Call, parted, split
 from heirlog.apis.common.ports import OnBroker
+from heirlog.broker.produce import TOPIC_ID_VERSION
 from heirlog.context import CLOSE, Context, Reply
 from heirlog.metadata.acls import AclOperation, ResourceType
 from heirlog.protocol.api import ApiKey
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import ProduceRequest, ProduceResponse
-
-BY_ID = 13
-"""First version that names topics by their id."""
 
 
 class Produces(Protocol):
@@ -30,7 +28,7 @@ class Produces(Protocol):
 
 def guard(call: Call[ProduceRequest, ProduceResponse]) -> Reply[ProduceResponse]:
     """With acks=0 there is no answer to refuse with: the connection closes, as on every failure."""
-    request, by_id = call.request, call.context.api_version >= BY_ID
+    request, by_id = call.request, call.context.api_version >= TOPIC_ID_VERSION
     code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
     allowed, denied = parted(request.topic_data, lambda topic: call.may_topic(topic.name, topic.topic_id, by_id=by_id))
     transactional_id = request.transactional_id
@@ -67,6 +65,7 @@ API = Api(
         guard=guard,
         advertised=(0, 13),
     ),
+    limits=(Limit("message.max.bytes", "bytes in a batch", ErrorCode.MESSAGE_TOO_LARGE),),
     remarks=(
         "advertised as 0-13, as by Kafka: librdkafka does not compress with gzip, snappy and lz4 for a broker whose "
         "range begins above 0. Versions 0-2 close the connection"

@@ -58,7 +58,8 @@ _BEFORE_THE_LOG = (
 )
 """With these errors Apache Kafka's response has no log start offset."""
 _CURRENT_LEADER_VERSION = 10
-_TOPIC_ID_VERSION = 13
+TOPIC_ID_VERSION = 13
+"""The first version that names topics by their id."""
 _ZSTD_VERSION, _ZSTD, _ATTRIBUTES_AT = 7, 4, 22
 
 _Answer: TypeAlias = ProduceResponse.PartitionProduceResponse
@@ -166,7 +167,7 @@ class ProduceHandler:
 
     def produce(self, request: ProduceRequest, context: Context) -> Any:
         """Returns a response, `Pending` for acks=all, NO_ANSWER for acks=0, or CLOSE for acks=0 with an error."""
-        by_id = context.api_version >= _TOPIC_ID_VERSION
+        by_id = context.api_version >= TOPIC_ID_VERSION
         done = _Done(self._env.now_ms(), self._env.wall_ms())
         topics = []
         # a topic without partitions has no answer, as on Apache Kafka
@@ -205,7 +206,7 @@ class ProduceHandler:
         records = records_view(data.records)
         try:
             if partition is None:
-                name = topic.topic_id if context.api_version >= _TOPIC_ID_VERSION else topic.name
+                name = topic.topic_id if context.api_version >= TOPIC_ID_VERSION else topic.name
                 raise self._replicas.no_partition(name, data.index)
             _check(partition, acks, context)
             _check_codec(records, context.api_version)

@@ -26,14 +26,13 @@ from heirlog.metadata.group_configs import validate_group_configs
 from heirlog.metadata.image import BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE, Image
 from heirlog.metadata.min_isr import MIN_ISR
 from heirlog.metadata.server_configs import SERVER_CONFIGS
+from heirlog.metadata.state import RESOURCE_TYPES
 from heirlog.metadata.topic_configs import validate_topic_configs
 from heirlog.metadata.topic_name import topic_name_error
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.records import ClearElrRecord, ConfigRecord
 from heirlog.protocol.types import BrokerId
 
-_NOT_HERE = (8, 16)
-"""Loggers belong to their nodes, and client metrics do not exist yet. Other types are unknown to Apache Kafka too."""
 CLUSTER_DEFAULT = ""
 """Name of the broker resource that means all brokers."""
 
@@ -64,7 +63,7 @@ def alter_configs(
 def check_resource_type(kind: int) -> None:
     """Raises KafkaError: resources of this type have no configurations here."""
     if kind not in (TOPIC_RESOURCE, BROKER_RESOURCE, GROUP_RESOURCE):
-        code = ErrorCode.INVALID_REQUEST if kind in _NOT_HERE else ErrorCode.UNSUPPORTED_VERSION
+        code = ErrorCode.INVALID_REQUEST if kind in RESOURCE_TYPES else ErrorCode.UNSUPPORTED_VERSION
         raise KafkaError(code, f"resource type {kind} has no configurations here")
 
 

@@ -116,6 +116,10 @@ OPERATIONS: Final[Mapping[ResourceType, tuple[AclOperation, ...]]] = {
 """
 
 
+NOT_ASKED: Final = -(2**31)
+"""In a response: the client did not ask which operations it may do."""
+
+
 def bit_field(operations: Iterable[AclOperation]) -> int:
     """Operations as a bit field in responses: bit n for the operation with the number n."""
     return sum(1 << operation for operation in operations)

@@ -46,7 +46,19 @@ is on (1) or off (0)."""
 
 TOPIC_RESOURCE: Final = 2
 BROKER_RESOURCE: Final = 4
+BROKER_LOGGER_RESOURCE: Final = 8
+CLIENT_METRICS_RESOURCE: Final = 16
 GROUP_RESOURCE: Final = 32
+RESOURCE_TYPES: Final = (
+    TOPIC_RESOURCE,
+    BROKER_RESOURCE,
+    BROKER_LOGGER_RESOURCE,
+    CLIENT_METRICS_RESOURCE,
+    GROUP_RESOURCE,
+)
+"""The types of resources with configurations that Apache Kafka knows. The image has those of topics, brokers and
+groups: loggers belong to their nodes, and client metrics do not exist yet.
+"""
 
 LEADER_UNCHANGED: Final = -2
 RECOVERY_STATE_UNCHANGED: Final = -1

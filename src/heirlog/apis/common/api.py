@@ -74,16 +74,18 @@ class Forwarded(Generic[Q, R]):
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """How much one request may ask for. The code that enforces it owns the number."""
+    """How much one request may ask for, or its answer may hold. The code that enforces it owns the number."""
 
-    count: int
+    most: int | str
+    """The number, or the name of the configuration that has it."""
     unit: str
     """What is counted, in the plural: partitions, metadata records."""
-    error: ErrorCode
-    """The answer to what is above the limit."""
+    error: ErrorCode | None = None
+    """The answer to what is above the limit. None: the answer is shorter than the request asks."""
 
     def __str__(self) -> str:
-        return f"at most {self.count} {self.unit}, then {self.error.name}"
+        most = f"`{self.most}`" if isinstance(self.most, str) else str(self.most)
+        return f"at most {most} {self.unit}" + ("" if self.error is None else f", then {self.error.name}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,8 +100,8 @@ class Api(Generic[Q, R]):
     """A client changes metadata by it: the answer waits until every broker knows the change (`read_your_writes`)."""
     has_large_answer: bool = False
     """The answer may be far larger than the request: a connection may be ahead by few of them (`node.connection`)."""
-    limit: Limit | None = None
-    """Of one request; docs/reference/limits.md lists it with the other bounds."""
+    limits: tuple[Limit, ...] = ()
+    """Of one request; docs/reference/limits.md lists them with the other bounds."""
     remarks: str = ""
     """For the table of docs/compatibility.md, in Markdown."""
 

@@ -8,8 +8,6 @@ Source: Kafka's RuntimeLoggerManager.
 
 from __future__ import annotations
 
-from typing import Final
-
 from heirlog.apis.common.ports import HasConfig, HasLogLevels
 from heirlog.controller.alter_configs import AlterConfigOpType
 from heirlog.log_levels import LEVELS, LOGGERS, ROOT
@@ -18,9 +16,6 @@ from heirlog.protocol.messages import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
-
-BROKER_LOGGER: Final = 8
-"""The resource type's number on the wire."""
 
 Change = IncrementalAlterConfigsRequest.AlterableConfig
 

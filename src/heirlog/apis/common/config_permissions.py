@@ -7,15 +7,14 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from heirlog.apis.common.api import Need
-from heirlog.apis.common.broker_loggers import BROKER_LOGGER
-from heirlog.apis.common.call import Call, Q, R, parted, split
-from heirlog.apis.common.config_resources import CLIENT_METRICS
+from heirlog.apis.common.call import Call, Q, R, split
 from heirlog.context import Reply
 from heirlog.metadata.acls import AclOperation, ResourceType
 from heirlog.metadata.image import BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE
+from heirlog.metadata.state import BROKER_LOGGER_RESOURCE, CLIENT_METRICS_RESOURCE
 from heirlog.protocol.errors import ErrorCode
 
-OF_THE_CLUSTER: Final = (BROKER_RESOURCE, BROKER_LOGGER, CLIENT_METRICS)
+OF_THE_CLUSTER: Final = (BROKER_RESOURCE, BROKER_LOGGER_RESOURCE, CLIENT_METRICS_RESOURCE)
 
 
 def needs_for(operation: AclOperation) -> tuple[Need, ...]:
@@ -47,9 +46,25 @@ def alter(
     """The answer of AlterConfigs and IncrementalAlterConfigs. A resource named twice is invalid for every client."""
     times = Counter((resource.resource_type, resource.resource_name) for resource in resources)
 
-    def is_allowed(resource: Any) -> bool:
+    def code_of(resource: Any) -> ErrorCode:
         is_repeated = times[resource.resource_type, resource.resource_name] > 1
-        return is_repeated or denial_of(resource) is ErrorCode.NONE
+        return ErrorCode.NONE if is_repeated else denial_of(resource)
 
-    allowed, denied = parted(resources, is_allowed)
-    return split(call, "resources", "responses", allowed, denied, lambda each: refused(each, denial_of(each)))
+    return split_by_code(call, "responses", resources, code_of, refused)
+
+
+def split_by_code(
+    call: Call[Q, R],
+    answered_in: str,
+    resources: list[Any],
+    code_of: Callable[[Any], ErrorCode],
+    refused: Callable[[Any, ErrorCode], Any],
+) -> Reply[R]:
+    """The handler's answer to the resources whose code is NONE, followed by the refusals of the others.
+
+    Each resource is judged once: a denial is logged.
+    """
+    judged = [(resource, code_of(resource)) for resource in resources]
+    allowed = [resource for resource, code in judged if code is ErrorCode.NONE]
+    denied = [each for each in judged if each[1] is not ErrorCode.NONE]
+    return split(call, "resources", answered_in, allowed, denied, lambda each: refused(*each))

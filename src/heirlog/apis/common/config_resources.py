@@ -15,18 +15,14 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from heirlog.apis.common.broker_loggers import BROKER_LOGGER
 from heirlog.apis.common.ports import Describes, Forwards
 from heirlog.controller.alter_configs import check_keys
 from heirlog.controller.configs import check_server_values
 from heirlog.metadata import dynamic_changes
-from heirlog.metadata.image import BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE, Image
+from heirlog.metadata.image import BROKER_RESOURCE, Image
+from heirlog.metadata.state import RESOURCE_TYPES
 from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode, KafkaError
-
-CLIENT_METRICS = 16
-KNOWN_RESOURCES = (TOPIC_RESOURCE, BROKER_RESOURCE, BROKER_LOGGER, CLIENT_METRICS, GROUP_RESOURCE)
-"""Loggers and client metrics among them: Apache Kafka knows these types."""
 
 
 class ForwardsConfigs(Describes, Forwards, Protocol):
@@ -105,7 +101,7 @@ def _reason_against(
         return error.message
     if resource.resource_type == BROKER_RESOURCE:
         return _reason_against_broker(node, resource, changes_of)
-    known = resource.resource_type in KNOWN_RESOURCES
+    known = resource.resource_type in RESOURCE_TYPES
     return None if known else f"Unknown resource type {resource.resource_type}"
 
 

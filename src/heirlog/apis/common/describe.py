@@ -8,10 +8,6 @@ from heirlog.metadata.state import BrokerRegistration, PartitionRegistration
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.types import NO_LEADER, Endpoint
 
-NOT_ASKED = -(2**31)
-"""Authorized operations that the client did not ask for."""
-
-
 # without an authorizer everyone may do everything; with one, the guards say what
 TOPIC_OPERATIONS = bit_field(OPERATIONS[ResourceType.TOPIC])
 CLUSTER_OPERATIONS = bit_field(OPERATIONS[ResourceType.CLUSTER])

@@ -16,7 +16,7 @@ from typing import Any
 from heirlog.broker.groups.coordinator import GroupCoordinator
 from heirlog.broker.groups.group import ClassicGroup, GroupState
 from heirlog.context import Context
-from heirlog.metadata.acls import OPERATIONS, ResourceType, bit_field
+from heirlog.metadata.acls import NOT_ASKED, OPERATIONS, ResourceType, bit_field
 from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import (
@@ -30,9 +30,8 @@ from heirlog.protocol.messages import (
 
 CLASSIC = "classic"
 NOT_FOUND_VERSION = 6
-# without an authorizer every operation is allowed; with one, `node.authorization` sets them
+# without an authorizer every operation is allowed; with one, the guard of the API removes those that are not
 GROUP_OPERATIONS = bit_field(OPERATIONS[ResourceType.GROUP])
-NOT_ASKED = -(2**31)
 
 Described = DescribeGroupsResponse.DescribedGroup
 

@@ -78,6 +78,11 @@ def partition_for(group_id: str, partition_count: int) -> int:
     return 0 if code == 1 << 31 else code % partition_count
 
 
+def group_id_error(group_id: str) -> str | None:
+    """Why no group can have this id; None if one can."""
+    return f"a group id has at most {NAME_MAX_CHARACTERS} characters" if len(group_id) > NAME_MAX_CHARACTERS else None
+
+
 class GroupCoordinator:
     def __init__(self, env: Env, static: StaticConfig, replicas: ReplicaManager, image: Callable[[], Image]) -> None:
         self._env = env
@@ -150,7 +155,7 @@ class GroupCoordinator:
 
     def shard_of(self, group_id: str) -> GroupCoordinatorShard | ErrorCode:
         """The loaded shard of this group, or the error for the client."""
-        if len(group_id) > NAME_MAX_CHARACTERS:
+        if group_id_error(group_id):
             return ErrorCode.INVALID_GROUP_ID
         index = self.partition_of(group_id)
         shard = None if index is None else self._shards.get(index)

@@ -52,6 +52,7 @@ GROUPS_VERSION = 8
 NOT_FOUND_VERSION = 9
 """OffsetCommit: from this version on a generation of an unknown group has its own error; before, it counts as old."""
 TOPIC_ID_VERSION = 10
+"""OffsetCommit, OffsetFetch: topics are named by their id."""
 
 _Called: TypeAlias = tuple[bytes | str, int]
 """A partition as a request names it: the id or the name of its topic, and its number."""
