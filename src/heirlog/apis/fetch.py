@@ -87,8 +87,8 @@ API = Api(
     has_large_answer=True,
     limits=(Limit("fetch.max.bytes", "bytes of records in an answer to a consumer"),),
     remarks=(
-        "controllers serve `__cluster_metadata` only. Fetch sessions as in Kafka, including the eviction rules "
-        "(`max.incremental.fetch.session.cache.slots`). A newer request of a session ends the long poll of "
-        "the older one. Partitions are answered in the order in which their new records arrived"
+        "controllers serve `__cluster_metadata` only. Fetch sessions and their eviction as in Kafka. A newer request "
+        "of a session ends the long poll of the older one. Partitions are answered in the order in which their new "
+        "records arrived"
     ),
 )

@@ -1,11 +1,11 @@
-"""Who may lead next, and who was given up: judged from committed records, each with the state before it.
+"""Which replicas may lead next, and which were given up: checked at each committed record, with the state before it.
 
     R2    a leader epoch has one result
     T8b   an election on a lossy basis that no operator requested comes only after enough members have lost their data
     T10   with the recovery manager, no replica that may hold committed records is forgotten
 
-What a member's leaving means, only the oracle can say: a broker whose process ended by itself, cleanly, and was
-started once since, has all its records, whatever the cluster takes it for.
+Only the oracle knows what it means that a member leaves. A broker has all its records if its process ended by itself,
+cleanly, and was started once since, even if the cluster counts its stop as unclean.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class CommittedChange:
     min_isr: int
     elr_enabled: bool
     clears_elr: bool
-    """It is a ClearElr: who is cleared is named again by later records of the same batch."""
+    """It is a ClearElr: later records of the same batch name the cleared members again."""
     forbidden_loss: bool
     """Neither an operator nor the topic's strategy allowed an election on a lossy basis."""
 
@@ -68,7 +68,7 @@ def is_lossy(before: PartitionRegistration, after: PartitionRegistration) -> boo
 
 
 def judge(model: PartitionModel, event: CommittedChange, rules: LeaderRules) -> Finding | None:
-    """The first rule that the record breaks; takes what it says into the lineage's books."""
+    """The first rule that the record breaks. Also updates the lineage by the record."""
     before, after = event.before, event.after
     sentence = r2_one_result_per_epoch(before, after)
     if sentence is not None:
@@ -99,7 +99,7 @@ def _judge_with_elr(model: PartitionModel, event: CommittedChange, rules: Leader
 
 
 def _record_losses(model: PartitionModel, event: CommittedChange, rules: LeaderRules) -> None:
-    """Who has left both lists, and why.
+    """Which members have left both lists, and why.
 
     While the feature is off, a member that leaves an ISR below min ISR enters no ELR: the downgrade has taken it out.
     That also holds after the upgrade, until the ISR is back at min ISR. The downgrade's own ClearElr follows its level

@@ -1,4 +1,4 @@
-"""One direction between two hosts, and the streams on it: what a fault touches, and what it holds back."""
+"""One direction between two hosts, and the streams on it. Faults act on it, and can hold its items back."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Item:
     label: str
     deliver: Callable[[], None]
     survives: bool = False
-    """Arrives even if the stream was lost or cut: the notification that the connection is closed."""
+    """Arrives even if items of the stream were lost: the notification that the connection is closed."""
 
 
 class Stream:

@@ -1,7 +1,7 @@
 """Compares the reports in `__heirlog_recoveries` with the losses in the image.
 
-Judged when a run is quiet again: each lossy election that the image remembers has its report, with the bytes that
-anybody would make of its record, and has it once, however often controllers and leaders died in between.
+Checked when a run is quiet again: each lossy election that the image remembers has exactly one report, with exactly the
+bytes that follow from its record, however often controllers and leaders were killed in between.
 """
 
 from __future__ import annotations

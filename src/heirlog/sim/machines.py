@@ -5,7 +5,7 @@
                  |------power cut--------->   the disk keeps a random part of what was not flushed
                  |------pause, resume         sockets stay open, nothing runs
 
-What runs is anything with a node's face; the product's `Node` has it, and so have the toys in the tests.
+A machine runs anything that has a node's interface: the product's `Node`, and the simple nodes of the tests.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Machines:
     def kill(self, name: str, *, lose_unflushed: bool = False) -> int:
         """SIGKILL; with `lose_unflushed` as a power cut does to the disk. A machine that is down can lose power too.
 
-        The number of files and names that the disk has lost.
+        Returns the number of files and names that the disk has lost.
         """
         process = self.world.host(name).process
         if process is not None:

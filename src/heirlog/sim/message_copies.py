@@ -1,8 +1,8 @@
-"""How a message gets from one node to another: as the object it is, or through the codec.
+"""How a message gets from one node to another: as the object itself, or through the codec.
 
-The server's body sends bytes, so a receiver owns what it decoded, and writes into the record batches of a Produce
-request (base offset, leader epoch). A message that passes as an object must allow the same: record sets are copied for
-the receiver. File regions are read at the moment when the message is handed over, as `heirlog.env.Region` demands.
+The server sends bytes, so a receiver owns what it decoded, and a leader writes into the record batches of a Produce
+request (base offset, leader epoch). A message that is passed as an object must allow the same, so record sets are
+copied for the receiver. File regions are read when the message is handed over, as `heirlog.env.Region` requires.
 
     Produce request     records copied: the leader writes into them, the producer may send the same again
     Fetch response      regions and parts become one read-only view
@@ -79,7 +79,7 @@ def _frame(parts: list[Part]) -> memoryview:
 
 
 def _rebuilt(message: Any, topics: str, partitions: str, field: str, convert: Callable[[Any], Any]) -> Any:
-    """A copy of what leads to the record sets; the message that was sent stays as it is."""
+    """A copy of the objects that contain the record sets; the message that was sent does not change."""
     rebuilt = _copied(message)
     setattr(rebuilt, topics, [_topic(topic, partitions, field, convert) for topic in getattr(message, topics)])
     return rebuilt
@@ -97,7 +97,7 @@ def _topic(topic: Any, partitions: str, field: str, convert: Callable[[Any], Any
 
 
 def _copied(struct: Any) -> Any:
-    """As `copy.copy`, which goes through pickling's hooks and took a twentieth of a run."""
+    """Like `copy.copy`, which uses the hooks of pickle and took a twentieth of a run."""
     kind = struct.KIND
     made = object.__new__(kind)
     for name in kind.FIELDS:
@@ -110,7 +110,7 @@ def _writable(records: Any) -> Any:
 
 
 def _read(records: Any) -> Any:
-    """Bytes of its own, also of a plain buffer: the sender's may change once it was handed over."""
+    """A copy of the bytes, also for a plain buffer: the sender may change its buffer afterwards."""
     if records is None:
         return None
     if isinstance(records, Region):

@@ -1,7 +1,7 @@
-"""What goes wrong in a run: each seed draws its own mix, and the mix draws the moments.
+"""The faults of a run: each seed draws its own mix, and the mix draws the moments.
 
-A mix is a set of kinds, each with a weight: one seed has many pauses and no kill, another kills and cuts power all the
-time. Too much of everything at once would leave nothing running that could go wrong, so a *budget* holds: at most
+A mix is a set of kinds of faults, each with a weight. One seed has many pauses and no kill, another one kills nodes and
+cuts power all the time. With too many faults at once nothing would run that could fail. So there is a *budget*: at most
 `down_max` brokers are down or cut off at the same time, and every fault ends on its own.
 
     quiet --every few hundred ms--> draw a kind, draw a node, start the fault, and schedule its end
@@ -85,7 +85,7 @@ KINDS = (
     "wall-clock",
 )
 DRIFTS_PPM = (-50_000, -5_000, -100, 100, 5_000, 50_000)
-"""Quartz is off by a hundred at the most; a virtual machine that is starved of time by much more."""
+"""A quartz is wrong by a hundred at most; a virtual machine that gets too little CPU time is wrong by much more."""
 WALL_STEP_MS = 600_000
 
 
@@ -104,7 +104,7 @@ def draw_mix(random: Random, besides: Sequence[str] = ()) -> FaultMix:
 
 
 class Nemesis:
-    """Draws faults until `stop`; `heal_all` ends every one that is still on."""
+    """Draws faults until `stop`; `heal_all` ends every fault that is still active."""
 
     def __init__(self, target: FaultTarget, mix: FaultMix, random: Random) -> None:
         self._target = target
@@ -112,10 +112,10 @@ class Nemesis:
         self._random = random
         self._stopped = False
         self.busy: dict[str, str] = {}
-        """Which node a fault has hold of: one at a time each."""
+        """The nodes that a fault has reserved. A node has at most one fault at a time."""
         self._weighted_kinds = [kind for kind, weight in mix.weights.items() for _ in range(weight)]
         self.others: dict[str, Callable[[str], None]] = {}
-        """Kinds that are not drawn from this module, with what strikes them."""
+        """Kinds of faults that other modules define, with the functions that start them."""
 
     @property
     def is_over(self) -> bool:
@@ -125,7 +125,7 @@ class Nemesis:
         self._again()
 
     def stop(self) -> None:
-        """No new faults, and an end to those that are on."""
+        """Start no new faults, and end the active ones."""
         self._stopped = True
         for name in [*self._target.broker_names, *self._target.controller_names]:
             self._target.resume(name)
@@ -274,7 +274,9 @@ class Nemesis:
             )
 
     def _stop_in_sequence(self) -> None:
-        """KIP-966's motivation with chance in it: down one after the other, each clean, killed or cut, then back up."""
+        """KIP-966's motivation with random choices: brokers go down one after the other (cleanly, killed or without
+        power), and come back.
+        """
         names = list(self._target.broker_names)
         for index in range(len(names) - 1, 0, -1):
             other = self._random.randrange(0, index + 1)

@@ -1,11 +1,11 @@
 """Ordered connections between hosts, and everything that can go wrong with them.
 
-Each direction is a stream: what is put in comes out in order, each item after a latency of its own. What can happen:
+Each direction is a stream: items arrive in the order in which they were sent, each after a latency of its own. Faults:
 
     delay, slow link   latencies grow
-    loss               the item and all behind it on this stream never arrive; the sender learns it by its timeout
-    partition          one direction between two hosts holds all items until it heals, then delivers them: TCP
-                       sends again. Closing is held too: a process that dies behind a partition dies unnoticed
+    loss               the item and all later items of this stream never arrive; the sender notices by its timeout
+    partition          one direction between two hosts holds all items until it heals, then delivers them, as TCP
+                       retransmits. Closing is held too: the end of a process behind a partition is not noticed
     reset              both ends are notified, items in transit are lost
     kill               the peer is notified. Items that the dead process had sent may still arrive, up to a random
                        moment
@@ -184,7 +184,9 @@ class Network:
                     self.reset(connection)
 
     def process_ended(self, process: Process) -> None:
-        """The kernel closes what the process had open. What a killed one had sent arrives up to a random moment."""
+        """The kernel closes the connections of the process. Items that a killed process had sent arrive up to a random
+        moment.
+        """
         killed = process.exit is not None and process.exit.kind == "killed"
         self.stop_listening(process)
         for connection in list(self._accepted.pop(process, {})):
@@ -221,7 +223,7 @@ class Network:
     # messages
 
     def hand_over_request(self, header: RequestHeader, request: Any) -> Callable[[], Any]:
-        """What the far end gets, as a function to call there."""
+        """The message that the receiver gets, as a function to call there."""
         if self.wire:
             return message_copies.request_over_the_wire(header, request)
         return self._unchanged(request, message_copies.owned_request)

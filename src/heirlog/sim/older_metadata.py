@@ -1,18 +1,18 @@
 """Controllers whose metadata are older than those of the brokers.
 
-older-metadata   the controller is restored from an older copy of its disk, or formatted again, while brokers run, or
-                 while they are down. The topics of the run are unknown to it. No broker may lose a log by that, and
-                 none may serve by it; then the operator acts as docs/guides/operate.md says
+older-metadata   the controller is restored from an older copy of its disk, or formatted again, while brokers run or
+                 while they are down. It does not know the topics of the run. No broker may lose a log by that, and no
+                 broker may serve clients by it; then the operator acts as docs/guides/operate.md says
 
 accepted-metadata
-                 the older copy knows the topics, and names an ISR and leader epochs of before brokers were stopped,
-                 one after the other. The operator accepts it: brokers start with --accept-older-metadata. One broker
-                 may know nothing newer, because it was cut off since; then it may start without. No disk is lost, so
-                 no acknowledged record may be
+                 the older copy knows the topics. Its ISR and leader epochs are from before brokers were stopped, one
+                 after the other. The operator accepts it: brokers start with --accept-older-metadata. One broker may
+                 know nothing newer, because it was cut off since then; it may start without the flag. No disk is
+                 lost, so no acknowledged record may be lost
 
 In `older-metadata` the operator has found the controller's own newest copy after all, or seeds it from the newest copy
-that the brokers have left (`heirlog recover controller`). That one may end before what was committed: the newest copies
-may be lost, alone or with the whole disk of their broker. So a replica that lags may be in the ISR that it names.
+that the brokers have left (`heirlog recover controller`). This copy may lack committed records, because newer copies
+may be lost, alone or with the whole disk of their broker. So its ISR may name a replica that lags.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def older_metadata_plan(random: Random) -> RunPlan:
 
 
 def aggressive_plan(random: Random) -> RunPlan:
-    """The first replicas that answer are enough: what only the others have is given up."""
+    """The first replicas that answer are enough: records that only the others have are given up."""
     plan = older_metadata_plan(random)
     plan.topic_config, plan.keeps_everything = {STRATEGY: AGGRESSIVE}, False
     return plan
@@ -167,7 +167,7 @@ def accepted_metadata(simulation: Simulation) -> None:
 
 
 def _has_accepted(simulation: Simulation, broker: BrokerId) -> bool:
-    """It is registered. From then on the restored log is what is judged: by it no replica has what is committed."""
+    """It is registered. From then on the restored log is the truth: by it, no replica has committed records."""
     node, controller = simulation.cluster.broker(broker).running, simulation.cluster.controller.running
     if node is None or controller is None or not node.broker.lifecycle.was_registered:
         return False
@@ -182,8 +182,8 @@ def _is_whole(script: Script, cut_off: BrokerId | None) -> bool:
 
 
 def _lags(script: Script, brokers: Sequence[BrokerId]) -> str | None:
-    """In most runs a follower copies nothing for long before the controller is lost; its name. It hears nothing of the
-    controller either, or its copy of the metadata says that it has left the ISR.
+    """In most runs one follower copies nothing for a long time before the controller is lost; returns its name. It also
+    receives nothing from the controller, or its copy of the metadata says that it has left the ISR.
     """
     cluster, random = script.cluster, script.random
     kind = random.randrange(0, 3)
@@ -206,7 +206,7 @@ def _heal(script: Script, lagging: str, others: Sequence[str]) -> None:
 
 
 def _lose_copies(simulation: Simulation, *, may_lose_a_disk: bool) -> None:
-    """Of the brokers' copies of the metadata, up to all but the oldest, the newest first."""
+    """Copies of the metadata that are lost: some of the brokers' copies, the newest first, but never the oldest."""
     cluster, random = simulation.cluster, simulation.random
     env = cluster.machines.boot(cluster.controller.name)
     found = [name for name, _ in copies(cluster, env.process)]

@@ -2,7 +2,8 @@
 
     newest copy --copy_files--> __cluster_metadata-0.seed --seed, flush, rename--> __cluster_metadata-0
 
-All of it is the product's (`heirlog.controller.seeding`), on simulated disks. Of brokers' disks only copies are read.
+The product's code (`heirlog.controller.seeding`) does all of this, on simulated disks. It reads copies of the brokers'
+disks.
 """
 
 from __future__ import annotations

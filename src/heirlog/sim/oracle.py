@@ -1,7 +1,7 @@
-"""What only the oracle knows of a run: who is whole and who is not, and each partition's lineage.
+"""What only the oracle knows of a run: which brokers have lost data, and each partition's lineage.
 
-A cluster takes a broker for what its registration says. The oracle has seen how each process ended, which disks have
-failed, and what was exposed; the judges (`heirlog.sim.checker`, `heirlog.sim.record_checker`) ask it.
+A cluster knows of a broker only what its registration says. The oracle knows how each process ended, which disks have
+failed, and what was exposed. The checkers (`heirlog.sim.checker`, `heirlog.sim.record_checker`) ask it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from heirlog.sim.world import Process
 
 Key = tuple[Uuid, int]
 OLDER_METADATA = "metadata are older than this broker's own copy"
-"""In the reason that such a broker ends with."""
+"""A part of the message with which a broker refuses older metadata."""
 
 
 class Violation(Exception):
@@ -55,7 +55,7 @@ class Oracle:
         """
         self._models: dict[Key, PartitionModel] = {}
         self._process_of: dict[Uuid, Process] = {}
-        """Who ran as which incarnation."""
+        """The process of each incarnation."""
 
     def broken(self, rule: str, sentence: str) -> NoReturn:
         raise Violation(rule, sentence)
@@ -100,8 +100,8 @@ class Oracle:
         return ended is None or ended.exit is None or _was_clean(ended)
 
     def is_intact(self, broker: BrokerId) -> bool:
-        """Its disk has lost nothing since it was registered: the process that was has ended cleanly, and what runs now
-        was started right after it.
+        """Its disk has lost nothing since it was registered: the registered process has ended cleanly, and the running
+        process was started right after it.
         """
         registered = self.image.brokers.get(broker)
         ended = None if registered is None else self._process_of.get(registered.incarnation_id)
@@ -112,7 +112,7 @@ class Oracle:
         return now is ended or (now.number == ended.number + 1 and _was_clean(ended))
 
     def started_intact(self, machine: Machine, former: Process | None) -> bool:
-        """What runs there was started right after `former` had stopped cleanly."""
+        """The process that runs there was started right after `former` had stopped cleanly."""
         now = machine.process
         if now is None or former is None or machine.name in self.directory_failed_on:
             return False
@@ -121,7 +121,7 @@ class Oracle:
     def check_member(
         self, me: BrokerId, node: Node, state: PartitionRegistration, partition: Partition, model: PartitionModel
     ) -> None:
-        """T4, of a broker whose registered incarnation is the one that runs; and whether it has caught up (T11)."""
+        """T4 for a broker whose registered incarnation runs; also whether it has caught up (T11)."""
         if model.begins_at_epoch is not None or partition.offline or not self.runs_as_registered(me, node):
             return
         self.must_not("T4", t4_member_holds_what_is_committed(me, state, model.true, partition.log), model.name)
@@ -140,7 +140,7 @@ def _holds_everything(partition: Partition, model: PartitionModel) -> bool:
 
 
 def _was_clean(process: Process) -> bool:
-    """It ended with nothing left to write: also where it refused to follow older metadata, or was killed after that."""
+    """It ended with nothing left to write; also if it refused to follow older metadata, or was killed after that."""
     exit = process.exit
     if exit is None:
         return False

@@ -53,7 +53,7 @@ def whole_power_cut(simulation: Simulation) -> None:
     dark = list(cluster.broker_names)
     random.shuffle(dark)
     for name in dark:
-        # a process that is killed keeps what the page cache has: its disk was quicker than the power
+        # a kill keeps the content of the page cache, like a disk that had written everything before the power cut
         cluster.kill(name, lose_unflushed=name != keeper)
     # the controller may have lasted long enough to fence them, in any order
     script.run_for(0, (1, 3000)[random.randrange(0, 2)])
@@ -121,7 +121,7 @@ def wrong_order(simulation: Simulation) -> None:
 
 
 def _start_in_vain(script: Script, name: str) -> None:
-    """While no controller runs: it gives up, is killed, or asked to stop."""
+    """Start it while no controller runs: it gives up, is killed, or is asked to stop."""
     cluster, random = script.cluster, script.random
     if not random.randrange(0, 4):
         return
@@ -142,7 +142,7 @@ def _start_in_vain(script: Script, name: str) -> None:
 
 
 def _end_while_registering(script: Script, broker: BrokerId) -> None:
-    """A kill once its registration is committed, and before it may change a log: its answer may be on its way."""
+    """Kill it after its registration is committed and before it may change a log; the answer may be in flight."""
     cluster, name, random = script.cluster, f"broker-{broker}", script.random
 
     def is_registered() -> bool:

@@ -1,11 +1,11 @@
-"""What the oracle knows of one partition: what is committed, since when, and who gave it up.
+"""What the oracle knows of one partition: what is committed, since when, and which replicas gave it up.
 
-A *lineage* is the history that clients saw: it grows with the true high watermark, the highest one that a leader
-exposed. A lossy-basis election ends it. The next one begins where the winner's log ends or diverges from it, which is
-known once the winner has taken over.
+A *lineage* is the history that clients saw. It grows with the true high watermark: the highest high watermark that a
+leader exposed. A lossy-basis election ends it. The next one begins where the winner's log ends or diverges from the
+lineage, which is known when the winner has become leader.
 
-By log matching (same offset, same leader epoch: same records up to there) two logs need not be compared record by
-record: `common_end` says up to where a log holds what the lineage holds.
+Log matching says: two logs with the same leader epoch at the same offset have the same records up to there. So logs
+need not be compared record by record: `common_end` is the offset up to which a log has the records of the lineage.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ class PartitionModel:
     begins_at_epoch: int | None = None
     """A lossy-basis election was committed; its winner has not taken over yet."""
     began_at_epoch: int = -1
-    """The last one whose winner has; -1: none ever."""
+    """The last one whose winner has become leader; -1: none."""
     not_caught_up: dict[BrokerId, None] = field(default_factory=dict)
-    """Brokers that stopped uncleanly and have not held everything since."""
+    """Brokers that stopped uncleanly and have not had every record since."""
     elected: dict[int, int] = field(default_factory=dict)
     """The leader by the committed records, per leader epoch; -1: none."""
     epoch_starts: dict[int, int] = field(default_factory=dict)
@@ -43,11 +43,11 @@ class PartitionModel:
     lost: dict[BrokerId, None] = field(default_factory=dict)
     """Members of ISR and ELR whose data may be gone, since the ISR had its min ISR ..."""
     min_isr: int = 1
-    """... which was this (fewer where it never had)."""
+    """... which was this (smaller if the ISR never had it)."""
     taken_out: bool = False
     """Another event has taken a member out of ISR and ELR since."""
     left: dict[BrokerId, None] = field(default_factory=dict)
-    """Who has left the assignment, once or more often: what it held then is deleted."""
+    """Brokers that have left the assignment at least once: their logs of that time are deleted."""
     leaderless_since_ms: int = -1
 
     def expose(self, high_watermark: int, epochs: Entries) -> None:
@@ -57,8 +57,9 @@ class PartitionModel:
         self.true = Watermark(high_watermark, below[-1][0] if below else -1)
 
     def begin(self, end: int, log: LogView) -> int:
-        """The winner of a lossy-basis election has taken over, with a log that ended at `end`. Where the new lineage
-        begins: there, or where the winner's log has left the one before (a tail of an older leader may be longer).
+        """The winner of a lossy-basis election has become leader, with a log that ended at `end`. Returns the start of
+        the new lineage: `end`, or the offset at which the winner's log diverges from the lineage before (the winner may
+        have a longer tail of an older leader).
         """
         assert self.begins_at_epoch is not None
         kept_end = self.common_end(log)
@@ -72,7 +73,7 @@ class PartitionModel:
         return next((epoch for epoch, start in reversed(self.entries) if start <= offset), -1)
 
     def common_end(self, log: LogView) -> int:
-        """Below it the log holds what the lineage holds; at most the true high watermark."""
+        """Below this offset the log has the records of the lineage; at most the true high watermark."""
         end = min(log.log_end_offset, self.true.offset)
         while end > log.log_start_offset:
             ours, theirs = self.epoch_at(end - 1), log.epochs.epoch_for_offset(end - 1)

@@ -13,10 +13,10 @@ class RunPlan:
     elr: bool = True
     brokers: int = 3
     racks: Sequence[str] = ()
-    """Brokers are in them in turn; then topics are created whose replicas the controller places."""
+    """Brokers are assigned to them in turn. With racks, topics are created whose replicas the controller places."""
     partitions: int = 2
     many: int = 0
-    """Partitions of a topic besides that is hardly ever written."""
+    """Partitions of an additional topic that is rarely written."""
     min_isr: int = 2
     config: Mapping[str, str] = field(default_factory=dict)
     wire: bool = False
@@ -27,23 +27,23 @@ class RunPlan:
     batch_records: int = 10
     interval_ms: int = 200
     members: int = 0
-    """Of a consumer group that shares out the topic."""
+    """Members of a consumer group that reads the topic."""
     compacted: bool = False
-    """A compacted topic besides."""
+    """An additional, compacted topic."""
     recreated: bool = False
     """One more topic, which is deleted and recreated under its name all the time."""
     min_isr_changes: bool = False
     manager: bool = True
     """The unclean recovery manager is on."""
     topic_config: Mapping[str, str] = field(default_factory=dict)
-    """Of the topic, besides min ISR."""
+    """Configurations of the topic in addition to min ISR."""
     strategy_changes: bool = False
-    """Of unclean.recovery.strategy, all the time."""
+    """unclean.recovery.strategy changes all the time."""
     feature_changes: bool = False
     """The eligible leader replicas are switched off and on, all the time."""
     manager_changes: bool = False
     """The recovery manager is switched off and on, all the time, and on in the end."""
     script_recreates_topic: bool = False
-    """The script deletes the topic and makes it again under its name."""
+    """The script deletes the topic and creates it again under its name."""
     keeps_everything: bool = False
-    """Whatever elections are held: nothing that was acknowledged may be lost."""
+    """No acknowledged record may be lost, whichever elections happen."""

@@ -1,11 +1,12 @@
-"""What leaders promise to producers, judged as each answer leaves the leader (T17).
+"""What leaders promise to producers, checked when each answer leaves the leader (T17).
 
-A success of an acks=all Produce, first or repeated, says that its records are committed. Two codes say it:
+When an acks=all Produce succeeds, first or repeated, its records are committed. Two error codes mean success:
 
     NONE                        with the offset: the records end there
-    DUPLICATE_SEQUENCE_NUMBER   without one. Clients take it for success, so the log of the leader is searched for them
+    DUPLICATE_SEQUENCE_NUMBER   without an offset. Clients treat it as success, so the leader's log is searched for the
+                                records
 
-What is not in the log any more (retention, compaction, an election on a lossy basis since) cannot be judged.
+Records that are no longer in the log (retention, compaction, an election on a lossy basis since) cannot be checked.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Scripts that show what two guards are for: moments that a swarm meets too seldom.
+"""Scripts that show what two guards prevent, at moments that a swarm reaches too rarely.
 
     overtaken-isr-change   guard 7: the leader A asks for B; before that arrives, the controller takes C out of the ISR,
                            and A commits without C; C is back, unfenced and behind, when A's request arrives, which
                            names A, B and C
-    leader-epoch-jump      guard 3: A leads, loses the leadership to C and has it back before it hears of either; B has
-                           cut its log to C's meanwhile, and A must not count what B fetched before
+    leader-epoch-jump      guard 3: A leads, loses the leadership to C and gets it back before it learns of either;
+                           B has truncated its log to C's meanwhile, and A must not count what B fetched before
 
-Each is a race: where a moment is missed, the run goes on and is judged as any other.
+Each is a race: if the moment is missed, the run continues and is checked like any other.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from heirlog.sim.script import KILL, Script
 from heirlog.sim.simulation import TOPIC, Simulation
 
 _SESSION_MS = 9000
-"""A's session outlives a short cut of its way to the controller."""
+"""A's session does not expire while its connection to the controller is cut for a short time."""
 SLOW_US = 1_700_000
-"""A's request is in flight for longer than it takes until A knows that C is fenced, and C is back."""
+"""Time for which A's request is in flight: longer than it takes until A knows that C is fenced, and until C is back."""
 
 
 def overtaken_plan(random: Random) -> RunPlan:
@@ -119,7 +119,7 @@ def leader_epoch_jump(simulation: Simulation) -> None:
 
 
 def _lead(script: Script, operator: Operator, order: tuple[BrokerId, ...]) -> None:
-    """The first one of `order` leads, by a change of preference."""
+    """Make the first broker of `order` the leader, by a changed order of the replicas."""
     answers: list[object] = []
     operator.ask(reassignment(TOPIC, 0, order), answers.append)
     script.until("the order is another one", lambda: script.state.replicas == order and bool(answers))

@@ -1,11 +1,11 @@
-"""Judges what the controllers commit, each record with the state before it.
+"""Checks what the controllers commit, each record with the state before it.
 
     ISR, ELR     T2, T4: every member of ISR and ELR may be a member
-    returns      T11: who stopped uncleanly has to catch up first
+    returns      T11: a broker that stopped uncleanly has to catch up first
     elections    R2, T8b, T10 (`heirlog.sim.leader_checker`), and what the oracle says of the choice
                  (`heirlog.sim.election_checker`)
 
-and counts the rare states that a run went through.
+It also counts the rare states that a run reached.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ class RecordChecker:
         self.disk_checker = disk_checker
         self._rules = leader_checker.LeaderRules(oracle.image.recovery_manager_enabled, oracle.is_intact)
         self._cleared: dict[Key, PartitionRegistration] = {}
-        """Whose lists a ClearElr of the batch that is being read has emptied, with the state before."""
+        """Partitions whose lists a ClearElr of the current batch has emptied, with the state before."""
         self._handed_over: list[Key] = []
-        """Whose ELR has become the ISR: by a downgrade, if the batch that is being read ends with the feature off."""
+        """Partitions whose ELR has become the ISR: by a downgrade, if the current batch ends with the feature off."""
         self._was_off = False
         """Without the feature the last member stays in the ISR, fenced or not, and is in it when the feature is back
         on.
@@ -147,7 +147,7 @@ class RecordChecker:
         if event.after.leader < 0 <= event.before.leader:
             model.leaderless_since_ms = self._seen.history.now_ms()
         if event.is_lossy:
-            # it may forget whom it likes; what the records before it did is judged without it
+            # a lossy election may drop any member; a ClearElr before it is checked without the election
             self._check_cleared(key, event.before)
         finding = leader_checker.judge(model, event, self._rules)
         if finding is not None:
@@ -212,10 +212,10 @@ class RecordChecker:
         return log_on_disk(disk, machine.config.log_dirs, topic, key[1], key[0])
 
     def _impatient_ms(self, model: PartitionModel, strategy: Strategy) -> int:
-        """How much too early it would be to leave out a replica that could be asked; 0 if it is not.
+        """How much too early it would be to leave out a reachable replica; 0 if it is not too early.
 
-        A recovery cannot have begun before there was something to recover, which is some time before that is committed;
-        and the controller's clock may be as fast as a fault makes it.
+        A recovery cannot have begun before the partition needed one, which is some time before the record is committed.
+        The controller's clock may run as fast as a fault makes it.
         """
         timeout_ms = self._seen.static[TIMEOUT] if strategy is Strategy.BALANCED else AGGRESSIVE_WINDOW_MS
         waited_ms = self._seen.history.now_ms() - model.leaderless_since_ms + COMMIT_MS
@@ -251,7 +251,7 @@ class RecordChecker:
         self._cleared.clear()
 
     def _check_cleared(self, key: Key, after: PartitionRegistration) -> None:
-        """T10: whom a ClearElr took off the ELR, the records behind it in the same batch name again."""
+        """T10: later records of the same batch must name again the members that a ClearElr removed from the ELR."""
         before = self._cleared.pop(key, None)
         if before is not None and self._rules.manager and self._seen.image.elr_enabled:
             min_isr = min_isr_of(self._seen.image, self._seen.static, key[0], after)

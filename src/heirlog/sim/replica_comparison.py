@@ -1,10 +1,10 @@
 """What replicas hold below their high watermarks, compared batch by batch (T6).
 
-The first replica that is seen with a batch below its high watermark sets what the others must hold there. Each batch of
-each replica is read once; a replica that has truncated is read again from there. A replica that has not joined the
-lineage of a lossy-basis election yet (its log may still diverge below its high watermark) is ignored until it has.
+The first replica that is seen with a batch below its high watermark determines what the others must have there. Each
+batch of each replica is read once; a replica that has truncated is read again from there. After a lossy-basis election,
+a replica is ignored until it has joined the new lineage, because its log may still diverge below its high watermark.
 
-Compacted topics are left out: replicas compact at different moments. What must survive there is judged by readers
+Compacted topics are left out, because replicas compact at different moments. Readers check what must survive there
 (`heirlog.sim.compaction_checker`, and inconsistent offsets).
 """
 

@@ -101,7 +101,7 @@ def run_seed(
 
 @contextmanager
 def _uncollected() -> Iterator[None]:
-    """Without the search for cycles: it takes a sixth of a run, and a few megabytes can wait for its end."""
+    """Disable the garbage collector: it takes a sixth of a run, and the few megabytes can be freed at the end."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

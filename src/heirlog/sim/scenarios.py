@@ -13,7 +13,8 @@
 
 docs/internals/simulation.md describes each.
 
-A script has an order, and chance in everything else: who is A, how long it takes, what the network does meanwhile.
+A script determines the order of events. Everything else is random: which broker is A, how long a step takes, what the
+network does meanwhile.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What scripts of unclean recovery do to one topic: lose its brokers in an order, bring them back, ask and expect.
+"""What scripts of unclean recovery do with one topic: lose its brokers in an order, start them again, and check.
 
 A script names brokers by role: *a* leads in the end, *b* is the other last member of the ISR, *c* left before. `lose`
 plays the common beginning:
@@ -133,7 +133,9 @@ class Script:
         self.until("no replica leads", lambda: all(not s.has_leader for _, s in self.states()))
 
     def return_lost(self, first: BrokerId, second: BrokerId) -> None:
-        """c and `first` return, `first` uncleanly; it goes again before `second` comes: Balanced has to wait for it."""
+        """c and `first` return, `first` uncleanly; `first` stops again before `second` returns, so Balanced has to wait
+        for it.
+        """
         self.up(self.c, first)
         self.until_registered(self.c)
         self.until_registered(first)
@@ -155,7 +157,7 @@ class Script:
         self.cluster.start(controller)
 
     def roles(self) -> None:
-        """`a` leads the first partition now; who is b and who is c, chance says."""
+        """`a` leads the first partition now; b and c are assigned at random."""
         self.until("a replica leads", lambda: self.state.has_leader)
         self.a = self.state.leader
         others = [replica for replica in self.state.replicas if replica != self.a]

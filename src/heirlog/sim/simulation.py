@@ -1,11 +1,11 @@
-"""What a run is played on: a cluster, clients that use it, a checker that watches.
+"""What a run consists of: a cluster, clients that use it, and a checker that observes it.
 
     begin    format -> all brokers unfenced -> topic -> clients
     heal     everything that is down comes back -> every partition led, every ISR whole
     audit    producers end -> a fresh consumer reads everything
     judge    the history checks
 
-Scenarios act between `begin` and `heal`. Waiting too long anywhere is a violation of its own, `liveness`.
+Scenarios act between `begin` and `heal`. A wait that takes too long is the violation `liveness`.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class Simulation:
         self._start_clients()
 
     def _replicas(self, partitions: int) -> list[list[int]]:
-        """Three per partition, each begins with another broker."""
+        """Three replicas for each partition; each assignment begins with another broker."""
         brokers = len(self.cluster.broker_names)
         return [[(first + offset) % brokers + 1 for offset in range(min(3, brokers))] for first in range(partitions)]
 
@@ -254,7 +254,7 @@ class Simulation:
     # acting
 
     def replace_disk(self, name: str) -> None:
-        """Of a machine that is down; nothing that it held is excused from being elsewhere."""
+        """Give a machine that is down a new disk. Everything that it held must still be on other disks."""
         self.cluster.replace_disk(name)
         self._replaced.add(self.cluster.machine(name).node_id)
         self.checker.oracle.directory_failed_on.add(name)
@@ -295,9 +295,9 @@ class Simulation:
     def _elect_where_operator_decides(self) -> None:
         """Elect leaders where no replica may lead until an operator decides.
 
-        Without the recovery manager a change of min ISR, or of the feature's level, empties the ELR, and where the ISR
-        was empty nothing is left.
-        With it that is what the strategy None means, and a last known replica that comes back with an empty disk.
+        Without the recovery manager, a change of min ISR or of the feature's level empties the ELR. If the ISR was
+        empty too, no replica may lead. With it, an operator has to decide under the strategy None, and if a last known
+        replica comes back with an empty disk.
         """
         for client in self._admins:
             client.stop()
@@ -391,7 +391,7 @@ class Simulation:
         self._audited = set(auditor.positions)
 
     def _audit_group(self) -> None:
-        """Its members agree again, and what it has committed is asked for once more."""
+        """Wait until the members of the group agree again, and read its committed offsets once more."""
         if not self.members:
             return
         self.wait("the group shares out every partition", self._group_is_complete, GROUP_LIMIT_MS)

@@ -31,7 +31,7 @@ MOVES_MS = 2000
 REGISTRATION_TIMEOUT = "initial.broker.registration.timeout.ms"
 MANY_MIN, MANY_MAX = 120, 240
 OUTAGES_OF_MANY_MS = 10_000
-"""Each event costs the more, the more partitions there are to look at."""
+"""With more partitions, each event takes longer to check."""
 OTHER_CONFIGS = (
     {RECOVERY_MANAGER: "false"},
     {RECOVERY_MANAGER: "true"},
@@ -40,7 +40,7 @@ OTHER_CONFIGS = (
     {"min.insync.replicas": "1"},
     {"unclean.leader.election.enable": "true"},
 )
-"""What one broker's file may say, and no other one's."""
+"""Values in the configuration file of one broker that differ from those of the others."""
 
 
 def swarm_plan(random: Random) -> RunPlan:
@@ -61,7 +61,7 @@ def swarm_plan(random: Random) -> RunPlan:
 
 
 def _draw_recovery(plan: RunPlan, random: Random) -> None:
-    """Three runs of four have the recovery manager; what its topic's strategy is, and how patient recoveries are."""
+    """Three of four runs have the recovery manager; draws the topic's strategy and the time limit of recoveries."""
     plan.manager = bool(random.randrange(0, 4))
     if not plan.manager:
         return
@@ -101,7 +101,7 @@ def degrade_network(simulation: Simulation, mix: FaultMix) -> None:
 
 
 def restore_network(simulation: Simulation) -> None:
-    """It does so no longer."""
+    """The network works normally again."""
     for one in simulation.cluster.all_machines:
         for other in simulation.cluster.all_machines:
             if one is not other:
@@ -175,7 +175,7 @@ def outages(simulation: Simulation) -> None:
     random = simulation.world.stream("faults")
     for name in simulation.cluster.broker_names:
         if not random.randrange(0, 4):
-            # of what the cluster has one answer to, the file of a broker is none
+            # a value in the file of one broker must have no effect on settings of the whole cluster
             simulation.cluster.configure(name, OTHER_CONFIGS[random.randrange(0, len(OTHER_CONFIGS))])
     mix = draw_mix(random, KINDS)
     if not any(mix.weights[kind] for kind in KINDS):

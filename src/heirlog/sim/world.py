@@ -49,7 +49,7 @@ class Exit:
     code: int
     reason: str
     finished: bool = False
-    """Killed when it had written all it had to: its disk says that it stopped cleanly, and has lost nothing."""
+    """Killed after it had written everything: its disk says that it stopped cleanly, and has lost nothing."""
 
 
 class Process:
@@ -265,7 +265,7 @@ class World:
     # traces
 
     def note(self, node: str, what: str) -> None:
-        """Feed something that is no event of its own (a fault, a digest of a message) into the hash."""
+        """Add something that is not an event (a fault, a digest of a message) to the hash."""
         self.last_events.append((self.now_us, node, what))
         self._trace(f"{self.now_us} {node} {what}\n")
 
