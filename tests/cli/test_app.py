@@ -107,7 +107,7 @@ def test_up_refuses_options_that_contradict_the_data_folder(
 ) -> None:
     from heirlog.local import layout as layouts
 
-    layouts.create(tmp_path, [19092], 19093)
+    layouts.create(tmp_path, [19092], [19093])
     outcome = heirlog("up", "--data", str(tmp_path), *options)
     assert outcome.code == 1
     assert sentence in outcome.err

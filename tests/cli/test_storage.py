@@ -24,12 +24,12 @@ OTHER = "AAAAtPR5SOudlCIhjXenNw"
 
 @pytest.fixture
 def controller(tmp_path: Path) -> NodeLayout:
-    return layouts.create(tmp_path, [19092], 19093).controllers[0]
+    return layouts.create(tmp_path, [19092], [19093]).controllers[0]
 
 
 @pytest.fixture
 def broker(tmp_path: Path) -> NodeLayout:
-    return layouts.create(tmp_path, [19092], 19093).brokers[0]
+    return layouts.create(tmp_path, [19092], [19093]).brokers[0]
 
 
 def features(node: NodeLayout) -> dict[str, int]:
@@ -213,7 +213,7 @@ def test_a_bad_property_is_named(heirlog: Heirlog, broker: NodeLayout) -> None:
 
 
 def test_a_local_cluster_is_formatted_with_one_cluster_id_and_only_once(tmp_path: Path) -> None:
-    layout = layouts.create(tmp_path, [19092, 19093], 19094)
+    layout = layouts.create(tmp_path, [19092, 19093], [19094])
     format_cluster(layout, {})
     identities = [(node.log_dir / "meta.properties").read_text() for node in layout.nodes]
     assert len({properties.parse(text)["cluster.id"] for text in identities}) == 1

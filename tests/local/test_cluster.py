@@ -187,6 +187,25 @@ def test_racks_that_cannot_be_are_refused(more: Any) -> None:
         Cluster(**more).open()
 
 
+@pytest.mark.parametrize(
+    "more", [{"controllers": 2}, {"controllers": 0}, {"nodes": 2, "controllers": 3, "combined": True}]
+)
+def test_numbers_of_controllers_that_cannot_be_are_refused(more: Any) -> None:
+    with pytest.raises(ClusterError, match="controllers"):
+        Cluster(**more)
+
+
+def test_a_quorum_with_a_controller_that_lost_its_files_is_not_started(tmp_path: Path) -> None:
+    """An empty controller could vote for a leader that lacks committed records."""
+    with Cluster(nodes=1, controllers=3, data=tmp_path) as cluster:
+        assert cluster.active_controller() in (100, 101, 102)
+    shutil.rmtree(tmp_path / "controller-101" / "log")
+    with pytest.raises(ClusterError, match="controller 101 has no files: put its folder back"):
+        Cluster(data=tmp_path).open()
+    with pytest.raises(ClusterError, match="holds a cluster with 3 controllers, not 1"):
+        Cluster(data=tmp_path, controllers=1).open()
+
+
 def test_a_cluster_that_is_not_open_says_so() -> None:
     with pytest.raises(ClusterError, match="1 to 99 brokers, not 0"):
         Cluster(nodes=0)

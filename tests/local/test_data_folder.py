@@ -19,7 +19,7 @@ from heirlog.local.layout import Layout, NodeLayout
 
 @pytest.fixture
 def made(tmp_path: Path) -> Layout:
-    layout = layouts.create(tmp_path / "a", [9092, 9093], 9094, racks=["r", "s"])
+    layout = layouts.create(tmp_path / "a", [9092, 9093], [9094], racks=["r", "s"])
     format_cluster(layout, {})
     return layout
 
@@ -62,7 +62,7 @@ def test_a_copied_or_moved_folder_works_on_its_own_files(made: Layout, tmp_path:
     if original != "stays":
         shutil.rmtree(made.data)
     if original == "was made again":
-        layouts.create(tmp_path / "a", [9092, 9093], 9094)
+        layouts.create(tmp_path / "a", [9092, 9093], [9094])
     copy = found(tmp_path / "b")
     assert data_folder.taken_in(copy) == str(made.data)
     assert log_dirs(copy) == [str(node.log_dir) for node in copy.nodes]
@@ -101,7 +101,7 @@ def test_a_folder_that_is_reached_by_a_link_is_at_home(made: Layout, tmp_path: P
 def test_a_folder_that_was_made_behind_a_link_is_at_home_without_it(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "real")
-    layout = layouts.create(tmp_path / "link" / "a", [9092], 9093)
+    layout = layouts.create(tmp_path / "link" / "a", [9092], [9093])
     for node in layout.nodes:  # as a shell that was in the link wrote it
         edit(node, str(layout.data), str(tmp_path / "link" / "a"))
     format_cluster(layout, {})

@@ -13,7 +13,7 @@ from heirlog.metadata.config_def import parse_static
 
 
 def test_a_dedicated_controller_is_node_100(tmp_path: Path) -> None:
-    layout = layouts.create(tmp_path, [9092, 9093, 9094], 9095)
+    layout = layouts.create(tmp_path, [9092, 9093, 9094], [9095])
     configs = [parse_static(properties.read(node.properties_path)) for node in layout.nodes]
     assert [(config.node_id, config.roles) for config in configs] == [
         (1, ("broker",)),
@@ -25,16 +25,32 @@ def test_a_dedicated_controller_is_node_100(tmp_path: Path) -> None:
 
 
 def test_with_combined_roles_broker_1_is_the_controller_and_stops_last(tmp_path: Path) -> None:
-    layout = layouts.create(tmp_path, [9092, 9093], 9095, combined=True)
+    layout = layouts.create(tmp_path, [9092, 9093], [9095], combined=True)
     assert layout.combined
     assert parse_static(properties.read(layout.brokers[0].properties_path)).roles == ("broker", "controller")
     assert layout.stop_order() == (layout.brokers[1:], layout.brokers[:1])
     assert layout.bootstrap_servers == "127.0.0.1:9092,127.0.0.1:9093"
 
 
+def test_three_controllers_have_nodes_of_their_own_or_are_the_first_brokers(tmp_path: Path) -> None:
+    apart = layouts.create(tmp_path / "apart", [9092], [9093, 9094, 9095])
+    assert apart.controller_ids == [100, 101, 102]
+    assert [node.controller_address() for node in apart.controllers] == [
+        f"127.0.0.1:{port}" for port in (9093, 9094, 9095)
+    ]
+    assert properties.read_static(apart.brokers[0].properties_path)["controller.quorum.bootstrap.servers"] == (
+        "127.0.0.1:9093",
+        "127.0.0.1:9094",
+        "127.0.0.1:9095",
+    )
+    combined = layouts.create(tmp_path / "combined", [9092, 9093, 9094, 9095], [9096, 9097, 9098], combined=True)
+    assert (combined.controller_ids, combined.controllers) == ([1, 2, 3], ())
+    assert combined.stop_order() == (combined.brokers[3:], combined.brokers[:3])
+
+
 @pytest.mark.parametrize(("nodes", "factor", "min_isr"), [(1, "1", None), (2, "2", None), (3, "3", "2"), (5, "3", "2")])
 def test_replication_fits_the_number_of_brokers(tmp_path: Path, nodes: int, factor: str, min_isr: str | None) -> None:
-    layout = layouts.create(tmp_path, range(9092, 9092 + nodes), 9200)
+    layout = layouts.create(tmp_path, range(9092, 9092 + nodes), [9200])
     for node in layout.nodes:
         given = properties.read(node.properties_path)
         assert given["default.replication.factor"] == factor
@@ -43,7 +59,7 @@ def test_replication_fits_the_number_of_brokers(tmp_path: Path, nodes: int, fact
 
 
 def test_what_was_created_is_found_again_with_edits(tmp_path: Path) -> None:
-    created = layouts.create(tmp_path, [9092], 9093, config={"log.segment.bytes": "1048576"})
+    created = layouts.create(tmp_path, [9092], [9093], config={"log.segment.bytes": "1048576"})
     with created.brokers[0].properties_path.open("a") as file:
         file.write("num.partitions=7\n")
     found = layouts.load(tmp_path)
@@ -60,16 +76,16 @@ def test_an_empty_folder_holds_no_cluster(tmp_path: Path) -> None:
 
 def test_a_property_that_differs_from_node_to_node_is_refused(tmp_path: Path) -> None:
     with pytest.raises(LocalError, match=r"node\.id"):
-        layouts.create(tmp_path, [9092], 9093, config={"node.id": "5"})
+        layouts.create(tmp_path, [9092], [9093], config={"node.id": "5"})
 
 
 def test_the_callers_config_wins_over_the_standard_one(tmp_path: Path) -> None:
-    layout = layouts.create(tmp_path, [1, 2, 3], 4, config={"min.insync.replicas": "1"})
+    layout = layouts.create(tmp_path, [1, 2, 3], [4], config={"min.insync.replicas": "1"})
     assert properties.read(layout.controllers[0].properties_path)["min.insync.replicas"] == "1"
 
 
 def test_a_copy_of_a_nodes_folder_is_no_node(tmp_path: Path) -> None:
-    created = layouts.create(tmp_path, [9092], 9093)
+    created = layouts.create(tmp_path, [9092], [9093])
     created.brokers[0].directory.joinpath("log").mkdir()
     (tmp_path / "broker-1.old").mkdir()
     (tmp_path / "broker-1.old" / "server.properties").write_bytes(created.brokers[0].properties_path.read_bytes())
@@ -78,7 +94,7 @@ def test_a_copy_of_a_nodes_folder_is_no_node(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("line", ["listeners=PLAINTEXT://127.0.0.1", "listeners=", "log.segmnt.bytes=5"])
 def test_an_edit_that_is_wrong_is_told_with_the_file(tmp_path: Path, line: str) -> None:
-    broker = layouts.create(tmp_path, [9092], 9093).brokers[0]
+    broker = layouts.create(tmp_path, [9092], [9093]).brokers[0]
     with broker.properties_path.open("a") as file:
         file.write(f"{line}\n")
     for ask in (broker.ports, broker.client_address):
@@ -89,4 +105,4 @@ def test_an_edit_that_is_wrong_is_told_with_the_file(tmp_path: Path, line: str) 
 def test_a_folder_that_cannot_be_written_is_told_with_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(LocalError, match=r"cannot create a cluster in .*/file: Not a directory.* data folder that can"):
-        layouts.create(tmp_path / "file", [9092], 9093)
+        layouts.create(tmp_path / "file", [9092], [9093])

@@ -25,6 +25,7 @@ from heirlog.cli.errors import CommandError
 from heirlog.cli.interrupts import signals_interrupt
 from heirlog.local import data_folder, properties
 from heirlog.local import layout as layouts
+from heirlog.local.cluster import CONTROLLERS
 from heirlog.local.layout import HOST, Layout, NodeLayout
 from heirlog.local.processes import NodeProcess, end_description, stop_all, wait_until_ready
 
@@ -57,7 +58,11 @@ def up(
     ] = None,
     combined: Annotated[
         bool | None,
-        typer.Option("--combined", help="Broker 1 is also the controller, so that no separate process is needed."),
+        typer.Option("--combined", help="The first brokers are also the controllers; no separate process is needed."),
+    ] = None,
+    controllers: Annotated[
+        int | None,
+        typer.Option(help="Number of controllers, 1, 3 or 5; default 1. Changes need a majority of them."),
     ] = None,
     racks: Annotated[
         str | None,
@@ -77,18 +82,27 @@ def up(
     data_folder.refuse_name(data)
     if layouts.load(data) is None:
         # before anything is written
-        nodes, port = nodes or DEFAULT_NODES, port or DEFAULT_PORT
+        nodes, port, controllers = nodes or DEFAULT_NODES, port or DEFAULT_PORT, controllers or 1
         _racks(racks, nodes)
-        _refuse_busy_ports(range(port, port + nodes + 1), data)
+        if controllers not in CONTROLLERS:
+            raise CommandError(f"--controllers {controllers}: give 1, 3 or 5")
+        if combined and controllers > nodes:
+            raise CommandError(f"--combined with {controllers} controllers needs as many brokers, not {nodes}")
+        _refuse_busy_ports(range(port, port + nodes + controllers), data)
     held = data_folder.hold(data)
     try:
-        _run(*_prepared(data, nodes, port, combined, racks), accept_older_metadata)
+        _run(*_prepared(data, nodes, port, combined, racks, controllers), accept_older_metadata)
     finally:
         os.close(held)
 
 
 def _prepared(
-    data: Path, nodes: int | None, port: int | None, combined: bool | None, racks: str | None
+    data: Path,
+    nodes: int | None,
+    port: int | None,
+    combined: bool | None,
+    racks: str | None,
+    controllers: int | None,
 ) -> tuple[Layout, bool]:
     """The cluster of the folder, formatted, and whether it was there before. Raises CommandError."""
     from heirlog.local.format import format_cluster
@@ -101,13 +115,13 @@ def _prepared(
         layout = layouts.create(
             data,
             range(port, port + nodes),
-            port + nodes,
+            range(port + nodes, port + nodes + (controllers or 1)),
             combined=bool(combined),
             config=config,
             racks=_racks(racks, nodes),
         )
     else:
-        _refuse_contradictions(layout, nodes, port, combined, racks)
+        _refuse_contradictions(layout, nodes, port, combined, racks, controllers)
         _refuse_busy_ports([port for node in layout.nodes for port in node.ports()], data, known=True)
         before = data_folder.taken_in(layout)
         if before is not None:
@@ -148,12 +162,19 @@ def _run(layout: Layout, known: bool, accept_older_metadata: bool) -> None:
 
 
 def _refuse_contradictions(
-    layout: Layout, nodes: int | None, port: int | None, combined: bool | None, racks: str | None
+    layout: Layout,
+    nodes: int | None,
+    port: int | None,
+    combined: bool | None,
+    racks: str | None,
+    controllers: int | None,
 ) -> None:
     where = f"{layout.data} holds a cluster with"
     instead = "leave the option out to start it, or give another --data folder"
     if nodes is not None and nodes != len(layout.brokers):
         raise CommandError(f"{where} {len(layout.brokers)} brokers, not {nodes}; {instead}")
+    if controllers is not None and controllers != len(layout.controller_ids):
+        raise CommandError(f"{where} {len(layout.controller_ids)} controllers, not {controllers}; {instead}")
     if combined is not None and combined != layout.combined:
         raise CommandError(f"{where} a controller in a process of its own; {instead}")
     if port is not None and port not in layout.brokers[0].ports():
@@ -185,7 +206,13 @@ def _refuse_busy_ports(ports: Sequence[int], data: Path, known: bool = False) ->
 def _greet(layout: Layout, processes: dict[int, NodeProcess], known: bool) -> None:
     heirlog = _this_command()
     ids = ", ".join(str(broker.node_id) for broker in layout.brokers)
-    controller = f"controller {layout.controllers[0].node_id}" if layout.controllers else "broker 1 as controller"
+    controller_ids = ", ".join(map(str, layout.controller_ids))
+    many = "s" if len(layout.controller_ids) > 1 else ""
+    controller = (
+        f"controller{many} {controller_ids}"
+        if layout.controllers
+        else f"broker{many} {controller_ids} as controller{many}"
+    )
     bootstrap = layout.bootstrap_servers
     first = bootstrap.split(",")[0]
     option = "" if first in (f"{HOST}:{DEFAULT_PORT}", f"localhost:{DEFAULT_PORT}") else f" -b {first}"

@@ -6,10 +6,10 @@
         cluster.lose_unflushed(1)    # ... and the power was cut
         cluster.start(1)
 
-Brokers are 1..nodes, the controller is 100; with `combined` broker 1 has both roles. Nodes keep a ledger of what they
-flushed (`heirlog.server.ledger`), so that a power cut can be played on their files. Whatever ends the test, the nodes
-end too: on leaving the `with` block, at the interpreter's exit, or, where neither runs, because their standard input
-ends with the parent. Of a folder that was not given nothing is left in any of these ways.
+Brokers are 1..nodes, controllers are 100, 101, ...; with `combined` the first brokers have both roles. Nodes keep a
+ledger of what they flushed (`heirlog.server.ledger`), so that a power cut can be played on their files. Whatever ends
+the test, the nodes end too: on leaving the `with` block, at the interpreter's exit, or, where neither runs, because
+their standard input ends with the parent. Of a folder that was not given nothing is left in any of these ways.
 """
 
 from __future__ import annotations
@@ -39,11 +39,14 @@ from heirlog.local.processes import (
     stop_all,
     wait_until_ready,
 )
+from heirlog.local.ready import leads_quorum
 from heirlog.metadata.config_def import ConfigError
 from heirlog.metadata.image import ELR_VERSION
 from heirlog.server.ledger import LedgerFailed, PowerCut, apply_power_cut, has_failed
 
 DEFAULT_NODES = 3
+CONTROLLERS = (1, 3, 5)
+"""An even number of voters survives no more failures than one voter less."""
 READY_TIMEOUT_S = 120.0
 STOP_TIMEOUT_S = 120.0
 """Of nodes that hang: a busy machine takes half a minute to start four of them."""
@@ -56,11 +59,13 @@ class ClusterError(Exception):
 
 
 class Cluster:
-    """Brokers 1 to `nodes` and the controller 100, each in a process. A `with` block starts and stops them.
+    """Brokers 1 to `nodes` and controllers from 100 on, each in a process. A `with` block starts and stops them.
 
     nodes: number of brokers. None: as many as `data` has, one for each of `racks`, or 3.
+    controllers: number of controllers, 1, 3 or 5. None: as many as `data` has, or 1. The cluster accepts changes while
+        a majority of them runs.
     config: server.properties for every node, in addition to the defaults; values may be str, int or bool.
-    combined: broker 1 is also the controller, and there is no process 100.
+    combined: the first brokers are also the controllers, which have no processes of their own.
     data: a directory that is kept after the end. A cluster that it already contains is started unchanged, and
         arguments that contradict it are refused. None: a temporary directory, removed at the end.
     elr: False formats the cluster with eligible.leader.replicas.version=0.
@@ -77,7 +82,12 @@ class Cluster:
         elr: bool = True,
         ledger: bool = True,
         racks: Sequence[str] | None = None,
+        controllers: int | None = None,
     ) -> None:
+        if controllers is not None and controllers not in CONTROLLERS:
+            raise ClusterError(f"a cluster has 1, 3 or 5 controllers, not {controllers}")
+        if combined and (controllers or 1) > (nodes or len(racks or ()) or DEFAULT_NODES):
+            raise ClusterError(f"{controllers} brokers are to be controllers too, and there are fewer brokers")
         if nodes is not None and not 0 < nodes < CONTROLLER_ID:
             raise ClusterError(f"a cluster has 1 to {CONTROLLER_ID - 1} brokers, not {nodes}")
         if racks is not None and (isinstance(racks, str) or not racks or nodes not in (None, len(racks))):
@@ -86,6 +96,7 @@ class Cluster:
         self._racks = None if racks is None else list(racks)
         self._config = {name: _text(value) for name, value in (config or {}).items()}
         self._combined = combined
+        self._controllers = controllers
         self._elr = elr
         self._ledger = ledger
         self._keep_data = data is not None
@@ -143,10 +154,10 @@ class Cluster:
             data_folder.taken_in(layout)
         else:
             ports = [self._ports.reserve() for _ in range(self._nodes or DEFAULT_NODES)]
-            controller_port = self._ports.reserve()
+            controller_ports = [self._ports.reserve() for _ in range(self._controllers or 1)]
             layouts.refuse_racks(self._racks or ())
             layout = layouts.create(
-                data, ports, controller_port, combined=self._combined, config=self._config, racks=self._racks or ()
+                data, ports, controller_ports, combined=self._combined, config=self._config, racks=self._racks or ()
             )
         format_cluster(layout, {} if self._elr else {ELR_VERSION: 0})
         return layout
@@ -155,6 +166,8 @@ class Cluster:
         holds = f"{layout.data} holds a cluster with"
         if self._nodes not in (None, len(layout.brokers)):
             raise ClusterError(f"{holds} {len(layout.brokers)} brokers, not {self._nodes}")
+        if self._controllers not in (None, len(layout.controller_ids)):
+            raise ClusterError(f"{holds} {len(layout.controller_ids)} controllers, not {self._controllers}")
         racks = [broker.rack for broker in layout.brokers]
         if self._racks not in (None, racks):
             raise ClusterError(f"{holds} brokers in racks {racks}, not {self._racks}")
@@ -212,6 +225,19 @@ class Cluster:
     def brokers(self) -> list[int]:
         """Ids of all brokers, running or not."""
         return [node.node_id for node in self._known().brokers]
+
+    @property
+    def controllers(self) -> list[int]:
+        """Ids of all controllers, running or not; with `combined` these are brokers."""
+        return self._known().controller_ids
+
+    def active_controller(self) -> int | None:
+        """Id of the node that leads the metadata quorum; None while none of the running ones does."""
+        for process in self._active(self._known().nodes):
+            address = process.layout.controller_address()
+            if address is not None and leads_quorum(address):
+                return process.node_id
+        return None
 
     @property
     def node_ids(self) -> list[int]:

@@ -21,6 +21,7 @@ from heirlog.metadata.image import METADATA_VERSION
 from heirlog.node import format as node_format
 from heirlog.node.format import Format
 from heirlog.protocol.types import Uuid, uuid_text
+from heirlog.raft import snapshot
 from heirlog.raft.bootstrap import log_directory
 from heirlog.raft.control import Voter
 from heirlog.server.files import OsFiles
@@ -102,8 +103,7 @@ def _settle_voters(
 ) -> tuple[Sequence[Voter], Uuid]:
     """Standalone: this node with the new directory's id. Otherwise the id that the list of voters gives this node."""
     if voters is None:
-        listener = config.advertised_controller_listeners[0]
-        return [Voter(config.node_id, directory_id, listener.endpoint, listener.name)], directory_id
+        return [_voter(config, directory_id)], directory_id
     if not voters:
         return voters, directory_id
     mine = [voter for voter in voters if voter.id == config.node_id]
@@ -113,17 +113,45 @@ def _settle_voters(
 
 
 def format_cluster(layout: Layout, features: Mapping[str, int]) -> None:
-    """Format the nodes of a local cluster that are not formatted yet: one controller, one cluster id for all.
+    """Format the nodes of a local cluster that are not formatted yet: one quorum, one cluster id for all.
 
     features: levels that differ from the defaults.
     """
     configs = [properties.read_static(node.properties_path) for node in layout.nodes]
+    controllers = [config for config in configs if config.is_controller]
     with Disk() as files:
         known = [identity for config in configs if (identity := _identity(files, config.metadata_log_dir))]
+        voters = None if len(controllers) == 1 else _voters(layout, controllers, files)
     cluster_id = known[0].cluster_id if known else uuid_text(new_uuid())
     for config in configs:
-        voters: list[Voter] | None = None if config.is_controller else []
-        format_node(config, cluster_id, {**DEFAULT_FEATURES, **features}, voters, ignore_formatted=True)
+        wanted = voters if config.is_controller else []
+        format_node(config, cluster_id, {**DEFAULT_FEATURES, **features}, wanted, ignore_formatted=True)
+
+
+def _voters(layout: Layout, controllers: Sequence[StaticConfig], files: Disk) -> Sequence[Voter]:
+    """The voters of a quorum of several controllers: new ones, or those of a formatting that was cut short.
+
+    Raises LocalError if a controller without files belongs to a quorum that has run: with an empty log it could vote
+    for a leader that lacks committed records.
+    """
+    formatted = [config for config in controllers if _identity(files, config.metadata_log_dir)]
+    if not formatted:
+        return [_voter(config, new_uuid()) for config in controllers]
+    if len(formatted) < len(controllers):
+        for config in formatted:
+            metadata = log_directory(config.metadata_log_dir)
+            if any(name.endswith(".log") for name in files.files.list(metadata)):
+                missing = ", ".join(str(other.node_id) for other in controllers if other not in formatted)
+                raise LocalError(
+                    f"{layout.data} holds a quorum that has run, and controller {missing} has no files: put its "
+                    "folder back, or start with a new data folder"
+                )
+    return snapshot.load(files.files, log_directory(formatted[0].metadata_log_dir), snapshot.BOOTSTRAP).voters
+
+
+def _voter(config: StaticConfig, directory_id: Uuid) -> Voter:
+    listener = config.advertised_controller_listeners[0]
+    return Voter(config.node_id, directory_id, listener.endpoint, listener.name)
 
 
 def inspect(config: StaticConfig) -> tuple[dict[str, dict[str, Any] | None], list[str]]:

@@ -4,7 +4,8 @@
                                           `data_folder` for a folder that was copied or moved)
     <data>/broker-1/log/                  log.dirs
     <data>/broker-1/node.log              what the process printed
-    <data>/controller-100/...             the same; absent with combined roles, where broker 1 is the controller too
+    <data>/controller-100/...             the same; absent with combined roles, where brokers 1, 2, ... are the
+                                          controllers too
 
 Nothing else describes the cluster: which nodes it has, their roles and their ports are read from these files.
 """
@@ -75,6 +76,16 @@ class NodeLayout:
         """A broker's host:port for clients. Raises LocalError for an invalid file."""
         return str(properties.read_static(self.properties_path).advertised_listeners[0].endpoint)
 
+    @property
+    def is_controller(self) -> bool:
+        """Raises LocalError for an invalid file."""
+        return properties.read_static(self.properties_path).is_controller
+
+    def controller_address(self) -> str | None:
+        """host:port of its controller listener; None if it is no controller. Raises LocalError for an invalid file."""
+        config = properties.read_static(self.properties_path)
+        return str(config.advertised_controller_listeners[0].endpoint) if config.is_controller else None
+
     def ports(self) -> list[int]:
         """Of every listener, in the order of the file. Raises LocalError for a file that is wrong."""
         return [listener.endpoint.port for listener in properties.read_static(self.properties_path).all_listeners]
@@ -85,7 +96,7 @@ class Layout:
     data: Path
     brokers: tuple[NodeLayout, ...]
     controllers: tuple[NodeLayout, ...]
-    """Dedicated ones; with combined roles there is none, and broker 1 is the controller."""
+    """Dedicated ones; with combined roles there is none, and the first brokers are the controllers."""
 
     @property
     def nodes(self) -> tuple[NodeLayout, ...]:
@@ -95,6 +106,11 @@ class Layout:
     def combined(self) -> bool:
         return not self.controllers
 
+    @property
+    def controller_ids(self) -> list[int]:
+        """The nodes that are controllers, alone or also as brokers. Raises LocalError for an invalid file."""
+        return [node.node_id for node in self.nodes if node.is_controller]
+
     def start_order(self) -> tuple[NodeLayout, ...]:
         """Controllers first: brokers that find one need not ask again."""
         return self.controllers + self.brokers
@@ -102,7 +118,8 @@ class Layout:
     def stop_order(self) -> tuple[tuple[NodeLayout, ...], tuple[NodeLayout, ...]]:
         """First and last to stop: a broker's clean stop needs a controller."""
         if self.combined:
-            return self.brokers[1:], self.brokers[:1]
+            last = len(self.controller_ids)
+            return self.brokers[last:], self.brokers[:last]
         return self.brokers, self.controllers
 
     @property
@@ -125,14 +142,15 @@ def standard_config(nodes: int) -> dict[str, str]:
 def create(
     data: Path,
     ports: Sequence[int],
-    controller_port: int,
+    controller_ports: Sequence[int],
     *,
     combined: bool = False,
     config: Mapping[str, str] | None = None,
     racks: Sequence[str] = (),
 ) -> Layout:
-    """Write server.properties for brokers 1..len(ports) and the controller.
+    """Write server.properties for brokers 1..len(ports), and for one controller on each of `controller_ports`.
 
+    combined: the first brokers are the controllers; else these are nodes of their own, from `CONTROLLER_ID` on.
     racks: `broker.rack` of each broker, in the order of their ids; none: no broker has one.
     config: further properties of every node (a controller decides by some that Kafka's documentation lists under
     brokers, such as min.insync.replicas). Raises LocalError for a property that differs from node to node, and for a
@@ -145,22 +163,23 @@ def create(
         raise LocalError(f"{RACK} is given for all brokers and for each of them; leave one out")
     common = {
         "controller.listener.names": "CONTROLLER",
-        "controller.quorum.bootstrap.servers": f"{HOST}:{controller_port}",
+        "controller.quorum.bootstrap.servers": ",".join(f"{HOST}:{port}" for port in controller_ports),
         "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
         **standard_config(len(ports)),
         **(config or {}),
     }
-    layout = _layout(data, range(1, len(ports) + 1), () if combined else (CONTROLLER_ID,))
-    controller_listener = f"CONTROLLER://{HOST}:{controller_port}"
+    controller_ids = range(CONTROLLER_ID, CONTROLLER_ID + len(controller_ports))
+    layout = _layout(data, range(1, len(ports) + 1), () if combined else controller_ids)
+    controller_listeners = [f"CONTROLLER://{HOST}:{port}" for port in controller_ports]
     for broker, port in zip(layout.brokers, ports, strict=True):
-        both = combined and broker.node_id == 1
+        both = combined and broker.node_id <= len(controller_ports)
         listener = f"PLAINTEXT://{HOST}:{port}"
         _write(
             broker,
             {
                 "process.roles": "broker,controller" if both else "broker",
                 "node.id": str(broker.node_id),
-                "listeners": f"{listener},{controller_listener}" if both else listener,
+                "listeners": f"{listener},{controller_listeners[broker.node_id - 1]}" if both else listener,
                 "advertised.listeners": listener,
                 "inter.broker.listener.name": "PLAINTEXT",
                 "log.dirs": str(broker.log_dir),
@@ -168,7 +187,7 @@ def create(
                 **common,
             },
         )
-    for controller in layout.controllers:
+    for controller, controller_listener in zip(layout.controllers, controller_listeners, strict=False):
         _write(
             controller,
             {

@@ -239,7 +239,7 @@ _FAMILIES: Final[Sequence[tuple[str | None, Sequence[ConfigKey]]]] = (
     ("heirlog has no delegation tokens", _TOKENS),
     ("this version of heirlog has only classic groups", _GROUPS),
     ("this version of heirlog has no transactions", _TRANSACTIONS),
-    ("the quorum of this version of heirlog has exactly one controller", _QUORUM),
+    ("the controllers that vote are those of `storage format`; none can join later", _QUORUM),
     ("heirlog has no configuration providers: write the value itself", _PROVIDERS),
     ("heirlog cannot load Java classes", _PLUGINS),
     (None, _TUNING),

@@ -26,7 +26,10 @@ early.start.listeners  Listeners that serve requests before ACLs are loaded.
 controller.listener.names  The names of the controllers' listeners.
 controller.quorum.voters  The controllers, as id@host:port.
 controller.quorum.bootstrap.servers  Addresses at which the controllers are found.
-controller.quorum.request.timeout.ms  How long a broker waits for an answer to a fetch of the metadata.
+controller.quorum.election.timeout.ms  How long a controller without a leader waits before it asks for votes.
+controller.quorum.fetch.timeout.ms  How long a controller waits for its leader before it asks for votes.
+controller.quorum.election.backoff.max.ms  The longest time that a controller waits after its leader has resigned.
+controller.quorum.request.timeout.ms  How long a node waits for an answer of a controller.
 controller.quorum.retry.backoff.ms  How long a broker waits after a failed fetch of the metadata.
 log.dir  The directory of the logs, if log.dirs is not set.
 log.dirs  The directories of the logs; replicas are spread over them.

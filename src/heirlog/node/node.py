@@ -339,6 +339,12 @@ class Node:
         return self._broker.accept_older_metadata
 
     def _stop_quorum(self) -> None:
+        if self._quorum is None:
+            self._end_quorum()
+        else:
+            self._quorum.hand_over(self._end_quorum)
+
+    def _end_quorum(self) -> None:
         for connection in list(self._connections):
             connection.transport.close()
         if self._controller is not None:

@@ -69,6 +69,8 @@ class EpochEvents:
     """The role ends now: whatever acts in it is to be closed."""
     on_enter: Callable[[EpochState], None]
     """The state is durable: lead, or fetch from the leader or whoever knows it."""
+    on_handed_over: Callable[[], None]
+    """The other voters know that this node has resigned."""
     fatal: Callable[[str], None]
     """The node cannot continue."""
 
@@ -335,7 +337,14 @@ class EpochDriver:
         me = self._me
         if me is not None and self._successors:
             self._round = Resignation(
-                self._env, self._replica.cluster_id, me, self.state.epoch, self._successors, self._config, self._heard
+                self._env,
+                self._replica.cluster_id,
+                me,
+                self.state.epoch,
+                self._successors,
+                self._config,
+                self._heard,
+                self._events.on_handed_over,
             )
             self._round.start()
 

@@ -74,6 +74,9 @@ ACCEPT_ADVICE = (
     "set aside, and this broker leaves every ISR and ELR."
 )
 
+HAND_OVER_LIMIT_MS = 2_000
+"""A clean stop waits this long for the other voters; after that they notice by themselves."""
+
 
 @dataclass(frozen=True, slots=True)
 class OlderMetadata:
@@ -223,7 +226,7 @@ class Quorum:
         if log.loaded is not None:
             loaded, log.loaded = log.loaded, None
             replay.load(loaded)
-        events = EpochEvents(self._leave_role, self._enter_role, self._fatal)
+        events = EpochEvents(self._leave_role, self._enter_role, self._handed_over, self._fatal)
         epochs = self._epochs = EpochDriver(
             self._env, state, self._replica, lambda: self._voters_now(log), lambda: log.end, self._quorum_config, events
         )
@@ -234,6 +237,25 @@ class Quorum:
             )
             return
         epochs.start()
+
+    def hand_over(self, on_done: Callable[[], None]) -> None:
+        """Before a clean stop, while requests are served: resign, so that the other voters need no timeout.
+
+        on_done: they know it, or cannot be reached, or `HAND_OVER_LIMIT_MS` is over.
+            At once if this node does not lead.
+        """
+        if self._stopped or not isinstance(self._role, LeaderState) or not self._role.successors():
+            on_done()
+            return
+        self._on_handed_over = on_done
+        self._env.call_later(HAND_OVER_LIMIT_MS, self._handed_over)
+        self._resign()
+
+    def _handed_over(self) -> None:
+        if self._on_handed_over is not None:
+            on_done, self._on_handed_over = self._on_handed_over, None
+            # later: it ends what may be calling this
+            self._env.call_later(0, on_done)
 
     def shutdown(self, on_done: Callable[[], None] | None = None) -> None:
         """Stop leading or following, flush what is written, close the files."""
@@ -289,8 +311,8 @@ class Quorum:
             self._observe(log, replay, epochs)
         if state.role is QuorumRole.FOLLOWER or (self._announced is not None and state.role is not QuorumRole.LEADER):
             self._announce(epochs.leadership.leader_id, state.epoch)
-        if self._on_handed_over is not None and state.role not in (QuorumRole.LEADER, QuorumRole.RESIGNED):
-            self._on_handed_over()
+        if state.role not in (QuorumRole.LEADER, QuorumRole.RESIGNED):
+            self._handed_over()
 
     def _lead(self, log: MetadataLog, replay: Replay, epochs: EpochDriver) -> None:
         me = self._replica.among(self._voters_now(log))

@@ -1,6 +1,7 @@
 """A leader that has resigned: it notifies the other voters, so that they elect the next leader without a timeout.
 
     EndQuorumEpoch to each voter, with the preferred successors -> acknowledged, or sent again after the back-off
+    each voter has acknowledged, or its port refuses            -> `on_done`: this node may stop
 
 The successors are ordered by what they had fetched: the first one asks for votes at once, the others a little later.
 
@@ -30,6 +31,7 @@ class Resignation:
         successors: Sequence[Voter],
         config: QuorumConfig,
         on_heard: Callable[[Heard], bool],
+        on_done: Callable[[], None],
     ) -> None:
         """successors: all other voters, the one with the longest log first. on_heard: as of `ContactEvents`."""
         self._env = env
@@ -37,6 +39,9 @@ class Resignation:
         self._successors = {voter.key: voter for voter in successors}
         self._config = config
         self._on_heard = on_heard
+        self._on_done = on_done
+        self._missing = set(self._successors)
+        """Voters that may not know yet."""
         self._retries: dict[ReplicaKey, Cancel] = {}
         self._closed = False
 
@@ -58,11 +63,19 @@ class Resignation:
             answer = None if isinstance(result, SendFailure) else epoch_messages.heard(result)
             if answer is None:
                 self._retries[key] = self._env.call_later(self._config.retry_backoff_ms, lambda: self._notify(key))
-            else:
+            if answer is not None or (isinstance(result, SendFailure) and result.kind == "disconnected"):
+                self._knows(key)
+            if answer is not None:
                 self._on_heard(answer)
 
         endpoint = self._successors[key].endpoint
         self._env.send(endpoint, CHANNEL, self._request, answered, self._config.request_timeout_ms)
+
+    def _knows(self, key: ReplicaKey) -> None:
+        if key in self._missing:
+            self._missing.discard(key)
+            if not self._missing:
+                self._on_done()
 
 
 def successor_delay_ms(successors: Sequence[ReplicaKey], me: ReplicaKey, backoff_max_ms: int) -> int:
