@@ -1,7 +1,7 @@
-"""Clients that change topics and features, and an operator, who does what a script says.
+"""Clients that change topics and features, and an operator that a script controls.
 
-What they ask goes through the product's client: as its commands do, each request is made by a client of its own, which
-knows nothing but the bootstrap servers.
+They use the product's client. As in its commands, each request is made by a new client, which knows only the bootstrap
+servers.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _ASKED_AGAIN = (ErrorCode.NOT_CONTROLLER, ErrorCode.REQUEST_TIMED_OUT, ErrorCode
 
 
 class Admin(Client):
-    """Each request is a command: a client of its own makes it, within `REQUEST_TIMEOUT_S`, its retries included."""
+    """Each request is a command: a new client makes it, within `REQUEST_TIMEOUT_S` including retries."""
 
     def __init__(self, env: SimEnv, name: str, bootstrap: Sequence[Endpoint], topics: Sequence[str]) -> None:
         super().__init__(env, name, bootstrap, topics)
@@ -65,7 +65,7 @@ class Admin(Client):
         self.command(lambda cluster: cluster.converse(conversation, REQUEST_TIMEOUT_S), done, failed)
 
     def once(self, call: Conversation[Any] | Message, then: Callable[[], None]) -> None:
-        """Whatever becomes of it."""
+        """Send the request and ignore the result."""
         if isinstance(call, Message):
             self.ask_any(call, lambda _: then(), lambda _: then())
         else:
@@ -118,7 +118,7 @@ class TopicCreator(Admin):
 
 
 class TopicRecreator(Admin):
-    """Deletes a topic and makes it again under the same name, until it is stopped; then it stays."""
+    """Deletes a topic and creates it again under the same name, until it is stopped; then the topic stays."""
 
     def __init__(
         self, env: SimEnv, name: str, bootstrap: Sequence[Endpoint], topic: str, partitions: list[list[int]]
@@ -129,7 +129,7 @@ class TopicRecreator(Admin):
         self._partitions = partitions
         self.made = 0
         self.settled = False
-        """Stopped, and the topic existed when this client asked for it: no client deletes it any more."""
+        """This client is stopped, and the topic existed when it last asked: no client deletes it any more."""
 
     def start(self) -> None:
         self._pause()
@@ -146,7 +146,7 @@ class TopicRecreator(Admin):
         self.once(request, self._soon)
 
     def _soon(self) -> None:
-        """A moment without the topic, or none."""
+        """Wait for a moment without the topic, or not at all."""
         self.env.call_later(self.env.random.randrange(0, 400), self._create)
 
     def _create(self) -> None:
@@ -292,7 +292,7 @@ class Operator(Admin):
         """Does nothing until a method is called."""
 
     def ask(self, request: Message, on_answer: Callable[[Any], None]) -> None:
-        """Of any broker; once more where none answered, or the controller could not be reached."""
+        """Send it to any broker; again if no broker answered or the controller could not be reached."""
 
         def again() -> None:
             self._later(lambda: self.ask(request, on_answer))
@@ -312,7 +312,7 @@ class Operator(Admin):
         on_answer: Callable[[int], None],
         desired: int | None = None,
     ) -> None:
-        """on_answer: the error code of the request or its first partition. Again where the controller is not reached.
+        """on_answer: gets the error code of the request or of its first partition. Retried until a controller answers.
 
         kind: UNCLEAN, ...; desired: the leader of every partition, for DESIGNATION.
         """
@@ -330,7 +330,7 @@ class Operator(Admin):
         self.converse(election(kind, wanted, desired), answered, failed)
 
     def elect_once(self, partitions: Iterable[TopicPartition]) -> None:
-        """Leaders at any price. One command; whatever is answered."""
+        """Elect leaders even if records are lost. One command; the answer is ignored."""
         self.once(election(UNCLEAN, partitions), lambda: None)
 
 

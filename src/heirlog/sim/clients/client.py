@@ -1,4 +1,4 @@
-"""What all simulated clients share: they run calls of the product's client, and again those that gave up."""
+"""What all simulated clients share: they run calls of the product's client, and repeat calls that gave up."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RETRY_MS = 150
 REQUEST_TIMEOUT_MS = 2000
 REQUEST_TIMEOUT_S = REQUEST_TIMEOUT_MS / 1000
 CALL_TIMEOUT_S = 10.0
-"""Of a call that asks brokers and waits in between; an outage may last longer, and then the client calls again."""
+"""Timeout of a call. An outage may last longer; then the client repeats the call."""
 
 
 class Client:
@@ -49,7 +49,7 @@ class Client:
         self.until_done(lambda: self.cluster.find_topics(self.topics, CALL_TIMEOUT_S), lambda _: then())
 
     def refresh_then(self, then: Callable[[], None]) -> None:
-        """After a pause, with newer metadata; callers that ask meanwhile share one request."""
+        """Call `then` after a pause, with newer metadata; calls in the meantime share one request."""
         self._refreshing.append(then)
         if len(self._refreshing) == 1:
             self._later(self._refresh)

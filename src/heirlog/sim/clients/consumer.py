@@ -1,8 +1,9 @@
-"""A consumer: reads every partition of its topics from the start, and asks for their ends.
+"""A consumer: reads every partition of its topics from the start, and requests their latest offsets.
 
-Where a request goes, and what an answer means, is the product's (`partition_reader` and `leaders` of `heirlog.client`).
-What a program does about a truncation is its own decision. This one goes back to where the leader's log and what was
-read part, reads again from there, and writes it down (`History.rewound`): it skips nothing that an election gave up.
+The product decides where a request is sent and what an answer means (`partition_reader` and `leaders` of
+`heirlog.client`). What to do after a truncation is the decision of a program. This consumer goes back to the offset at
+which the leader's log diverges from what it has read, reads again from there, and records this (`History.rewound`). So
+it skips no records that an election gave up.
 """
 
 from __future__ import annotations
@@ -47,10 +48,10 @@ class _Read:
 
 
 class Consumer(Client):
-    """Reads every partition from the start, and asks now and then for the latest offset.
+    """Reads every partition from the start, and requests the latest offset now and then.
 
-    recreated: topics that are deleted and recreated. Their latest offsets are not asked for: ListOffsets knows names
-    only, and an answer may be the other topic's.
+    recreated: topics that are deleted and recreated. Their latest offsets are not requested: ListOffsets knows names
+    only, so an answer may be about the other topic.
     """
 
     def __init__(
@@ -128,7 +129,7 @@ class Consumer(Client):
             reader.failed(response)
             self._fetch(partition)
             return
-        # this one has no end to reach: an answer without records is progress, too
+        # this reader has no end to reach, so an answer without records is progress, too
         reader.reset_stall_timer()
         position = read.fetch.position
         try:
@@ -136,7 +137,7 @@ class Consumer(Client):
         except LogTruncated as error:
             self._rewind(partition, read, error)
         except OffsetOutOfRange:
-            # the leader cannot say where its log and what was read part: everything again
+            # the leader cannot tell where its log diverges from what was read: read everything again
             read.epochs.clear()
             self._go_to(partition, read, 0)
         else:
@@ -162,7 +163,7 @@ class Consumer(Client):
             self.last_of_key.setdefault(partition, {})[int(record.key)] = number
 
     def _rewind(self, partition: TopicPartition, read: _Read, error: LogTruncated) -> None:
-        """The leader's log parts from ours where its records of that epoch, or of the next lower one it has, end."""
+        """The leader's log diverges from ours at the end of its records of that epoch, or of the next lower one."""
         epochs, end = read.epochs, error.offset
         while epochs and (epochs[-1][0] > error.end.leader_epoch or epochs[-1][1] >= error.end.end_offset):
             end = epochs.pop()[1]

@@ -1,10 +1,10 @@
-"""Runs the calls of `heirlog.client` in the simulation: its network, its clock, its chance.
+"""Runs the calls of `heirlog.client` in the simulation: on its network, with its clock and random numbers.
 
     Call --Send, SendAll, Pause--> env.send, env.call_later --answer, SendFailure, time--> Call ... --> done or failed
 
-It decides nothing: the core says who is asked, what is asked again, and when. A call that runs has a channel of its
-own, as the blocking driver gives it a connection: no call waits behind the long poll of another one. A channel that is
-free again is used again.
+It decides nothing: `heirlog.client` decides which broker gets a request, what is retried, and when. Each running call
+has a channel of its own, as the blocking driver gives it a connection, so no call waits behind the long poll of another
+one. Free channels are reused.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from heirlog.sim.env import SimEnv
 R = TypeVar("R")
 
 SHORTEST_MS = 1
-"""A timeout that rounds to 0 would be over before anything was sent."""
+"""A timeout that rounds to 0 would end before anything is sent."""
 
 
 def _unseen(_: Message) -> None:
@@ -43,7 +43,7 @@ class _Running(Generic[R]):
 
 
 class Driver:
-    """One client's. bootstrap: in any order; each client starts with another broker, as chance says."""
+    """The driver of one client. bootstrap: in any order; the broker that a client starts with is random."""
 
     def __init__(self, env: SimEnv, bootstrap: Sequence[Endpoint]) -> None:
         self._env = env

@@ -1,9 +1,9 @@
 """A member of a consumer group, and a client that asks what the group has committed.
 
-Membership is the product's (`heirlog.client.groups`), so is what is asked of the coordinator, and when again. The
-members share out the partitions of one topic. They read nothing: each commit of an owner is one further than what
-it found or committed before, with a token that no other commit has. So every answer to OffsetFetch says which commit
-it stems from. Now and then a member leaves and comes back as a new one.
+The product handles the membership and the requests to the coordinator (`heirlog.client.groups`). The members divide the
+partitions of one topic among them. They read nothing: each commit of an owner is one higher than the offset that it
+found or committed before, and has a token that no other commit has. So every answer to OffsetFetch shows which commit
+it contains. Now and then a member leaves and comes back as a new member.
 """
 
 from __future__ import annotations
@@ -107,9 +107,9 @@ class Member(GroupClient):
             rebalance_timeout_ms=REBALANCE_MS,
         )
         self._step_number = 0
-        """Grows with each step of the membership: a step that was planned before does not happen."""
+        """Grows with each step of the membership, so that a step that was planned earlier is dropped."""
         self._membership_number = 0
-        """Grows each time the member loses its place in the group: requests for an earlier place do not count any more.
+        """Grows each time the member leaves or is removed from the group. Answers to its earlier requests do not count.
         """
         self._tokens = 0
         self.owned: dict[int, int] = {}
@@ -219,7 +219,7 @@ class Member(GroupClient):
     # its offsets
 
     def _fetch_positions(self, mine: tuple[int, ...]) -> None:
-        """Where did the former owner stop?"""
+        """Find the offset at which the former owner stopped."""
         membership_number = self._membership_number
 
         def answered(reads: list[Read] | None) -> None:

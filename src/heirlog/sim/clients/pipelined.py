@@ -1,7 +1,7 @@
 """An idempotent producer with several batches in flight to each partition, as real ones have.
 
-What fails is sent again, in order, to the leader that the newest metadata name. So a new leader receives repeats of
-batches that an older one has appended, older ones than the last among them.
+Batches that fail are sent again, in order, to the leader that the newest metadata name. So a new leader receives
+repeats of batches that an earlier leader has appended, not only of the last one.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class PipelinedProducer(Producer):
         return sum(batch.partition == partition for batch in self._numbered)
 
     def _next_batch(self, partition: TopicPartition) -> None:
-        """At its interval, whatever became of those before."""
+        """Send at the interval, whatever happened to the batches before."""
         if self.stopped:
             return
         if self.unanswered(partition) < IN_FLIGHT_MAX:
@@ -26,4 +26,4 @@ class PipelinedProducer(Producer):
         super()._rest(partition)
 
     def _rest(self, partition: TopicPartition) -> None:
-        """It does not rest: the next batch has its time."""
+        """There is no pause: the next batch has its own time."""

@@ -4,11 +4,12 @@
          ^                                                                  |
          +------- after a pause: delivered, given up, or the sender failed -+
 
-The history claims what the sender takes for an acknowledgement. What the simulator adds is only what it writes:
+The history contains what the sender counts as acknowledged. The simulator only decides what is written:
 
-* A plain producer does not repeat a batch that may be in the log, so that a value is there at most once. It repeats one
-  after an answer that says that nothing was appended (`_NEVER_APPENDED`): if that is untrue, the value is there twice.
-* An idempotent one leaves it to the sender, which repeats a batch until it is acknowledged.
+* A plain producer does not repeat a batch that may be in the log, so that a value is there at most once. It repeats a
+  batch after an error that means that nothing was appended (`_NEVER_APPENDED`); if something was, the value is there
+  twice and the history shows it.
+* For an idempotent producer, the sender repeats a batch until it is acknowledged.
 * A sender that fails leaves its batches in an unknown state. The next one begins with new values.
 """
 
@@ -155,7 +156,7 @@ class Producer(Client):
     # the sender's work
 
     def _pump(self) -> None:
-        """What the sender wants: metadata, a producer id, requests, another look after a pause."""
+        """Do what the sender needs: metadata, a producer id, requests, a further step after a pause."""
         sender = self._sender
         sender.expire()
         call = sender.prepare()
@@ -210,7 +211,7 @@ class Producer(Client):
             self.history.acknowledge(partition, base_offset, values, sent_ms)
 
     def _start_over(self, failure: Exception) -> None:
-        """With a new sender; whether the batches of this one were appended stays unknown."""
+        """Continue with a new sender; whether the batches of the old one were appended stays unknown."""
         self.env.log("warning", "producer-failed", reason=str(failure))
         self._sender = self._new_sender()
         left, self._numbered = self._numbered, {}

@@ -1,4 +1,4 @@
-"""An operator who moves replicas: reassigns partitions, gives some of that up again, asks for preferred leaders."""
+"""An operator that moves replicas: reassigns partitions, cancels some reassignments, asks for preferred leaders."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from heirlog.sim.clients.admin import PREFERRED, Admin, election, reassignment
 from heirlog.sim.env import SimEnv
 
 INDEXES = 3
-"""Topics of a run have no more partitions; for one that is not there an error is answered."""
+"""Topics of a run have no more partitions than this; for a missing partition the answer is an error."""
 REPLICAS_MIN, REPLICAS_MAX = 2, 4
 
 
 class Reassigner(Admin):
-    """Begins something every second or so, until it is stopped. What is answered does not matter."""
+    """Starts an action about every second, until it is stopped. The answers are ignored."""
 
     def __init__(
         self, env: SimEnv, name: str, bootstrap: Sequence[Endpoint], topics: Sequence[str], brokers: Sequence[int]

@@ -1,4 +1,4 @@
-"""Whose answers count, whom a partition waits for, and which log wins."""
+"""Which answers count, which replicas a partition waits for, and which log wins."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def u13(simulation: Simulation) -> None:
 
 
 def old_leader(simulation: Simulation) -> None:
-    """b still follows a leader that the controller has given up, and is slow to hear of it; it is asked meanwhile."""
+    """b still follows a leader that the controller has replaced, as its metadata are late; it is asked meanwhile."""
     script = Script(simulation, "U13-old-leader")
     network, controller = script.cluster.network, script.cluster.controller.name
     script.run_for(800, 2500)

@@ -1,9 +1,9 @@
-"""Unclean recovery as scripts: what is lost in which order, and what has to come of it.
+"""Unclean recovery as scripts: what is lost in which order, and what must happen then.
 
-Each begins with a topic whose last two members lose, or seem to lose, what they had (`heirlog.sim.script`). That a
-recovery never picks a replica with less than another one that could be asked, and that its record never tells of less
-than it gives up, is judged at every election of every run (`heirlog.sim.election_checker`); a script adds what it alone
-knows.
+Each script begins with a topic whose last two ISR members lose, or seem to lose, records (`heirlog.sim.script`). Two
+rules are checked at every election of every run (`heirlog.sim.election_checker`): a recovery never elects a replica
+with less than another reachable one, and its record never names less than the election gives up. A script adds checks
+that only it can make.
 
     U1   the newest leader epoch wins, not the longest log     U9   a change of strategy takes effect at once
     U2   Balanced waits for every LastKnownELR member          U10  a designation that cannot be is refused
@@ -14,9 +14,9 @@ knows.
     U6   a clean candidate ends a recovery                     U15  many partitions at once
     U7   a topic made again is another one                     U16  the loss report says what was given up
     U8   the assignment changes in between                     U18  a damaged clean-shutdown file is none
-    replaced-disk   who comes back with an empty disk is neither waited for nor elected
+    replaced-disk   a broker that comes back with an empty disk is neither waited for nor elected
 
-U17 (readers learn what was given up) is checked in every run: poll-skip, `heirlog.sim.history`.
+U17 (readers notice what was given up) is checked in every run: poll-skip, `heirlog.sim.history`.
 
 Source: KIP-966, "Unclean recovery"; docs/internals/simulation.md.
 """

@@ -1,5 +1,5 @@
-"""What else happens while a recovery runs, or before it: the controller dies, the topic is another one, the assignment
-changes, many partitions wait at once, the clean-shutdown file is damaged, a disk was replaced.
+"""Events during a recovery, or before it: the controller is killed, the topic is re-created, the assignment changes,
+many partitions wait at once, the clean-shutdown file is damaged, a disk is replaced.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ DAMAGES: tuple[tuple[str, Callable[[bytes], bytes] | None], ...] = (
 
 
 def replaced_disk(simulation: Simulation) -> None:
-    """One of the two who may have what was lost comes back with an empty disk."""
+    """One of the two replicas that may have the lost records comes back with an empty disk."""
     script = Script(simulation, "replaced-disk")
     is_last = bool(script.random.randrange(0, 2))
     script.lose(b_by=KILL if is_last else POWER_CUT, a_by=POWER_CUT if is_last else KILL)
@@ -43,7 +43,7 @@ def replaced_disk(simulation: Simulation) -> None:
 
 
 def u5(simulation: Simulation) -> None:
-    """The controller is killed after its n-th event since the last of whom the recovery waits for was started."""
+    """The controller is killed after its n-th event since the start of the last broker that the recovery waits for."""
     script = Script(simulation, "U5")
     script.lose(b_by=KILL, a_by=POWER_CUT)
     script.up(script.c, script.b)
@@ -75,7 +75,7 @@ def u7(simulation: Simulation) -> None:
 
 
 def u8(simulation: Simulation) -> None:
-    """An assignment without the one who would win is asked for while the last answers are on their way."""
+    """A new assignment without the winner is requested while the last answers are in flight."""
     script = Script(simulation, "U8")
     script.lose(b_by=KILL, a_by=POWER_CUT)
     script.up(script.c, script.b)

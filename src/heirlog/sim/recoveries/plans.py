@@ -1,4 +1,4 @@
-"""What a script of unclean recovery is played on: the strategy, who writes and how, and what may be lost."""
+"""The plan of a script of unclean recovery: the strategy, which clients write and how, and what may be lost."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def script_recreates_topic(random: Random) -> RunPlan:
 
 
 def keeps(random: Random) -> RunPlan:
-    """Kills alone lose nothing, and of what a power cut takes another replica has a copy."""
+    """Kills alone lose nothing, and another replica has a copy of what a power cut loses."""
     made = plan(random)
     made.keeps_everything = True
     return made
 
 
 def keeps_and_waits_briefly(random: Random) -> RunPlan:
-    """Only the quorum is waited for without a limit."""
+    """The recovery waits without a limit for the quorum only."""
     made = keeps(random)
     made.config = {**made.config, TIMEOUT: "1000"}
     return made
@@ -58,7 +58,7 @@ def keeps_with_a_tail(random: Random) -> RunPlan:
 
 
 def by_kafkas_rule(random: Random) -> RunPlan:
-    """The manager off: the last leader leads again, with its log as it is."""
+    """With the manager off, the last leader becomes leader again, with the log that it has left."""
     made = plan(random)
     made.manager, made.topic_config = False, {}
     return made
