@@ -12,7 +12,7 @@ and READ on the groups.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Annotated, Any
@@ -21,6 +21,7 @@ import typer
 
 from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
 from heirlog.cli.errors import CommandError, UsageError
+from heirlog.cli.option_groups import grouped
 from heirlog.cli.render import Json, show_rows
 
 if TYPE_CHECKING:
@@ -31,29 +32,6 @@ app = typer.Typer(help="Show, add and remove access control lists.", no_args_is_
 ANY = "*"
 
 Names = list[str] | None
-Topics = Annotated[Names, typer.Option("--topic", help="A topic, or * for all topics. May be repeated.")]
-Groups = Annotated[Names, typer.Option("--group", help="A consumer group, or * for all groups. May be repeated.")]
-TransactionalIds = Annotated[Names, typer.Option("--transactional-id", help="May be repeated.")]
-DelegationTokens = Annotated[Names, typer.Option("--delegation-token", help="May be repeated.")]
-UserPrincipals = Annotated[Names, typer.Option("--user-principal", help="A user as a resource. May be repeated.")]
-OnCluster = Annotated[bool, typer.Option("--cluster", help="The cluster itself.")]
-Pattern = Annotated[
-    str, typer.Option("--resource-pattern-type", help="literal or prefixed; to list or remove also match or any.")
-]
-Allowed = Annotated[
-    Names, typer.Option("--allow-principal", help="A principal as type:name, such as User:alice. May be repeated.")
-]
-Denied = Annotated[Names, typer.Option("--deny-principal", help="A principal as type:name. May be repeated.")]
-AllowedHosts = Annotated[Names, typer.Option("--allow-host", help="An IP address. Default: all addresses.")]
-DeniedHosts = Annotated[Names, typer.Option("--deny-host", help="An IP address. Default: all addresses.")]
-Operations = Annotated[
-    Names, typer.Option("--operation", help="An operation, such as Read or Write. Default: All. May be repeated.")
-]
-Producer = Annotated[bool, typer.Option("--producer", help="All operations that a producer to the topics needs.")]
-Consumer = Annotated[
-    bool, typer.Option("--consumer", help="All operations that a consumer of the topics in the groups needs.")
-]
-Idempotent = Annotated[bool, typer.Option("--idempotent", help="With --producer: also allow idempotent writes.")]
 
 COLUMNS = {
     "resource_type": "ResourceType",
@@ -68,14 +46,19 @@ COLUMNS = {
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """What the options name, by kind."""
+    """The resources that the options name, by kind."""
 
-    topics: Sequence[str]
-    groups: Sequence[str]
-    transactional_ids: Sequence[str]
-    delegation_tokens: Sequence[str]
-    users: Sequence[str]
-    cluster: bool
+    topics: Annotated[Names, typer.Option("--topic", help="A topic, or * for all topics. May be repeated.")] = None
+    groups: Annotated[
+        Names, typer.Option("--group", help="A consumer group, or * for all groups. May be repeated.")
+    ] = None
+    cluster: Annotated[bool, typer.Option("--cluster", help="The cluster itself.")] = False
+    transactional_ids: Annotated[Names, typer.Option("--transactional-id", help="May be repeated.")] = None
+    delegation_tokens: Annotated[Names, typer.Option("--delegation-token", help="May be repeated.")] = None
+    users: Annotated[Names, typer.Option("--user-principal", help="A user as a resource. May be repeated.")] = None
+    pattern_type: Annotated[
+        str, typer.Option("--resource-pattern-type", help="literal or prefixed; to list or remove also match or any.")
+    ] = "literal"
 
     def __iter__(self) -> Iterator[tuple[ResourceType, str]]:
         from heirlog.metadata.acls import CLUSTER_NAME, ResourceType
@@ -83,23 +66,36 @@ class Resources:
         for kind, names in (
             (ResourceType.TOPIC, self.topics),
             (ResourceType.GROUP, self.groups),
-            (ResourceType.CLUSTER, [CLUSTER_NAME] if self.cluster else []),
+            (ResourceType.CLUSTER, [CLUSTER_NAME] if self.cluster else None),
             (ResourceType.TRANSACTIONAL_ID, self.transactional_ids),
             (ResourceType.DELEGATION_TOKEN, self.delegation_tokens),
             (ResourceType.USER, self.users),
         ):
-            for name in names:
+            for name in names or ():
                 yield kind, name
+
+    @property
+    def pattern(self) -> PatternType:
+        """Raises UsageError."""
+        from heirlog.metadata.acls import PatternType
+
+        known = {kind.name: kind for kind in PatternType if kind is not PatternType.UNKNOWN}
+        found = known.get(self.pattern_type.upper())
+        if found is None:
+            raise UsageError(f"--resource-pattern-type {self.pattern_type}: one of {', '.join(sorted(known)).lower()}")
+        return found
 
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """Who is allowed or denied what, from where."""
+    """The principals that are allowed or denied, and their hosts."""
 
-    allowed: Sequence[str]
-    denied: Sequence[str]
-    allowed_hosts: Sequence[str]
-    denied_hosts: Sequence[str]
+    allowed: Annotated[
+        Names, typer.Option("--allow-principal", help="A principal as type:name, such as User:alice. May be repeated.")
+    ] = None
+    denied: Annotated[Names, typer.Option("--deny-principal", help="A principal as type:name. May be repeated.")] = None
+    allowed_hosts: Annotated[Names, typer.Option("--allow-host", help="An IP address. Default: all addresses.")] = None
+    denied_hosts: Annotated[Names, typer.Option("--deny-host", help="An IP address. Default: all addresses.")] = None
 
     def __iter__(self) -> Iterator[tuple[AclPermissionType, str, str]]:
         """Raises UsageError: a principal of another form."""
@@ -109,21 +105,38 @@ class Entries:
             (AclPermissionType.ALLOW, self.allowed, self.allowed_hosts),
             (AclPermissionType.DENY, self.denied, self.denied_hosts),
         ):
-            for principal, host in product(principals, hosts or [ANY]):
+            for principal, host in product(principals or (), hosts or [ANY]):
                 if ":" not in principal:
                     raise UsageError(f"{principal!r} is not a principal: write type:name, as in User:alice")
                 yield permission, principal.strip(), host.strip()
 
 
+@dataclass(frozen=True, slots=True)
+class Operations:
+    """What the entries are about: single operations, or a short form for all that a client needs."""
+
+    named: Annotated[
+        Names, typer.Option("--operation", help="An operation, such as Read or Write. Default: All. May be repeated.")
+    ] = None
+    producer: Annotated[
+        bool, typer.Option("--producer", help="All operations that a producer to the topics needs.")
+    ] = False
+    consumer: Annotated[
+        bool, typer.Option("--consumer", help="All operations that a consumer of the topics in the groups needs.")
+    ] = False
+    idempotent: Annotated[bool, typer.Option("--idempotent", help="With --producer: also allow idempotent writes.")] = (
+        False
+    )
+
+    @property
+    def are_given(self) -> bool:
+        return bool(self.named) or self.producer or self.consumer
+
+
 @app.command("list")
+@grouped
 def list_acls(
-    topic: Topics = None,
-    group: Groups = None,
-    cluster: OnCluster = False,
-    transactional_id: TransactionalIds = None,
-    delegation_token: DelegationTokens = None,
-    user_principal: UserPrincipals = None,
-    resource_pattern_type: Pattern = "literal",
+    resources: Resources,
     principal: Annotated[
         Names, typer.Option("--principal", help="Only ACLs of this principal; may be repeated.")
     ] = None,
@@ -134,11 +147,10 @@ def list_acls(
     from heirlog.client.acls import describe_acls
     from heirlog.metadata.acls import AclFilter, AclOperation, AclPermissionType
 
-    resources = _resources(topic, group, cluster, transactional_id, delegation_token, user_principal)
     whose: list[str | None] = [*(principal or ())] or [None]
     filters = [
         AclFilter(kind, name, pattern, who, None, AclOperation.ANY, AclPermissionType.ANY)
-        for kind, name, pattern in _named(resources, resource_pattern_type)
+        for kind, name, pattern in _named(resources)
         for who in whose
     ]
     found: dict[Acl, None] = {}
@@ -149,22 +161,11 @@ def list_acls(
 
 
 @app.command("add")
+@grouped
 def add(
-    topic: Topics = None,
-    group: Groups = None,
-    cluster: OnCluster = False,
-    transactional_id: TransactionalIds = None,
-    delegation_token: DelegationTokens = None,
-    user_principal: UserPrincipals = None,
-    resource_pattern_type: Pattern = "literal",
-    allow_principal: Allowed = None,
-    deny_principal: Denied = None,
-    allow_host: AllowedHosts = None,
-    deny_host: DeniedHosts = None,
-    operation: Operations = None,
-    producer: Producer = False,
-    consumer: Consumer = False,
-    idempotent: Idempotent = False,
+    resources: Resources,
+    entries: Entries,
+    operations: Operations,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
     as_json: Json = False,
 ) -> None:
@@ -172,14 +173,11 @@ def add(
     from heirlog.client.acls import create_acls
     from heirlog.metadata.acls import PatternType
 
-    resources = _resources(topic, group, cluster, transactional_id, delegation_token, user_principal)
-    entries = Entries(allow_principal or (), deny_principal or (), allow_host or (), deny_host or ())
-    if not allow_principal and not deny_principal:
+    if not entries.allowed and not entries.denied:
         raise UsageError("an ACL belongs to a principal: name one with --allow-principal or --deny-principal")
-    pattern = _pattern(resource_pattern_type)
-    if pattern not in (PatternType.LITERAL, PatternType.PREFIXED):
-        raise UsageError(f"--resource-pattern-type {resource_pattern_type} finds ACLs; to add them: literal, prefixed")
-    acls = list(dict.fromkeys(_acls(resources, entries, pattern, operation, producer, consumer, idempotent)))
+    if resources.pattern not in (PatternType.LITERAL, PatternType.PREFIXED):
+        raise UsageError(f"--resource-pattern-type {resources.pattern_type} finds ACLs; to add them: literal, prefixed")
+    acls = list(dict.fromkeys(_acls(resources, entries, operations)))
     with connected(bootstrap_server) as client:
         refused = [
             (acl, error) for acl, error in zip(acls, client.run(create_acls(acls)), strict=True) if error is not None
@@ -193,22 +191,11 @@ def add(
 
 
 @app.command("remove")
+@grouped
 def remove(
-    topic: Topics = None,
-    group: Groups = None,
-    cluster: OnCluster = False,
-    transactional_id: TransactionalIds = None,
-    delegation_token: DelegationTokens = None,
-    user_principal: UserPrincipals = None,
-    resource_pattern_type: Pattern = "literal",
-    allow_principal: Allowed = None,
-    deny_principal: Denied = None,
-    allow_host: AllowedHosts = None,
-    deny_host: DeniedHosts = None,
-    operation: Operations = None,
-    producer: Producer = False,
-    consumer: Consumer = False,
-    idempotent: Idempotent = False,
+    resources: Resources,
+    entries: Entries,
+    operations: Operations,
     force: Annotated[bool, typer.Option("--force", help="Do not ask for confirmation.")] = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
     as_json: Json = False,
@@ -218,17 +205,13 @@ def remove(
     from heirlog.client.acls import delete_acls
     from heirlog.metadata.acls import AclFilter, AclOperation, AclPermissionType
 
-    resources = _resources(topic, group, cluster, transactional_id, delegation_token, user_principal)
-    entries = Entries(allow_principal or (), deny_principal or (), allow_host or (), deny_host or ())
-    pattern = _pattern(resource_pattern_type)
+    pattern = resources.pattern
     if not list(resources):
         raise UsageError("name the resources: --topic, --group, --cluster, --transactional-id, ...")
     filters: list[AclFilter]
     if list(entries):
-        filters = [
-            AclFilter.of(acl) for acl in _acls(resources, entries, pattern, operation, producer, consumer, idempotent)
-        ]
-    elif operation or producer or consumer:
+        filters = [AclFilter.of(acl) for acl in _acls(resources, entries, operations)]
+    elif operations.are_given:
         raise UsageError("name the principal whose ACLs to remove, with --allow-principal or --deny-principal")
     else:
         filters = [
@@ -243,71 +226,55 @@ def remove(
     _show(removed, as_json)
 
 
-def _resources(
-    topics: Names, groups: Names, cluster: bool, transactional_ids: Names, tokens: Names, users: Names
-) -> Resources:
-    return Resources(topics or (), groups or (), transactional_ids or (), tokens or (), users or (), cluster)
-
-
-def _named(resources: Resources, pattern: str) -> list[tuple[int, str | None, PatternType]]:
+def _named(resources: Resources) -> list[tuple[int, str | None, PatternType]]:
     """For a filter: everything, if nothing is named."""
     from heirlog.metadata.acls import PatternType, ResourceType
 
-    named: list[tuple[int, str | None, PatternType]] = [(kind, name, _pattern(pattern)) for kind, name in resources]
+    named: list[tuple[int, str | None, PatternType]] = [(kind, name, resources.pattern) for kind, name in resources]
     return named or [(ResourceType.ANY, None, PatternType.ANY)]
 
 
-def _acls(
-    resources: Resources,
-    entries: Entries,
-    pattern: PatternType,
-    operations: Names,
-    producer: bool,
-    consumer: bool,
-    idempotent: bool,
-) -> Iterator[Acl]:
+def _acls(resources: Resources, entries: Entries, operations: Operations) -> Iterator[Acl]:
     """Raises UsageError."""
     from heirlog.metadata.acls import Acl, PatternType
 
-    if producer or consumer:
-        if operations:
+    if operations.producer or operations.consumer:
+        if operations.named:
             raise UsageError("--producer and --consumer already choose the operations: remove --operation")
-        places = list(_convenient(resources, producer, consumer, idempotent))
+        places = list(_convenient(resources, operations))
     else:
         places = [
             (kind, name, operation)
             for kind, name in resources
-            for operation in (_operation(text, kind) for text in operations or ["All"])
+            for operation in (_operation(text, kind) for text in operations.named or ["All"])
         ]
     if not places:
         raise UsageError("name the resources: --topic, --group, --cluster, --transactional-id, ...")
     for (kind, name, operation), (permission, principal, host) in product(places, list(entries)):
         # the cluster has one name, and no prefixes of it
-        own = PatternType.LITERAL if kind.name == "CLUSTER" else pattern
+        own = PatternType.LITERAL if kind.name == "CLUSTER" else resources.pattern
         yield Acl(kind, name, own, principal, host, operation, permission)
 
 
-def _convenient(
-    resources: Resources, producer: bool, consumer: bool, idempotent: bool
-) -> Iterator[tuple[ResourceType, str, AclOperation]]:
+def _convenient(resources: Resources, operations: Operations) -> Iterator[tuple[ResourceType, str, AclOperation]]:
     """Raises UsageError."""
     from heirlog.metadata.acls import CLUSTER_NAME, AclOperation, ResourceType
 
-    if not resources.topics or (consumer and not resources.groups):
+    if not resources.topics or (operations.consumer and not resources.groups):
         raise UsageError("--producer needs --topic, --consumer needs --topic and --group")
-    if producer:
+    if operations.producer:
         for topic, operation in product(
             resources.topics, (AclOperation.WRITE, AclOperation.DESCRIBE, AclOperation.CREATE)
         ):
             yield ResourceType.TOPIC, topic, operation
-        for name, operation in product(resources.transactional_ids, (AclOperation.WRITE, AclOperation.DESCRIBE)):
+        for name, operation in product(resources.transactional_ids or (), (AclOperation.WRITE, AclOperation.DESCRIBE)):
             yield ResourceType.TRANSACTIONAL_ID, name, operation
-        if idempotent:
+        if operations.idempotent:
             yield ResourceType.CLUSTER, CLUSTER_NAME, AclOperation.IDEMPOTENT_WRITE
-    if consumer:
+    if operations.consumer:
         for topic, operation in product(resources.topics, (AclOperation.READ, AclOperation.DESCRIBE)):
             yield ResourceType.TOPIC, topic, operation
-        for group in resources.groups:
+        for group in resources.groups or ():
             yield ResourceType.GROUP, group, AclOperation.READ
 
 
@@ -324,17 +291,6 @@ def _operation(text: str, kind: ResourceType) -> AclOperation:
         names = ", ".join(_pascal(each.name) for each in (*of_kind, AclOperation.ALL))
         raise UsageError(f"--operation {text}: of a {kind.name.lower()} there are {names}")
     return operation
-
-
-def _pattern(text: str) -> PatternType:
-    """Raises UsageError."""
-    from heirlog.metadata.acls import PatternType
-
-    known = {kind.name: kind for kind in PatternType if kind is not PatternType.UNKNOWN}
-    found = known.get(text.upper())
-    if found is None:
-        raise UsageError(f"--resource-pattern-type {text}: one of {', '.join(sorted(known)).lower()}")
-    return found
 
 
 def _show(acls: Iterable[Acl], as_json: bool) -> None:
