@@ -186,6 +186,14 @@ def test_every_link_leads_to_a_page_and_a_heading(page: Path) -> None:
     assert broken == []
 
 
+def test_the_readme_is_short_and_shows_the_drill_as_the_tutorial_does() -> None:
+    readme = (ROOT / "README.md").read_text("utf-8")
+    tutorial = (DOCS / "tutorials" / "rehearse-a-failure.md").read_text("utf-8")
+    assert len(readme.split()) < 650
+    (table,) = re.findall(r"^ +ms  leader.*?\n(?=```)", tutorial, re.DOTALL | re.MULTILINE)
+    assert table in readme
+
+
 def test_every_page_is_in_the_index_and_in_the_navigation_of_the_site() -> None:
     index = (DOCS / "index.md").read_text("utf-8")
     trees = "".join(re.findall(r"^```\{toctree\}\n(.*?)^```", index, re.DOTALL | re.MULTILINE)).split()
