@@ -9,9 +9,9 @@ Floor 9, the extra `heirlog[spark]`: the only package that imports pyspark, pyar
 
     kernels.py, decode.py, encode.py          record batches to and from Arrow, without Spark
     options.py, patterns.py, offsets.py       what options and offsets mean, without Spark and without a cluster
-    plan.py, loss.py                          what a batch covers, and what is lost to it
-    clients.py, resolve.py, read.py           asking the cluster, reading one range
-    worker.py                                 what a worker process pays once
+    plan.py, loss.py                          which records a batch covers, and which are missing
+    clients.py, resolve.py, read.py           requests to the cluster, and reading one range
+    worker.py                                 work that a worker process does only once
     source.py, stream.py, sink.py, groups.py  what Spark calls
     java.py, interpreter.py, session.py       a Java and a Python to run on, a session on this machine
 """

@@ -1,8 +1,8 @@
 """Connections of this process to clusters, kept from task to task.
 
-A Spark worker runs many short tasks in one process; connecting and authenticating for each would cost more than many of
-them read. One reader at a time uses a client, since a generator that its consumer gave up may still hold one. A client
-is closed when it was unused for a minute. A forked process uses none of its parent's clients.
+A Spark worker runs many short tasks in one process; connecting and authenticating for each task would often cost more
+than its reads. One reader at a time uses a client, because a generator that its consumer has abandoned may still hold a
+client. A client that was unused for a minute is closed. A forked process does not use its parent's clients.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def lend(properties: Mapping[str, str]) -> Iterator[Client]:
 
 
 def connect(properties: Mapping[str, str], timeout_s: float) -> Client:
-    """A client of the caller's own, for a question from outside Spark. Raises as `lend` does."""
+    """A new client for the caller alone, for requests from outside Spark. Raises as `lend` does."""
     return _connect((*_key(properties)[:-1], timeout_s))
 
 
@@ -62,7 +62,7 @@ def _close_idle() -> None:
     now = time.monotonic()
     for key, kept in list(_idle.items()):
         if key[0] != os.getpid():
-            # the parent's sockets: closing ours of them says nothing to the broker, but a TLS goodbye would
+            # the parent's sockets: the broker does not see that our copies close, but would see a TLS close message
             del _idle[key]
             continue
         while kept and now - kept[0][0] > IDLE_S:

@@ -1,12 +1,12 @@
 """Fetched bytes of one partition to `pyarrow.RecordBatch`es with the columns of Spark's Kafka source.
 
     fetched bytes --batches--> segments --kernel--> Arrow buffers --> RecordBatch
-                     |  before the start, control, aborted: passed over
-                     |  compressed: only what is wanted is decompressed
+                     |  before the start, control, aborted: skipped
+                     |  compressed: decompressed only if needed
 
 Batches are collected until some 65,000 records or 16 MiB are together and decoded in one pass: a Python call costs as
 much as forty records. Decompression waits until the batch's turn, so that one answer of highly compressed batches
-cannot fill the memory. Checksums are the client's business (`heirlog.blocking`).
+cannot fill the memory. The client checks the checksums (`heirlog.blocking`).
 
 Skipped records. A fetch may begin before its offset, because batches come whole. After compaction offsets have gaps. A
 control batch ends a transaction and holds no data. For an aborted transaction the broker names the producer and the
@@ -36,7 +36,7 @@ Array: TypeAlias = Any
 
 ROWS_MAX = 65_536
 BYTES_MAX = 16 * 1024 * 1024
-"""A RecordBatch is closed before it would hold more than either; a single larger record batch is one by itself."""
+"""Limits of a RecordBatch; a single record batch that exceeds one becomes a RecordBatch of its own."""
 DECOMPRESSED_BYTES_MAX = 1 << 30
 """Below 2 GiB, where Arrow's 32-bit offsets end."""
 
@@ -57,7 +57,7 @@ _ABORT_MARKER = 0
 
 
 class CorruptRecords(ValueError):
-    """Bytes of a partition that are not what a broker may send; says which partition and offset."""
+    """Invalid bytes in the records of a partition. The message names the partition and the offset."""
 
     def __init__(self, topic: str, partition: int, offset: int, why: str) -> None:
         super().__init__(
@@ -93,7 +93,7 @@ class PartitionDecoder:
         self._start_offset = start_offset
         self._end_offset = end_offset
         self.next_offset = start_offset
-        """Where to fetch next: behind the last batch that was seen, be it passed over or not."""
+        """The next offset to fetch: after the last batch that was seen, even if it was skipped."""
         self._group = _Group()
 
     def decode(self, records: Buffer, aborted: Sequence[tuple[int, int]] = ()) -> Iterator[pa.RecordBatch]:
@@ -127,7 +127,7 @@ class PartitionDecoder:
             except DecompressionError as error:
                 raise self._corrupt(header.base_offset, str(error)) from error
         if header.record_count * SMALLEST_RECORD_BYTES > len(payload):
-            # believed, this number would be multiplied into buffers
+            # buffers are sized by this number, so it must not be trusted
             raise self._corrupt(header.base_offset, f"{header.record_count} records in {len(payload)} bytes")
         group = self._group
         if group.records and (
@@ -156,14 +156,14 @@ class PartitionDecoder:
 
 
 class _Aborted:
-    """Which batches of one answer belong to aborted transactions, and which are no data at all."""
+    """Decides which batches of one answer belong to aborted transactions, and which contain no data."""
 
     def __init__(self, aborted: Sequence[tuple[int, int]]) -> None:
         self._upcoming = sorted(((first_offset, producer) for producer, first_offset in aborted), reverse=True)
         self._producers: set[int] = set()
 
     def pass_over(self, records: Buffer, position: int, header: BatchHeader) -> bool:
-        """To be asked for each batch, in order."""
+        """Call this for each batch, in order."""
         while self._upcoming and self._upcoming[-1][0] <= header.last_offset:
             self._producers.add(self._upcoming.pop()[1])
         if header.is_control:
@@ -181,7 +181,7 @@ def _is_abort_marker(records: Buffer, position: int) -> bool:
 
 
 class _Group:
-    """The batches that become one RecordBatch: buffers, and where in them the records lie."""
+    """The batches that become one RecordBatch: buffers, and the positions of the records in them."""
 
     def __init__(self) -> None:
         self.records = 0
@@ -338,7 +338,7 @@ class _Columns:
 
 
 def _constant(value: str | int, kind: pa.DataType, length: int) -> Array:
-    """The same value in every row. Mostly a part of the last such column: making it costs as much as decoding."""
+    """The same value in every row. Usually a slice of the last such column: making one costs as much as decoding."""
     return _column_of(value, kind, max(length, ROWS_MAX)).slice(0, length)
 
 

@@ -2,12 +2,12 @@
 
     rows --topic--> --partition--> rows of one partition, in their order --kernel--> payload --compress--> batch
 
-A row's partition is the one it names, else Kafka's choice by its key (murmur2 as in every Kafka client, so that a key
-has the same partition for all writers), else a sticky one that changes after a batch's worth of bytes: few full batches
-instead of many small ones.
+A row's partition is the one that its column names. Otherwise Kafka's rule by the key decides (murmur2 as in every Kafka
+client, so that a key has the same partition for all writers). A row without a key gets the sticky partition, which
+changes after the bytes of one batch: that makes few full batches instead of many small ones.
 
-All records of a batch bear one time, that of their encoding, as with Spark's own sink. Producer id, epoch, sequence
-number and checksum are left to the producer: they are known when a batch is sent.
+All records of a batch have the same timestamp, the time of their encoding, as with Spark's own sink. The producer sets
+producer id, epoch, sequence number and checksum, because they are known only when a batch is sent.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ for _array in (_NO_BYTES, _NO_BOUNDS):
 
 
 class Unencodable(ValueError):
-    """A column or a value that no record can hold; says which."""
+    """A column or a value that a record cannot contain. The message names it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class Headers:
             )
         bounds = np.asarray(array.offsets).astype(np.int64)
         if np.diff(bounds)[valid_rows(array) == 0].any():
-            # Arrow lets a null list have elements all the same
+            # in Arrow a null list may still have elements
             return cls.of(pa.array(array.to_pylist(), kind))
         pairs = array.values
         keys = pairs.field(0)
@@ -139,7 +139,7 @@ class Records:
         )
 
     def bytes_at_most(self, rows: Any) -> int:
-        """What these rows need as records, counted generously."""
+        """An upper limit of the bytes that these rows need as records."""
         total = _VARINTS_BYTES * len(rows)
         for column in (self.key, self.value):
             total += int((column.bounds[rows + 1] - column.bounds[rows]).sum())
@@ -161,7 +161,7 @@ class Partitioner:
         self._sticky[kernels.STICKY_PARTITION] = start % count
 
     def choose(self, records: Records, given: Array | None = None) -> Any:
-        """A partition for each row. given: the column `partition`, where null leaves the choice to us.
+        """A partition for each row. given: the column `partition`; for null the partition is chosen here.
 
         Raises Unencodable for a partition that the topic does not have.
         """
@@ -200,7 +200,7 @@ def encode_batches(
 ) -> Iterator[bytearray]:
     """Record batches of these rows, each of at most `batch_bytes` before compression; a larger record is alone in its.
 
-    Base offset, CRC and the fields of the producer are left for others to write.
+    Base offset, CRC and the fields of the producer are written later.
     """
     rows = _readonly(np.ascontiguousarray(rows, np.int64))
     columns = records.for_kernel()

@@ -1,8 +1,8 @@
-"""Offsets of a stream, committed to a consumer group: for tools that watch its lag, never for the stream itself.
+"""Offsets of a stream, committed to a consumer group: for tools that show its lag, never for the stream itself.
 
 Spark asks the source for the next batch when the one before is in the sink, so the group is one batch behind only until
-the next trigger. A query that is stopped before that, or that died, leaves it behind; `commit_progress` closes the gap
-from outside: a query's progress names the offsets of the last batch that is in the sink.
+the next trigger. If a query stops or fails before that trigger, the group stays behind. `commit_progress` then commits
+from outside: the progress of a query names the offsets of the last batch that is in the sink.
 """
 
 from __future__ import annotations

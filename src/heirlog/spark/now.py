@@ -26,7 +26,7 @@ class Now:
         except KafkaError as error:
             if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 raise
-            # a topic that went between two questions: one broker named it, the next one knows better
+            # a topic that was deleted between two requests: one broker still named it, the next one does not
             self._compare(client, options)
         self.begins = {
             partition: before.offsets.get(partition, self._earliest[partition]) for partition in self.partitions
@@ -35,7 +35,7 @@ class Now:
     def _compare(self, client: Client, options: Options) -> None:
         self._look(client, options)
         self.losses = self._losses(client)
-        """Sorted; at most one for each partition, the one that says most."""
+        """Sorted; at most one for each partition, the one with the most information."""
         if self.losses:
             # a topic that was recreated between two requests has the same name: its shorter log is not a truncation
             seen = self.topic_ids
@@ -54,7 +54,7 @@ class Now:
         self.latest = resolve.listed(client, LATEST, self.partitions, options.isolation)
 
     def ends(self, begins: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-        """Never before the begin: a high watermark may be known late, and no record is read twice for that."""
+        """Never below the starting offset: a high watermark may be known late, and no record may be read twice."""
         return {partition: max(end.offset, begins[partition]) for partition, end in self.latest.items()}
 
     def _losses(self, client: Client) -> list[Loss]:
@@ -78,7 +78,7 @@ class Now:
         return Loss(*partition, self._before.offsets[partition], -1, self._earliest[partition], Cause.RECREATED.value)
 
     def _truncated(self, client: Client) -> dict[TopicPartition, Loss]:
-        """Whose log, for the epoch of the last record that was read, ends before that record (KIP-320)."""
+        """Partitions whose log ends, for the epoch of the last record that was read, before that record (KIP-320)."""
         asked = {
             partition: epoch
             for partition, epoch in self._before.epochs.items()

@@ -1,14 +1,13 @@
 """A stream's offset: Spark's JSON, and data that distinguishes a lost record from one that never existed.
 
-    {"events": {"0": 1200, "1": 1180},                        where to read on, as Spark's Kafka source writes it
+    {"events": {"0": 1200, "1": 1180},                        the next offsets to read, as Spark's Kafka source writes
      "@heirlog": {"topicIds": {"events": "Vx7..."},           which topic of this name was read
                   "epochs": {"events": {"0": 4, "1": 4}},     leader epoch of the last record before the offset
-                  "losses": [{...}]}}                         what this batch steps over (heirlog.spark.loss)
+                  "losses": [{...}]}}                         what this batch skips (heirlog.spark.loss)
 
-`@` begins no topic's name, so the member cannot be taken for one. A checkpoint written by Spark's own source lacks it
-and is read all the same; what it does not say cannot be checked, and is learned with the next batch. The order of the
-members is that of the names, so that equal offsets are equal texts: Spark compares them to see whether there are new
-records.
+No topic name begins with `@`, so the member cannot be a topic. A checkpoint written by Spark's own source does not have
+the member and is read, too; then the losses cannot be checked until the next batch stores the member. The members are
+sorted by name, so that equal offsets are equal texts: Spark compares the texts to see whether there are new records.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ class StreamOffset:
 
     @property
     def topics(self) -> set[str]:
-        """Those that were read, and those that went meanwhile."""
+        """Topics that were read, and those that were deleted in between."""
         return {topic for topic, _ in self.offsets} | self.topic_ids.keys()
 
     def as_json(self) -> dict[str, Any]:
@@ -47,12 +46,12 @@ class StreamOffset:
         return {**by_topic(self.offsets), MEMBER: member}
 
     def resumed(self, start: StreamOffset) -> dict[TopicPartition, int]:
-        """Where the batch between `start` and this offset begins: at `start`, but behind what it steps over."""
+        """The first offsets of the batch between `start` and this offset: `start`, or where a skipped loss ends."""
         return {**start.offsets, **{loss.topic_partition: loss.resume for loss in self.losses}}
 
 
 def stream_offset(given: Mapping[str, Any]) -> StreamOffset:
-    """Raises OptionError for what is no offset of Spark's."""
+    """Raises OptionError if it is not an offset as Spark writes it."""
     offsets = partition_numbers("a stream's offset", json.dumps(given))
     member = given.get(MEMBER)
     if not isinstance(member, dict):

@@ -5,9 +5,9 @@
     endingTimestamp   > endingOffsetsByTimestamp   > endingOffsets       where to end: batch only
     kafka.*                                    properties of Kafka's client, their names without this prefix
 
-Ours alone: `columns`, `startingOffsetsDefault` and `endingOffsetsDefault` (what partitions get that the JSON does not
-name), `onDataLoss`, `quarantinePath`, `commitGroup`. They are refused when misspelled no more than Spark's are: it
-ignores what it does not know, since options are shared between sources.
+Only this source has `columns`, `startingOffsetsDefault` and `endingOffsetsDefault` (for partitions that the JSON does
+not name), `onDataLoss`, `quarantinePath` and `commitGroup`. A misspelled option is ignored, as by Spark's source,
+because options are shared between sources.
 
 Values of `kafka.*` may be secrets: no message here repeats one, and `Options` keeps them out of its repr.
 """
@@ -67,13 +67,13 @@ ISOLATIONS = ("read_uncommitted", "read_committed")
 ALL_REPLICAS = -1
 _ACKS = {"all": ALL_REPLICAS, "-1": ALL_REPLICAS, "1": 1, "0": 0}
 _TRIGGER_LIMITS = {"minoffsetspertrigger", "maxoffsetspertrigger"}
-"""Of streams: Spark's source looks at them in a batch only to compare them."""
+"""Options of streams. In a batch Spark's source only compares them with each other."""
 _DURATION = re.compile(r"\s*([0-9]{1,15})(us|ms|s|m|min|h|d)?\s*", re.IGNORECASE)
 _UNIT_MS = {"us": 0.001, "ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
 class OptionError(ValueError):
-    """An option that is missing, wrong, or that contradicts another; names it."""
+    """An option that is missing, wrong, or contradicts another one. The message names it."""
 
 
 class OnDataLoss(Enum):
@@ -86,8 +86,8 @@ class OnDataLoss(Enum):
 class OffsetRangeLimit:
     """Where a read begins or ends.
 
-    offset: EARLIEST or LATEST for all partitions. offsets: by partition, either may be among them; `default` for the
-    partitions that are not named, None refuses those. timestamp_ms, timestamps: the first record not before it.
+    offset: EARLIEST or LATEST for all partitions. offsets: an offset, EARLIEST or LATEST by partition; `default` for
+    partitions that are not named (None refuses them). timestamp_ms, timestamps: the first record not before that time.
     """
 
     offset: int | None = None
@@ -98,7 +98,7 @@ class OffsetRangeLimit:
     text: str = ""
     """The JSON as given: it may contain what a stream's offset stores in addition to the offsets."""
     latest_if_none: bool = False
-    """A timestamp that no record reaches means the end of the partition (else it is an error)."""
+    """If no record has the timestamp or a later one: True for the end of the partition, False for an error."""
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ class Options:
 
     @property
     def named_topics(self) -> set[str]:
-        """Topics that ought to be there. Of a pattern there are none."""
+        """Topics that must exist. With a pattern there are none."""
         return set(self.topics or ()) | {topic for topic, _ in self.assigned or ()}
 
     @property
@@ -182,7 +182,7 @@ def read_options(given: Mapping[str, str], *, streaming: bool) -> Options:
         attempts=max(_number(options, "fetchOffset.numRetries", 1), 1),
         retry_interval_ms=_number(options, "fetchOffset.retryIntervalMs", DEFAULT_RETRY_INTERVAL_MS),
     )
-    # last, so that what is wrong either way is said first, whichever of the two is asked
+    # checked last, so that an option that is wrong for a batch and for a stream gets the same error in both
     if streaming:
         for name in ("endingOffsets", "endingOffsetsByTimestamp", "endingTimestamp"):
             if name.lower() in options:
@@ -364,7 +364,7 @@ def _refuse_reversed(
 ) -> None:
     for (topic, partition), start in (starts or {}).items():
         stop = (stops or {}).get((topic, partition), LATEST)
-        # -1 and -2 are no places yet
+        # -1 and -2 are not offsets yet
         if 0 <= stop < start:
             raise OptionError(f"{begins} for {topic}-{partition} is {start}, behind its {ends}, {stop}: exchange them")
 
@@ -379,7 +379,7 @@ def partition_offsets(name: str, value: str) -> dict[TopicPartition, int]:
 
 
 def partition_numbers(name: str, value: str) -> dict[TopicPartition, int]:
-    """{"topic": {"0": 5}}, where "earliest" and "latest" are not numbers but words of their own."""
+    """{"topic": {"0": 5}}; the words "earliest" and "latest" are not allowed as numbers."""
     problem = OptionError(
         f'{name} must be earliest, latest or JSON like {{"topic":{{"0":23,"1":-2}}}}, not \'{value}\''
     )
@@ -449,8 +449,8 @@ def _number(options: Mapping[str, str], name: str, default: int, largest: int = 
 
 
 def _whole(name: str, value: str, smallest: int, largest: int) -> int:
-    """As Java reads it: with a sign, perhaps, and with no space."""
-    # so short first: Python refuses to read a number of thousands of digits
+    """As Java reads it: a sign is allowed, spaces are not."""
+    # the length is checked first: Python refuses to read a number of thousands of digits
     if not re.fullmatch(r"[+-]?\d{1,19}", value) or not smallest <= int(value) <= largest:
         raise OptionError(f"{name} is '{value}'; it must be a number from {smallest} to {largest}")
     return int(value)

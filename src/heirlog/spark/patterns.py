@@ -1,7 +1,7 @@
-"""Java's regular expressions by Python's: what `subscribePattern` says to Spark's own source.
+"""Java's regular expressions, translated to Python's: `subscribePattern` as Spark's own source understands it.
 
-Both write most things alike. Translated is what Python writes otherwise; refused is what it has not, and a character
-class in a class, which it would take for other characters.
+Most syntax is the same. What Python writes differently is translated. What Python does not have is refused, and so is a
+character class in a character class, which Python would read as other characters.
 
     \\Q...\\E          what stands between, literally
     (?<name>...)     a named group, and \\k<name> the same text once more
@@ -22,7 +22,7 @@ _ESCAPES = {r"\h": r"[ \t]", r"\z": r"\Z", r"\Z": r"\Z"}
 def compiled(pattern: str) -> re.Pattern[str]:
     """Raises re.error, OverflowError, RecursionError."""
     with warnings.catch_warnings():
-        # of sets in sets, which Python may know one day and takes for characters until then
+        # Python warns about sets in sets, which it may support one day and reads as characters until then
         warnings.simplefilter("error", FutureWarning)
         try:
             return re.compile(_OTHERWISE.sub(_translated, pattern))

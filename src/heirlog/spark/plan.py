@@ -1,4 +1,4 @@
-"""How much of each partition a batch takes, and which task reads what. Pure arithmetic, that of Spark's own source.
+"""How much of each partition a batch takes, and which task reads what. Only arithmetic, the same as in Spark's source.
 
 share        maxOffsetsPerTrigger is divided among the partitions in proportion to what each has waiting; a small
              one gets at least one record, so that it does not starve behind the large ones
@@ -38,7 +38,7 @@ class Range:
 def share(
     limit: int, begins: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, int]:
-    """Ends such that about `limit` offsets lie between; each of `ends` has a begin."""
+    """End offsets such that the ranges have about `limit` offsets. Each of `ends` has an entry in `begins`."""
     sizes = {partition: end - begins[partition] for partition, end in ends.items()}
     total = sum(size for size in sizes.values() if size > 0)
     if total <= 0:
@@ -69,7 +69,7 @@ def split(ranges: Sequence[Range], min_partitions: int | None = None, max_record
         return cut
     total = sum(one.size for one in cut)
     whole = {one for one in cut if _parts(one.size, total, min_partitions) == 1}
-    # what stays whole is left out of the proportions of the rest, or too few parts would come out
+    # ranges that are not divided do not count for the proportions of the others; otherwise there would be too few parts
     total -= sum(one.size for one in whole)
     wanted = max(min_partitions - len(whole), 1)
     parts: list[Range] = []
@@ -86,7 +86,7 @@ def _parts(size: int, total: int, wanted: int) -> int:
 def _equal_parts(one: Range, parts: int) -> list[Range]:
     cut = []
     start, left = one.start, one.size
-    # more parts than records would be empty ones, however many a person asks for
+    # with more parts than records some parts would be empty
     parts = min(parts, one.size)
     for index in range(parts):
         size = left // (parts - index)

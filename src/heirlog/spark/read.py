@@ -3,9 +3,9 @@
 Changes between planning and reading are classified here as in `heirlog.spark.loss`, and handled as onDataLoss says. A
 task that continues after a loss reads from the offset at which the log is still as planned:
 
-    deleted in between     from the log's begin, if that is before the range's end
-    truncated              from where the log diverges: those records are new ones
-    created again          nothing: the new topic's records are a later batch's business
+    deleted in between     from the log start offset, if that is before the end of the range
+    truncated              from the offset where the log diverges: the records there are new
+    created again          nothing: a later batch reads the records of the new topic
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def read_range(options: Options, planned: Range, schema: pa.Schema) -> Iterator[
 def _after(
     client: Client, rest: Range, error: OffsetOutOfRange | LogTruncated | TopicRecreated, options: Options
 ) -> Range | None:
-    """What is left to read of `rest` after this. Raises DataLoss if that is for a person to decide."""
+    """The part of `rest` that is left to read after this. Raises DataLoss if a user has to decide."""
     lost, going_on = _what_happened(client, rest, error)
     (lost,) = recoveries.named(client, [lost], {lost.topic_partition: rest.last_epoch})
     loss.handle([lost], options)

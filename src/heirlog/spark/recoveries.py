@@ -1,8 +1,8 @@
-"""Which recovery a truncation belongs to: the reports that a heirlog cluster keeps of elections that gave something up.
+"""Which recovery caused a truncation: by the reports of a heirlog cluster about elections that gave records up.
 
-What a stream has read was written in a leader epoch; the first election after it that gave something up began the
-lineage in which those records are missing. A cluster without such reports (Apache Kafka, or one that may not be asked)
-leaves the loss as it is.
+The records that a stream has read were written in some leader epoch. The first election after it that gave records up
+started the lineage without those records. Without such reports (Apache Kafka, or no permission to read them) the loss
+is returned unchanged.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def sentence(report: LossReport) -> str:
     if lost.end_offset is not None and lost.first_offset is not None:
         extent = f"gave up offsets {lost.first_offset} to {lost.end_offset - 1}{'' if lost.is_exact else ' at most'}"
     elif election.end_offset >= 0:
-        # of a leader whose epoch was not the newest, part of what it had is not what others had there
+        # if the epoch of a leader was not the newest, some of its records differ from those of other replicas
         extent = f"gave up records behind offset {election.end_offset}, or before"
     return (
         f"the election of broker {election.leader} at {at} (leader epoch {election.leader_epoch}, basis "

@@ -21,7 +21,7 @@ ALL_RECORDS = READ_UNCOMMITTED
 
 
 class NoOffset(ValueError):
-    """An offset that was asked for by its time does not exist, or the partitions named are not those that are there."""
+    """There is no offset for a requested time, or the named partitions are not those that exist."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ def _found(client: Client, names: Sequence[str], tolerated: Collection[str]) -> 
     except KafkaError as error:
         if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION or not tolerated:
             raise
-    # one of them is gone: which one, only the answer for it alone says
+    # one of them does not exist; only a request for each alone shows which
     found: list[Topic] = []
     for name in names:
         try:
@@ -166,11 +166,11 @@ def epochs_before(
     known: Mapping[TopicPartition, int],
     latest: Mapping[TopicPartition, OffsetAt],
 ) -> dict[TopicPartition, int]:
-    """The leader epoch of the record before each offset, where there is one that the brokers can name.
+    """The leader epoch of the record before each offset, if the brokers can name it.
 
-    known: an epoch that is not above it, as of an earlier offset. latest: where each log ends. Mostly its epoch is the
-    known one still, and nothing is asked; otherwise a search among the epochs since then, one round trip for all
-    partitions per step.
+    known: an epoch that is not above it, from an earlier offset. latest: the log end offset of each partition. Usually
+    its epoch is still the known one, and no request is sent. Otherwise this is a search among the epochs since then,
+    with one round trip for all partitions per step.
     """
     wanted = [partition for partition, offset in offsets.items() if offset > 0]
     high = {partition: latest[partition].leader_epoch for partition in wanted if latest[partition].leader_epoch >= 0}

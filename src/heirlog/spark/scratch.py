@@ -3,9 +3,9 @@
     <temporary directory>/heirlog-spark-k3x1/lock     held by the process that made the folder, for as long as it lives
     <temporary directory>/heirlog-spark-k3x1/...      what Spark's JVM, its block manager and our wrappers keep there
 
-A process removes its folder when it exits. One that was killed cannot, and neither can its JVM where it was killed too:
-Spark's own folders would stay in the temporary directory for ever. Only folders of this name and of this user whose
-lock is free are removed: the process that held it is gone.
+A process removes its folder when it exits. A killed process cannot, and neither can its JVM if that was killed too.
+Then Spark's own folders would stay in the temporary directory forever. Only folders of this name and of this user whose
+lock is free are removed: the process that held the lock has ended.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from pathlib import Path
 PREFIX = "heirlog-spark-"
 LOCK = "lock"
 REMOVED_MAX = 100
-"""Folders that one start removes at most: it must not keep the person waiting."""
+"""Folders that one start removes at most, so that the user does not wait long."""
 YOUNG_S = 60.0
-"""A folder without a lock file is being made now, unless it is older than this."""
+"""A folder without a lock file is being created at this moment, unless it is older than this."""
 
 
 @functools.cache
@@ -76,7 +76,7 @@ def _is_old(entry: os.DirEntry[str]) -> bool:
 
 
 def _locked(made: Path) -> bool:
-    """Held until this process ends; False where another process took the new folder for one of the dead meanwhile."""
+    """Hold the lock until this process ends. False if another process took the new folder for an abandoned one."""
     try:
         descriptor = os.open(made / LOCK, os.O_CREAT | os.O_RDWR, 0o600)
         fcntl.flock(descriptor, fcntl.LOCK_EX)

@@ -1,7 +1,7 @@
 """A Spark session for a command, a test or a notebook on one machine, or one on a cluster that already runs.
 
-Locally everything stays on loopback with ports that the system picks, without the web UI and without progress bars: the
-same settings let several sessions run at the same time in tests. With another master, Spark's own defaults apply.
+A local session uses loopback addresses with ports that the system chooses, no web UI and no progress bars. With the
+same settings several sessions can run at the same time in tests. With another master, Spark's own defaults apply.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def start(
     finally:
         tempfile.tempdir = before
     if on_interrupt not in (signal.default_int_handler, None) and threading.current_thread() is threading.main_thread():
-        # Spark takes Ctrl-C over and cancels its jobs; who handles it already wants to end in another way
+        # Spark would handle Ctrl-C and cancel its jobs; a program with a handler of its own ends in another way
         signal.signal(signal.SIGINT, on_interrupt)
     register(session)
     return session

@@ -1,13 +1,14 @@
-"""Writing to topics: the batch and the streaming sink, which differ in nothing but their names.
+"""Writing to topics: the batch sink and the streaming sink, which differ only in their names.
 
     task: Arrow batches --by topic--> --by partition--> record batches --idempotent producer--> acknowledged
 
-A row has `value` and may have `key`, `headers`, `partition` and `topic`; the option `topic` overrules that column. What
-a row cannot be is refused before the query starts, by the same rules as Spark's Kafka sink.
+A row has `value` and may have `key`, `headers`, `partition` and `topic`; the option `topic` overrides that column. Rows
+that cannot be records are refused before the query starts, by the same rules as in Spark's Kafka sink.
 
-At least once. Within a task a producer's retries append nothing twice; but a task that failed half way has written, and
-Spark runs it again from its beginning, as it does with a micro-batch that was not noted as finished. There is nothing
-to undo in `abort`. For exactly-once write into a table (docs/reference/spark.md) or make consumers ignore repetitions.
+At least once. Within a task, retries of the producer append nothing twice. But a task that failed may have written
+records, and Spark runs it again from its beginning; the same holds for a micro-batch that Spark has not marked as
+finished. `abort` cannot undo anything. For exactly-once, write to a table (docs/reference/spark.md) or let consumers
+ignore repetitions.
 """
 
 from __future__ import annotations
@@ -167,7 +168,7 @@ class _Task:
 
         if topic not in self._partitioners:
             count = len(self._client.topics([topic], create=True)[topic].partitions)
-            # tasks begin at different partitions, so that keyless rows spread
+            # tasks start with different partitions, so that rows without a key are distributed
             self._partitioners[topic] = Partitioner(count, random.randrange(count), self._batch_bytes)
         return self._partitioners[topic]
 

@@ -148,7 +148,7 @@ class HeirlogReader(Shipped, DataSourceReader):
         """As of now. Raises DataLoss for offsets that are not there, NoOffset, KafkaError, OSError."""
         ranges = resolve.ask(self._options, lambda client: planned(client, self._options))
         split_ranges = split(ranges, self._options.min_partitions, self._options.max_records)
-        # Spark makes one partition of no partitions: it reads the range of nothing
+        # without partitions Spark makes one of its own, which reads an empty range
         return [InputPartition(part) for part in split_ranges] or [InputPartition(None)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -202,7 +202,7 @@ def _lost_ends(
     starts: dict[TopicPartition, int],
     ends: dict[TopicPartition, int],
 ) -> list[Loss]:
-    """Ends that tasks would wait for: behind the log's end, or of a topic that is not there any more."""
+    """End offsets that tasks would wait for: after the log end offset, or of a topic that does not exist any more."""
     latest = resolve.at(client, LATEST, ends, options.isolation)
     ids = _remembered(options.ending).topic_ids
     losses = []

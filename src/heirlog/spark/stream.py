@@ -1,4 +1,4 @@
-"""The streaming read: which offsets a micro-batch covers, and what became of those of the one before.
+"""The streaming read: which offsets a micro-batch covers, and what happens with those of the batch before.
 
     latestOffset(start, limit)   the cluster now --> losses since `start` --> limits --> the next offset
     partitions(start, end)       both offsets --> ranges --> tasks
@@ -8,9 +8,10 @@ Spark may run a batch again that it stored and did not finish, with the same two
 offset that `latestOffset` returns contains all its decisions: a skipped loss, and the epochs and topic ids by which the
 tasks recognise the log. A second run does not ask the cluster again.
 
-Limits, as in Spark's source. `ReadAllAvailable` overrules the options. With minOffsetsPerTrigger a batch waits until so
-much is there or maxTriggerDelay has passed since the last one; Spark has no limit that says this, so the clock runs
-here. `Trigger.AvailableNow` fixes the ends once and ignores the minimum, or it would never be done.
+Limits are those of Spark's source. `ReadAllAvailable` overrides the options. With minOffsetsPerTrigger a batch waits
+until that many records exist or maxTriggerDelay has passed since the last batch. Spark has no limit of this kind, so
+this class measures the time itself. `Trigger.AvailableNow` fixes the end offsets once and ignores the minimum;
+otherwise the query would never end.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class HeirlogStreamReader(Shipped, DataSourceStreamReader, SupportsTriggerAvaila
         self._committed_end: dict[str, Any] | None = None
         """Where the group of commitGroup is."""
         self._last_end: dict[str, Any] | None = None
-        """What `latestOffset` returned last: known to be there, unlike the end of a batch that is run again."""
+        """What `latestOffset` returned last. These offsets exist; the end of a repeated batch may not."""
 
     # where
 
@@ -98,7 +99,7 @@ class HeirlogStreamReader(Shipped, DataSourceStreamReader, SupportsTriggerAvaila
         return self._last_end
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        # a maximum is only asked for so that Spark does not ask for everything
+        # this maximum only keeps Spark from requesting everything
         options = self._options
         if options.max_offsets is None and options.min_offsets is None:
             return ReadAllAvailable()
@@ -187,8 +188,8 @@ class HeirlogStreamReader(Shipped, DataSourceStreamReader, SupportsTriggerAvaila
     # afterwards
 
     def commit(self, end: dict[str, Any]) -> None:
-        """For tools that watch a group's lag; the query itself goes by its checkpoint. So a failure only warns, and is
-        not tried again before the next batch."""
+        """For tools that show a group's lag; the query itself uses its checkpoint. So a failure is only a warning, and
+        is not retried before the next batch."""
         group = self._options.commit_group
         if group is None or end == self._committed_end:
             return

@@ -1,15 +1,15 @@
-"""What a Spark worker pays once instead of with every task, and what it need not wait for.
+"""Two costs that a Spark worker saves: garbage collection after each task, and a delay before each task.
 
 After each task Spark's worker collects all garbage before it takes the next one. That visits all objects that PySpark,
 PyArrow and numba have loaded: 40 ms and more, and a micro-batch has several tasks per core. Objects that exist after
 the first task, when the kernels have run, stay for the life of the process, so the collector is set to skip them. This
 is done only once; otherwise garbage of later tasks would stay as well.
 
-Before each task Spark's JVM sends what is to be run, and then, as a second small packet, on what. Its socket holds the
-second one back until the first is acknowledged (Nagle's algorithm), and Linux lets an acknowledgement wait for 40 ms in
-case there is data to go with it. Between the two the worker unpickles what is to be run: the object in it sends the
-acknowledgement that is due. Sockets of a file system have no such delay, but Spark uses them only where
-spark.python.unix.domain.socket.enabled says so.
+Before each task Spark's JVM sends the function to run and then, as a second small packet, its input. Its socket holds
+the second packet back until the first one is acknowledged (Nagle's algorithm), and Linux delays an acknowledgement by
+up to 40 ms to send it with other data. Between the two packets the worker unpickles the function, and the object in it
+sends the acknowledgement. Unix domain sockets have no such delay, but Spark uses them only if
+spark.python.unix.domain.socket.enabled is set.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Shipped:
 
 
 def acknowledge() -> None:
-    """To be called when a task begins. Elsewhere the process is not ours: nothing is done."""
+    """Call this when a task begins. Outside a task it does nothing, because the process belongs to the user."""
     if _QUICK_ACK is None or TaskContext.get() is None:
         return
     for descriptor in range(3, _HIGHEST):
@@ -60,11 +60,11 @@ def _acknowledged(descriptor: int, quick_ack: int) -> bool:
             return False
         connection.setsockopt(socket.IPPROTO_TCP, quick_ack, 1)
     except OSError:
-        # a system that knows the option and does not have it: the task begins later, no more
+        # the system knows the option but does not support it: the task only begins later
         return False
     finally:
         connection.detach()
-        # where a user's function gave new sockets a timeout, ours has made Spark's connection one that does not wait
+        # if a user's function has set a default timeout for sockets, our object made Spark's connection non-blocking
         os.set_blocking(descriptor, is_blocking)
     return True
 
@@ -78,6 +78,6 @@ def _is_socket(descriptor: int) -> bool:
 
 @functools.cache
 def settle() -> None:
-    """To be called at the end of a task. Elsewhere the process is not ours: nothing is done."""
+    """Call this at the end of a task. Outside a task it does nothing, because the process belongs to the user."""
     if TaskContext.get() is not None:
         gc.freeze()
