@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from apis.described import context
+from apis.described import context, image_with
 from apis.guarded import CONTROLLER, Guarded
 
 from heirlog.apis import api_versions
 from heirlog.apis.common.api import Role
+from heirlog.metadata.features import SUPPORTED_FEATURES
 from heirlog.node.router import ROUTES
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import ApiVersionsRequest
+from heirlog.protocol.records import FeatureLevelRecord
 
 
 def test_apis_and_features_are_shown(port: Any) -> None:
@@ -46,3 +48,22 @@ def test_each_listener_shows_its_own_apis_to_every_client(
     advertised = {key: route.advertised for key, route in ROUTES[role].items() if route.advertised is not None}
     assert {key.api_key: (key.min_version, key.max_version) for key in answer.api_keys} == advertised
     assert bool(answer.finalized_features) is (version >= 3)
+
+
+def test_a_feature_whose_range_begins_at_0_is_shown_from_version_4_on(port: Any) -> None:
+    """Older Java clients refuse a zero: KAFKA-17011."""
+    request = ApiVersionsRequest(client_software_name="test", client_software_version="1.0")
+
+    def shown(version: int) -> set[str]:
+        return {feature.name for feature in api_versions.handle(port, request, context(version)).supported_features}
+
+    assert shown(4) == set(SUPPORTED_FEATURES)
+    assert shown(3) == {name for name, levels in SUPPORTED_FEATURES.items() if levels.min_version > 0}
+
+
+def test_a_feature_that_is_switched_off_is_not_finalized(port: Any) -> None:
+    port.image = image_with(FeatureLevelRecord(name="eligible.leader.replicas.version", feature_level=0))
+    request = ApiVersionsRequest(client_software_name="test", client_software_version="1.0")
+    answer = api_versions.handle(port, request, context(4))
+    finalized = {feature.name: feature.max_version_level for feature in answer.finalized_features}
+    assert finalized == {"metadata.version": 27, "kraft.version": 1}

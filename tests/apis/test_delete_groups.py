@@ -45,3 +45,7 @@ def test_groups_that_must_not_be_deleted_stay(node: Guarded) -> None:
     refused = delete(node, "hidden", "mine", "none", principal="User:alice")
     assert refused == {"mine": 0, "hidden": G_DENIED, "none": G_DENIED}
     assert delete(node, "hidden") == {"hidden": ErrorCode.NONE}
+
+
+def test_where_every_group_is_refused_no_coordinator_is_asked(node: Guarded) -> None:
+    assert delete(node, "a", "b", principal="User:alice") == {"a": G_DENIED, "b": G_DENIED}

@@ -100,3 +100,12 @@ def test_where_topics_must_not_be_deleted_every_client_learns_only_that() -> Non
     for principal in (ADMIN, "User:alice"):
         answer = node.ask(deleting(("t", bytes(16))), principal=principal)
         assert deleted(answer) == {("t", bytes(16)): ErrorCode.TOPIC_DELETION_DISABLED}
+
+
+def test_an_invalid_element_is_invalid_for_clients_that_must_not_delete_the_topic_too(node: Guarded) -> None:
+    t, zero = node.topic_id("t"), bytes(16)
+    for elements in ([("t", t)], [("t", zero), ("t", zero)], [(None, zero)]):
+        answer = node.ask(deleting(*elements), 6)
+        assert {result.error_code for result in answer.responses} == {ErrorCode.INVALID_REQUEST}, elements
+    twice = node.ask(DeleteTopicsRequest(topic_names=["t", "t", "hidden"]), 5)
+    assert deleted(twice) == {("t", zero): ErrorCode.INVALID_REQUEST, ("hidden", zero): T_DENIED}

@@ -65,6 +65,8 @@ API = Api(
         guard=guard,
         advertised=(0, 13),
     ),
+    # its records are in the log by then
+    keeps_nothing=True,
     limits=(Limit("message.max.bytes", "bytes in a batch", ErrorCode.MESSAGE_TOO_LARGE),),
     remarks=(
         "advertised as 0-13, as by Kafka: librdkafka does not compress with gzip, snappy and lz4 for a broker whose "

@@ -19,12 +19,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from heirlog.context import ANONYMOUS, CLOSE, NO_ANSWER, Context, Reply
 from heirlog.node import wire
 from heirlog.pending import Pending
-from heirlog.protocol.api import ApiKey
 from heirlog.protocol.frames import RequestHeader
 
 if TYPE_CHECKING:
@@ -36,7 +35,6 @@ QUEUE_LIMIT = 100
 LARGE_ANSWER_COST = 50
 """Cost of a large answer: otherwise a client could cause a hundred of them while the first one waits."""
 BYTES_PER_COST = 32 * 1024
-_PRODUCE: Final = int(ApiKey.PRODUCE)
 
 
 class Transport(Protocol):
@@ -247,12 +245,11 @@ class ClientConnection:
         self._ready(self._enqueue(header, 0), response)
 
     def _enqueue(self, header: RequestHeader, size: int) -> _Slot:
-        if header.api_key == _PRODUCE and not self._node.holds_requests:
-            # its records are in the log, and its answer is small: it waits for next to nothing
+        route = self.listener.routes[header.api_key]
+        if route.keeps_nothing and not self._node.holds_requests:
             slot = _Slot(header, 1, 0)
         else:
-            has_large_answer = self.listener.routes[header.api_key].has_large_answer
-            slot = _Slot(header, (LARGE_ANSWER_COST if has_large_answer else 1) + size // BYTES_PER_COST, size)
+            slot = _Slot(header, (LARGE_ANSWER_COST if route.has_large_answer else 1) + size // BYTES_PER_COST, size)
         if self._queue:
             self._ahead.count += 1
         self._queue.append(slot)

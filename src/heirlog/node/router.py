@@ -32,6 +32,7 @@ class ApiRoute:
         "has_large_answer",
         "is_change",
         "is_forwarded",
+        "keeps_nothing",
         "key",
         "max_version",
         "min_version",
@@ -51,6 +52,7 @@ class ApiRoute:
         self.is_change = entry.is_change
         """Its answer waits until every broker knows what it has changed."""
         self.has_large_answer = entry.has_large_answer
+        self.keeps_nothing = entry.keeps_nothing
         self._api: Api[Any, Any] | None = None
         self._handle: Callable[[Any, Any, Context], Reply[Any]] | None = None
 

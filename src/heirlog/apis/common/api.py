@@ -100,6 +100,9 @@ class Api(Generic[Q, R]):
     """A client changes metadata by it: the answer waits until every broker knows the change (`read_your_writes`)."""
     has_large_answer: bool = False
     """The answer may be far larger than the request: a connection may be ahead by few of them (`node.connection`)."""
+    keeps_nothing: bool = False
+    """Of the request nothing is kept while its answer waits, and the answer is small: it costs next to nothing, however
+    large the request was (`node.connection`)."""
     limits: tuple[Limit, ...] = ()
     """Of one request; docs/reference/limits.md lists them with the other bounds."""
     remarks: str = ""
@@ -149,6 +152,7 @@ class Entry(NamedTuple):
     """False: the broker only forwards it."""
     is_change: bool
     has_large_answer: bool
+    keeps_nothing: bool
 
 
 def entry(api: Api[Any, Any], role: Role, module: str) -> Entry | None:
@@ -169,4 +173,5 @@ def entry(api: Api[Any, Any], role: Role, module: str) -> Entry | None:
         has_handler=served.handle is not None,
         is_change=api.is_change and role is Role.CONTROLLER,
         has_large_answer=api.has_large_answer,
+        keeps_nothing=api.keeps_nothing,
     )
