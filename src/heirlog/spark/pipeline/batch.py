@@ -5,7 +5,8 @@
 Rejected rows become visible before the table: a reader that sees batch N in the table can find its rejected rows. Rows
 are counted while they are written, not by reading them twice; only a batch with rejected rows is read again, for them.
 
-The object goes to wherever Spark runs `foreachBatch` (with Spark Connect that is the server), so it holds values only.
+The object is pickled to the process that runs `foreachBatch` (with Spark Connect the server), so it contains only
+values.
 """
 
 from __future__ import annotations
@@ -68,9 +69,9 @@ class BatchBody:
     pipeline: Pipeline
     on_step: Step = no_step
     prepared: bool = False
-    """The rows are what is written: with a query over the stream, parsing and SQL have happened before."""
+    """The rows are written as they are: with a query over the stream, they have been parsed and queried before."""
     begun: bool = False
-    """A batch has run here, so the next one has never run anywhere."""
+    """A batch has run in this process, so the next one has not run before in any process."""
 
     def __call__(self, rows: DataFrame, batch_id: int) -> None:
         pipeline, started = self.pipeline, time.time()
@@ -96,7 +97,7 @@ class BatchBody:
         if self.prepared:
             counted = _Counted(Parsed(rows, False), None, [], on_the_way)
         else:
-            # with the option `columns` the rows may not say where they come from
+            # with the option `columns` the rows may lack topic, partition and offset
             located = {"topic", "partition", "offset"} <= set(rows.columns)
             fresh = sorted(set(after.offsets) - set(before.offsets)) if located else []
             parsed = parsed_by(pipeline, rows)
@@ -162,9 +163,9 @@ class BatchBody:
 
 
 class _Counted:
-    """The rows to write, counted on their way; the counts are there once the rows are written.
+    """The rows to write, which are counted while they are written.
 
-    on_the_way: False where they may not be written after all; they are read once more to be counted then.
+    on_the_way: False if they may not be written in the end; then they are read once more to be counted.
     """
 
     def __init__(self, parsed: Parsed, query: Query | None, fresh: list[TopicPartition], on_the_way: bool) -> None:
@@ -220,10 +221,11 @@ class _Counted:
 
 
 def _reads_all_once(rows: DataFrame) -> bool:
-    """Whether each row of the input goes through the statement once, so that it can be counted on the way there.
+    """Whether each row of the input goes through the statement exactly once, so that it can be counted there.
 
-    LIMIT and joins may end before they have seen all, ORDER BY looks at a sample first, a statement may read its input
-    twice or not at all: the plan may have only steps that do none of this. The plan is not visible over Spark Connect.
+    LIMIT and joins may end before they have read all rows, ORDER BY reads a sample first, and a statement may read its
+    input twice or not at all. So the plan may have only steps that do none of this. Over Spark Connect the plan is not
+    visible.
     """
     java = getattr(rows, "_jdf", None)
     if java is None:
@@ -239,8 +241,8 @@ def _watched(rows: DataFrame, observation: Observation | None, counts: list[Colu
 
 
 def _observed(observation: Observation | None, rows: DataFrame, counts: list[Column]) -> dict[str, Any]:
-    """What was counted on the way. Where the optimiser saw that nothing can come of the rows (none are left to group or
-    join, a condition is never true) it took the counting out with them, and they are counted now."""
+    """The counts of the written rows. If the optimiser saw that the rows cannot give a result (nothing to group or to
+    join, a condition that is never true), it removed the counting together with them, and they are counted now."""
     if observation is not None:
         try:
             seen = observation.get
@@ -254,7 +256,7 @@ def _observed(observation: Observation | None, rows: DataFrame, counts: list[Col
 
 
 def _refuse_missing(table: BatchTable, batch_id: int, rows: int) -> None:
-    """Where executors do not see this machine's directory, what they wrote is elsewhere and the batch looks empty."""
+    """If executors do not see this machine's directory, their rows are elsewhere, and the batch looks empty."""
     if not table.holds(batch_id) and table.staged_rows(batch_id) < rows:
         raise PipelineError(
             f"{rows} rows of batch {batch_id} were written for {table.path}, and {table.staged_rows(batch_id)} are "
@@ -276,8 +278,8 @@ def apply_sql(rows: DataFrame, query: Query) -> DataFrame:
 
 
 def as_letters(sink: Table | TopicSink, rejected: DataFrame) -> DataFrame:
-    """Rejected rows as they are written there: in a topic, headers say what a table has columns for. Text in a table is
-    UTF-8, or its other readers fail at it: bytes that are none become marks."""
+    """Rejected rows as they are written: a topic has headers for the columns of a table. Text in a table must be UTF-8,
+    or its other readers fail: bytes that are not UTF-8 become replacement characters."""
     if isinstance(sink, Table):
         texts = [column.name for column in rejected.schema if column.dataType.typeName() == "string"]
         return rejected.withColumns({name: f.call_function("make_valid_utf8", f.col(name)) for name in texts})
@@ -296,8 +298,9 @@ def write_to_topic(sink: TopicSink, rows: DataFrame) -> None:
 
 
 def topic_rows(rows: DataFrame) -> DataFrame:
-    """A column `value` of bytes or text is the value as it is; anything else is written as JSON, and without such a
-    column the whole row but for `key` and `headers` is. The source's partition is not kept: the key decides."""
+    """A column `value` of bytes or text is written unchanged, any other type as JSON. Without such a column, the whole
+    row except `key` and `headers` is written as JSON. The partition of the source is not kept: the key decides.
+    """
     kept = [name for name in ("key", "headers") if name in rows.columns]
     if "value" not in rows.columns:
         value = f.to_json(f.struct(*(f.col(name) for name in rows.columns if name not in kept)))
@@ -350,7 +353,7 @@ def tables_of(pipeline: Pipeline) -> list[BatchTable]:
 
 
 def meaning(pipeline: Pipeline) -> dict[str, Any]:
-    """What decides the rows of a batch, as JSON has it.
+    """Everything that determines the rows of a batch, as JSON.
 
     The brokers' addresses, the credentials and the place of rejected rows are not part of it: after a bad row stopped
     the pipeline, a user may set a place for it and continue.

@@ -1,8 +1,8 @@
 """What is wrong with a pipeline file, by line, before anything starts.
 
-In this order, each only where the one before found nothing: the file in itself (load.py), the options of source and
-sink, directories and tables that exist already, the brokers and their topics, and last the schema and the SQL, which
-Spark itself analyses without reading a row.
+These are checked in order, and a check runs only if the one before found nothing: the file itself (load.py), the
+options of source and sink, existing directories and tables, the brokers and their topics, and at the end the schema and
+the SQL, which Spark analyses without reading a row.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ _SQL_LINE = re.compile(r"\bline (\d+)")
 
 
 def check(path: str | Path, spark: SparkSession | None = None, timeout_s: float = 5.0) -> list[Problem]:
-    """Everything found wrong, in the order of the file's lines; empty where the pipeline may start.
+    """All problems, in the order of the file's lines; empty if the pipeline may start.
 
-    Without a session the schema and the SQL are not looked at.
+    Without a session the schema and the SQL are not checked.
     """
     try:
         pipeline = load(path)
@@ -149,7 +149,7 @@ def _ask_for_package(spark: SparkSession, table: Table) -> None:
 
 
 def _refuse_what_no_stream_does(rows: DataFrame, output_mode: str) -> None:
-    """Raises PySparkException for what Spark refuses when a stream starts; over Spark Connect nothing is seen."""
+    """Raises PySparkException for what Spark refuses when a stream starts. Over Spark Connect this finds nothing."""
     java, jvm = getattr(rows, "_jdf", None), getattr(rows.sparkSession, "_jvm", None)
     if java is not None and jvm is not None:
         mode = getattr(jvm.org.apache.spark.sql.streaming.OutputMode, output_mode.capitalize())()
@@ -166,7 +166,7 @@ def _analysis(pipeline: Pipeline, spark: SparkSession, text: list[str]) -> list[
         rows = parsed_by(pipeline, rows).good
         if pipeline.query is not None:
             if pipeline.query.over == "batch":
-                # a batch may be asked what a stream may not
+                # a batch allows more than a stream
                 rows = spark.createDataFrame([], rows.schema)
             elif pipeline.query.watermark is not None:
                 place = ("query", "watermark")

@@ -7,8 +7,8 @@
     heirlog-journal.json                                                             report.py
     heirlog-pipeline.json   what this query reads and writes                         here
 
-Offsets mean nothing without what they were read from and written to: a pipeline that takes over another's checkpoint
-would silently skip rows that its own sink never got. So a checkpoint serves one source and one sink.
+Offsets have a meaning only together with their source and their sink. A pipeline that takes over another pipeline's
+checkpoint would silently skip rows that its own sink never received. So a checkpoint serves one source and one sink.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ _PATTERN = re.compile(r"[][{}*?\\]")
 
 
 def checkpoint_id(checkpoint: str) -> str | None:
-    """The id that Spark gave the query of this checkpoint; None where it has not begun or lies elsewhere."""
+    """The id that Spark gave the query of this checkpoint; None if the query has not begun or the checkpoint is
+    elsewhere.
+    """
     found = read_json(Path(checkpoint) / "metadata")
     return str(found["id"]) if found else None
 
@@ -65,7 +67,7 @@ def refuse_strangers(pipeline: Pipeline) -> None:
 
 
 def claim(pipeline: Pipeline) -> None:
-    """Note whose checkpoint this is, in its first batch; refuses as `refuse_strangers` does."""
+    """Store the owner of the checkpoint, in its first batch; refuses as `refuse_strangers` does."""
     refuse_strangers(pipeline)
     file = Path(pipeline.checkpoint) / OWNER
     if not file.exists():
@@ -73,8 +75,9 @@ def claim(pipeline: Pipeline) -> None:
 
 
 def _owner(pipeline: Pipeline) -> dict[str, Any]:
-    """Places are those that the checkpoint sees, so that a folder with all of them may be moved. Of a Parquet table
-    nothing is noted: it knows its checkpoint itself, wherever it lies."""
+    """Paths are relative to the checkpoint, so that a folder with all of them may be moved. The path of a Parquet table
+    is not stored: the table itself names its checkpoint, wherever the table is.
+    """
     source, sink = pipeline.source, pipeline.sink
     if isinstance(source, Files):
         reads: dict[str, Any] = {"files": _seen_from(pipeline.checkpoint, source.path)}
@@ -106,7 +109,9 @@ def last_commit(checkpoint: str) -> int:
 
 
 def offset_log(checkpoint: str, batch_id: int) -> StreamOffset:
-    """Where a batch of a topic source ends, as Spark noted it before the batch began; empty where there is none."""
+    """The end offsets of a batch of a topic source, which Spark stores before the batch begins; empty if there are
+    none.
+    """
     try:
         text = (Path(checkpoint) / "offsets" / str(batch_id)).read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -117,8 +122,9 @@ def offset_log(checkpoint: str, batch_id: int) -> StreamOffset:
 
 
 def flush_plan(checkpoint: str, batch_id: int) -> None:
-    """What Spark noted of this batch is on the disk when this returns; Spark itself does not wait for that. If a power
-    cut took it and left the batch, other rows would be planned under its number, and taken for written."""
+    """Flush what Spark has stored about this batch; Spark itself does not wait for that. If a power cut removed it and
+    left the batch, other rows would get the batch's number and would count as written.
+    """
     root = Path(checkpoint)
     planned = [root / "metadata", root / "offsets" / str(batch_id)]
     for log in sorted(root.glob("sources/*")):

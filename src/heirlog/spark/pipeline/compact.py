@@ -1,16 +1,16 @@
 """Many small files of finished batches into few large ones.
 
-A stream leaves a few files per batch, and readers pay for each. Batches that Spark has committed never run again, so
-their files may be merged, partition directory by partition directory. Readers list the bare directory, so nothing may
-be seen twice or not at all on the way:
+A stream writes a few files per batch, and each file costs readers time. Batches that Spark has committed never run
+again, so their files may be merged, partition directory by partition directory. Readers list the bare directory, so at
+every moment they must see each row exactly once:
 
     1. next to the table, a second directory: files to keep as hard links, small ones merged, all under the number of
        the last merged batch; `compactedThrough` in its `_pipeline.json` has the last number that was merged
     2. flushed, then exchanged with the table by one rename
     3. what was the table is deleted
 
-Killed before 2 nothing has changed, killed after it only 3 is missing, and the next run or compaction does that. A
-reader that listed the table before 2 and opens files after 3 must list again.
+If it is killed before 2, nothing has changed. If it is killed after 2, only 3 is missing, and the next run or
+compaction does it. A reader that listed the table before 2 and opens files after 3 must list again.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _EXCHANGE = 2
 
 @dataclass(frozen=True, slots=True)
 class Compacted:
-    """What became of one table."""
+    """The result for one table."""
 
     table: str
     batches: int
@@ -121,7 +121,7 @@ def _merge(files: Sequence[Path], into: Path, target_bytes: int) -> None:
 
 def _write_as_one(files: Sequence[Path], target: Path) -> None:
     """Rows of many files share a row group: one for each of them would cost readers as much as the files did."""
-    # the first file's schema carries what Spark noted in it about its own types
+    # the schema of the first file contains Spark's notes about its own types
     schema = pq.read_schema(files[0])
     with pq.ParquetWriter(target, schema) as writer:
         waiting: list[pa.RecordBatch] = []

@@ -1,4 +1,4 @@
-"""Files and directories that are whole and on the disk, or not there; and locks that end with their process.
+"""Files and directories that are complete and flushed or do not exist, and locks that end with their process.
 
 A file is written in its directory under a name that readers of tables skip (it begins with a dot), flushed, and
 renamed; then its directory is flushed. A kill leaves at most that other file, which the next attempt overwrites.
@@ -31,7 +31,7 @@ def sync_directory(path: Path) -> None:
 
 
 def flush_tree(place: Path) -> None:
-    """Every file and directory below `place`, and `place` itself, is on the disk when this returns."""
+    """Flush `place` and every file and directory below it."""
     for folder, _, files in os.walk(place, topdown=False):
         for name in files:
             sync_file(Path(folder, name))
@@ -39,13 +39,13 @@ def flush_tree(place: Path) -> None:
 
 
 def unfinished(file: Path) -> Path:
-    """Where `file` is written before it takes its place."""
+    """The name under which `file` is written before the rename."""
     return file.with_name(f".{file.name}.new")
 
 
 @contextmanager
 def replacing(file: Path) -> Iterator[IO[bytes]]:
-    """What the block writes becomes `file` when the block ends well, and is on the disk then."""
+    """What the block writes becomes `file`, flushed, when the block ends without an error."""
     with open(unfinished(file), "wb") as handle:
         yield handle
         handle.flush()
@@ -55,7 +55,7 @@ def replacing(file: Path) -> Iterator[IO[bytes]]:
 
 
 def write_json(file: Path, value: Mapping[str, Any]) -> None:
-    """An object, indented: people look into these files."""
+    """Write an object, indented, because users read these files."""
     with replacing(file) as handle:
         handle.write(json.dumps(value, indent=1).encode())
 

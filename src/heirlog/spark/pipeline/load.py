@@ -1,7 +1,7 @@
 """Reading a pipeline file: its meaning as values, or everything that is wrong in it, each with its line.
 
-Only what the file says in itself is looked at here; whether it fits what exists is check.py's to say. Relative paths
-are relative to the file, so that a pipeline may be started from anywhere.
+This module checks only the file itself; check.py checks whether it fits the existing tables, topics and directories.
+Relative paths are relative to the file, so that a pipeline may be started from any directory.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def load(path: str | Path) -> Pipeline:
 
 
 def parse(text: str, file: Path) -> Pipeline:
-    """The pipeline that `text` describes; `file` is where it stands. Raises PipelineError as `load` does."""
+    """The pipeline that `text`, the content of `file`, describes. Raises PipelineError as `load` does."""
     try:
         values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -215,7 +215,7 @@ def _query(section: Section | None) -> Query | None:
 
 
 def _writes(sql: str) -> str | None:
-    """WITH and FROM may begin a statement that Spark would carry out at once: the words that say so."""
+    """Words that show that Spark would execute a statement at once, although it begins with WITH or FROM."""
     rest = _NO_WORDS.sub(" ", sql)
     while (shorter := _INNERMOST.sub(" ", rest)) != rest:
         rest = shorter

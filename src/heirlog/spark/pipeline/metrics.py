@@ -1,7 +1,7 @@
 """`heirlog_pipeline_*` for Prometheus, from the journal of a running pipeline.
 
-Everything is read from the journal when Prometheus asks: nothing is counted twice, and what an earlier run of the same
-checkpoint did is in the sums. Only the driver serves them; workers know nothing of a pipeline.
+Everything is read from the journal at each scrape. So nothing is counted twice, and the sums include earlier runs of
+the same checkpoint. Only the driver serves metrics; workers do not know pipelines.
 """
 
 from __future__ import annotations

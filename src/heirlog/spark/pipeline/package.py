@@ -14,11 +14,11 @@ from heirlog.spark.pipeline.files import replacing
 
 LIBRARIES = ("pyarrow", "numba", "cramjam", "crc32c")
 _LEFT_OUT = ("testing", "cli", "sim", "server", "node", "controller", "broker", "raft", "storage")
-"""What a worker never imports: an archive is copied to every one of them."""
+"""Packages that a worker never imports; without them the archive that each worker gets is smaller."""
 
 
 def package(target: str | Path) -> Path:
-    """Write the archive; the name decides nothing, Spark wants one that ends in .zip. An old file is replaced whole."""
+    """Write the archive. Spark requires a name that ends in .zip. An existing file is replaced atomically."""
     root = Path(heirlog.__file__).parent
     file = Path(target)
     with replacing(file) as output, zipfile.ZipFile(output, "w", zipfile.ZIP_DEFLATED) as archive:

@@ -1,8 +1,8 @@
-"""What a pipeline has done: per batch, in sums, and for the person who started it.
+"""What a pipeline has done: per batch, in sums, and as a report for the user.
 
-The journal is one small file in the checkpoint, replaced whole after each batch: sums over all batches, and the last
-hundred one by one. A batch is counted once: its number says whether it is in the sums already, so a batch that runs
-again after a kill changes nothing.
+The journal is one small file in the checkpoint, replaced atomically after each batch. It has sums over all batches, and
+the last hundred batches one by one. Its last batch number shows whether a batch is already counted, so a batch that
+runs again after a kill changes nothing.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Batch:
     started_ms: int
     took_ms: int
     losses: list[dict[str, Any]] = field(default_factory=list)
-    """What the source stepped over before this batch (heirlog.spark.loss)."""
+    """Losses that the source skipped before this batch (heirlog.spark.loss)."""
 
 
 @dataclass(slots=True)

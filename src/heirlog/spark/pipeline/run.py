@@ -52,7 +52,7 @@ _MASTER = re.compile(r"local(?:-cluster)?(?:\[.+\])?|yarn|(?:spark|k8s|sc)://.+"
 _CONNECT_PORT = 15002
 _CONNECT_S = 10
 _GONE = (Py4JError, ConnectionError)
-"""What a call of Java raises when there is no Java any more (and Py4JJavaError, which is an error of Java's)."""
+"""What a call of Java raises when the JVM has ended (and Py4JJavaError, which is an error inside Java)."""
 _CAUSE = re.compile(r"^\s*(?:heirlog(?:\.\w+)+|(?:[\w$]+\.)*\w+(?:Error|Exception)): (?=\S)")
 """A line that names an error; not all of ours are called one (DataLoss)."""
 _NAME_ALONE = re.compile(r"((?:Error|Exception):)[ \t]*\n\s*")
@@ -106,14 +106,14 @@ def run(
         except (PySparkException, *_GONE) as error:
             if not until():
                 raise PipelineError(_with_log(error, log)) from error
-            # who ends a group of processes ends Spark's as well; what it was about to do the next run does
+            # a signal to the process group ends Spark too; the next run does what was left
             _log.warning("Spark ended before its query did: %s", sentence_of(error))
         _commit_last(pipeline)
     return _difference(before, sums_of(pipeline))
 
 
 def _with_log(error: PySparkException | Py4JError | ConnectionError, log: Path | None) -> str:
-    """The sentence, and where Spark's own log is; what we raised ourselves says everything."""
+    """The error message, and where Spark's own log is; heirlog's own errors need no log."""
     sentence = sentence_of(error)
     is_ours = "PipelineError: " in str(error)
     return sentence if is_ours or log is None or not log.exists() else f"{sentence.rstrip('.')}. Spark's log is {log}"
@@ -203,7 +203,9 @@ def _writer(pipeline: Pipeline, rows: DataFrame) -> DataStreamWriter:
 def _watch(
     pipeline: Pipeline, queries: list[StreamingQuery], until: Callable[[], bool], on_step: Step, known: int
 ) -> None:
-    """Until all queries end, one fails, or they shall end; says which batches Spark has committed meanwhile."""
+    """Wait until all queries end, one fails, or they are asked to end. Reports the batches that Spark commits
+    meanwhile.
+    """
     committed = known
     running = list(queries)
     try:
@@ -218,8 +220,9 @@ def _watch(
 
 
 def _commit_last(pipeline: Pipeline) -> None:
-    """With `commitGroup` the source commits a batch when the next one begins; after the last there is none. Which one
-    that was the checkpoint says, also where it ended in a run that was killed, or while the query was stopped."""
+    """Commit the offsets of the last batch: with `commitGroup` the source commits a batch only when the next one
+    begins. The checkpoint names the last batch, even if it ended in a killed run or while the query was stopping.
+    """
     source, checkpoint = pipeline.source, pipeline.checkpoint
     if not isinstance(source, Topics):
         return

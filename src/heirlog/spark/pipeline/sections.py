@@ -1,4 +1,4 @@
-"""The tables and keys of a pipeline file, each asked for by name, type and default.
+"""The tables and keys of a pipeline file, each read by name, type and default.
 
 Reading never stops at an error: a wrong value becomes a problem with its line, and a harmless default replaces it. So a
 wrong file gives all its problems at once, not only the first one. An unknown key is a problem too, most likely a
@@ -23,7 +23,7 @@ MISSING = object()
 
 
 class Document:
-    """A whole file: where its keys stand, the folder that relative paths begin in, and what is wrong in it."""
+    """A whole file: the lines of its keys, the folder for relative paths, and its problems."""
 
     def __init__(self, values: Mapping[str, Any], lines: Mapping[tuple[str, ...], int], folder: Path) -> None:
         self.values = values
@@ -59,7 +59,7 @@ class Section:
         self.document.problem((*self.path_of_table, key) if key else self.path_of_table, sentence)
 
     def ignore(self) -> None:
-        """Nothing more is said about this table: its first problem makes the rest guesswork."""
+        """Report no more problems of this table: after the first one the others are only guesses."""
 
     def known(self, *others: str) -> None:
         names = sorted({*self.asked, *others})

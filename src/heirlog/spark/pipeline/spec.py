@@ -28,7 +28,7 @@ class Problem:
 
 
 class PipelineError(Exception):
-    """A pipeline that cannot run: its file is wrong (`problems` says where), or what it finds does not fit it."""
+    """A pipeline that cannot run: its file is wrong (`problems` has the lines), or does not fit what exists."""
 
     def __init__(self, sentence: str, problems: tuple[Problem, ...] = ()) -> None:
         super().__init__(sentence)
@@ -104,7 +104,7 @@ class TopicSink:
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
-    """A pipeline file that is right in itself; whether it fits what exists is `check`'s to say."""
+    """A pipeline file without problems of its own; `check` finds out whether it fits what exists."""
 
     name: str
     mode: Literal["batch", "continuous"]
@@ -127,7 +127,7 @@ class Pipeline:
     def parts(self) -> list[Pipeline]:
         """The queries that a pipeline becomes: one, or two where SQL runs over the stream and rejected rows are kept.
 
-        Such a stream cannot send rows elsewhere on its way, so a second query reads them, with a checkpoint of its own.
+        Such a stream has only one output, so a second query with a checkpoint of its own reads the rejected rows.
         """
         query, letters = self.query, self.dead_letters
         if query is None or query.over == "batch" or letters is None:

@@ -1,6 +1,6 @@
-"""How far a pipeline is: read from its checkpoint and from the brokers, whether it runs or not.
+"""The progress of a pipeline, read from its checkpoint and from the brokers, whether it runs or not.
 
-Nothing is asked of the running job, so a status works from another terminal, after a crash, and with any master. The
+The running job is not involved, so the status works from another terminal, after a crash, and with any master. The
 position of a partition is the end of the last batch that Spark committed.
 """
 

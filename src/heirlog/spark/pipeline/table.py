@@ -1,4 +1,4 @@
-"""A directory of Parquet files that holds each batch of a stream once, whatever is killed when.
+"""A directory of Parquet files that has each batch of a stream exactly once, even if runs are killed.
 
     table/                            what readers list; names that begin with '_' or '.' are not data
         _pipeline.json                which checkpoint and query fill this table
@@ -6,14 +6,14 @@
         batch_id=7/_batch.json        what went into the batch
     .table.staging/batch_id=8.x1y2/   next to it, on the same file system: a batch being written
 
-A batch becomes visible by one rename, whole or not at all. Everything in it is flushed before the rename and the
-directory after it, so that neither a kill nor a power cut shows half of it. Spark gives a batch that was cut short the
-same number and the same rows again, if the checkpoint and the query are the same; so a rerun deletes what was staged,
-and has nothing to do where the number is there already. It stages in a place of its own: executors of a driver that was
-killed may go on writing for a while, and what they write must not mix with what the rerun writes.
+A batch becomes visible by one rename, completely or not at all. Everything in it is flushed before the rename, and the
+directory after it, so neither a kill nor a power cut shows a part of it. Spark gives an interrupted batch the same
+number and the same rows again, if the checkpoint and the query are the same. So a rerun deletes the staged files, and
+has nothing to do if the number already exists. Each run stages in a directory of its own: executors of a killed driver
+may continue to write for a while, and their files must not mix with those of the rerun.
 
-That the checkpoint and the query are the same is what `_pipeline.json` guards: with another checkpoint the numbers
-begin again at 0 and would be taken for old batches (rows lost), with another query a rerun would differ from what
+`_pipeline.json` ensures that the checkpoint and the query are the same. With another checkpoint the numbers would start
+again at 0, and new batches would count as written (rows lost). With another query a rerun would give other rows than
 readers have seen.
 
     staging gone -> files staged -> renamed -> (Spark commits the number to its checkpoint)
@@ -67,7 +67,7 @@ class BatchTable:
         return files.read_json(self.directory(batch_id) / MANIFEST)
 
     def stage(self, batch_id: int) -> Path:
-        """A place for the files of a batch, which this call empties but does not make."""
+        """The directory for the files of a batch. This call empties it but does not create it."""
         place = self._place(batch_id)
         shutil.rmtree(place, ignore_errors=True)
         self.staging.mkdir(parents=True, exist_ok=True)
@@ -96,7 +96,9 @@ class BatchTable:
         return self.staging / f"batch_id={batch_id}.{self._attempt}"
 
     def clear_staging(self) -> None:
-        """Remove what killed runs left. Only under the lock: a living run stages there too."""
+        """Remove what killed runs left. Call this only while holding the lock, because a running pipeline stages there
+        too.
+        """
         shutil.rmtree(self.staging, ignore_errors=True)
 
     def identity(self) -> dict[str, Any]:
@@ -104,9 +106,9 @@ class BatchTable:
         return files.read_json(self.path / IDENTITY)
 
     def refuse_strangers(self, checkpoint_id: str | None, meaning: Mapping[str, Any]) -> None:
-        """Raise PipelineError unless this checkpoint and query may go on filling the table.
+        """Raise PipelineError unless this checkpoint and query may continue to write to the table.
 
-        `checkpoint_id` is None where the checkpoint has not begun; `meaning` is what decides the rows of a batch.
+        `checkpoint_id` is None if the checkpoint is new; `meaning` is what determines the rows of a batch.
         """
         known = self.identity()
         if not known:
@@ -132,8 +134,8 @@ class BatchTable:
             )
 
     def claim(self, checkpoint: str, checkpoint_id: str, meaning: Mapping[str, Any]) -> None:
-        """Note whose table this is, before its first batch; refuses as `refuse_strangers` does. A query that failed
-        before the table had a batch may be mended."""
+        """Store the owner of the table before its first batch; refuses as `refuse_strangers` does. A query that failed
+        before the first batch may be changed."""
         self.refuse_strangers(checkpoint_id, meaning)
         known = self.identity()
         if not known or _changed(known["meaning"], meaning):
@@ -154,7 +156,7 @@ def local_uri(path: str) -> str:
 
 
 def _remove_spark_leftovers(place: Path) -> None:
-    """Hadoop's checksum files and success mark: no reader of the table wants them."""
+    """Hadoop's checksum files and success marker, which readers of the table do not need."""
     for folder, _, names in os.walk(place):
         for name in names:
             if name.endswith(".crc") or name == "_SUCCESS":
