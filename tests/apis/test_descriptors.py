@@ -65,6 +65,8 @@ def test_a_limit_that_can_be_configured_names_its_configuration() -> None:
     named = [limit.most for _, api in DESCRIPTORS for limit in api.limits if isinstance(limit.most, str)]
     assert "max.request.partition.size.limit" in named
     assert [name for name in named if documentation(SERVER_CONFIGS[name]).startswith(WITHOUT_EFFECT)] == []
+    limits = (ROOT / "docs" / "reference" / "limits.md").read_text("utf-8")
+    assert [name for name in named if f"`{name}`" not in limits] == []
 
 
 @pytest.mark.parametrize("role", list(Role))
