@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -30,6 +31,7 @@ from heirlog.protocol.batch import HEADER_SIZE, BatchHeader, InvalidBatch, walk
 from heirlog.protocol.batch import decode_records as decode_plainly
 from heirlog.protocol.compression import DecompressionError, decompress
 from heirlog.spark import kernels
+from heirlog.spark.arrays import BinaryOutput, ColumnOutputs, HeadersOutput
 from heirlog.spark.kernels import SEGMENT_FIELDS, SMALLEST_RECORD_BYTES, STATE_FIELDS
 
 Array: TypeAlias = Any
@@ -250,6 +252,24 @@ class _Ends(_Output):
         self.ends = self.array[1:]
 
 
+@dataclass(frozen=True, slots=True)
+class _Binary:
+    """The memory of one binary column."""
+
+    ends: _Ends
+    valid: _Output
+    data: _Output
+
+    @property
+    def arrays(self) -> BinaryOutput:
+        return BinaryOutput(self.ends.ends, self.valid.array, self.data.array)
+
+    def column(self, length: int) -> Array:
+        size = int(self.ends.array[length]) if length else 0
+        buffers = [_bitmap(self.valid, length), self.ends.first(length + 1), self.data.first(size)]
+        return pa.Array.from_buffers(pa.binary(), length, buffers)
+
+
 class _Columns:
     """The outputs of the kernel for at most `rows` records that take `payload_bytes` together."""
 
@@ -265,20 +285,29 @@ class _Columns:
 
         # a header takes two bytes at least
         headers = wanted("headers", payload_bytes // 2 + 1)
-        self._key = (_Ends(wanted("key", rows)), row("key", np.uint8), data("key"))
-        self._value = (_Ends(wanted("value", rows)), row("value", np.uint8), data("value"))
+        self._key = _Binary(_Ends(wanted("key", rows)), row("key", np.uint8), data("key"))
+        self._value = _Binary(_Ends(wanted("value", rows)), row("value", np.uint8), data("value"))
         self._offset = row("offset", np.int64)
         self._timestamp = row("timestamp", np.int64)
         self._timestamp_type = row("timestampType", np.int32)
-        self._headers = (_Ends(wanted("headers", rows)), row("headers", np.uint8))
-        self._header_key = (_Ends(headers), data("headers"))
-        self._header_value = (_Ends(headers), _Output(headers, np.uint8), data("headers"))
+        self._header_ends, self._header_valid = _Ends(wanted("headers", rows)), row("headers", np.uint8)
+        self._header_key_ends, self._header_key_data = _Ends(headers), data("headers")
+        self._header_value = _Binary(_Ends(headers), _Output(headers, np.uint8), data("headers"))
         self._state = np.zeros(STATE_FIELDS, np.int64)
-        fixed = (self._offset, self._timestamp, self._timestamp_type)
-        groups = (self._key, self._value, fixed, self._headers, self._header_key, self._header_value)
-        self._outputs = [
-            output.ends if isinstance(output, _Ends) else output.array for group in groups for output in group
-        ]
+        self._outputs = ColumnOutputs(
+            self._key.arrays,
+            self._value.arrays,
+            self._offset.array,
+            self._timestamp.array,
+            self._timestamp_type.array,
+            HeadersOutput(
+                self._header_ends.ends,
+                self._header_valid.array,
+                self._header_key_ends.ends,
+                self._header_key_data.array,
+                self._header_value.arrays,
+            ),
+        )
 
     @property
     def rows(self) -> int:
@@ -286,12 +315,12 @@ class _Columns:
 
     def decode(self, data: Any, segments: Any, start_offset: int, end_offset: int) -> int:
         """-1, or which segment is damaged."""
-        return int(kernels.decode_records(data, segments, start_offset, end_offset, self._state, *self._outputs))
+        return int(kernels.decode_records(data, segments, start_offset, end_offset, self._state, self._outputs))
 
     def record_batch(self, schema: pa.Schema, topic: str, partition: int) -> pa.RecordBatch:
         made = {
-            "key": lambda: self._binary(*self._key, self.rows),
-            "value": lambda: self._binary(*self._value, self.rows),
+            "key": lambda: self._key.column(self.rows),
+            "value": lambda: self._value.column(self.rows),
             "topic": lambda: _constant(topic, TYPES["topic"], self.rows),
             "partition": lambda: _constant(partition, TYPES["partition"], self.rows),
             "offset": lambda: self._fixed(TYPES["offset"], self._offset),
@@ -308,17 +337,11 @@ class _Columns:
     def _fixed(self, kind: pa.DataType, output: _Output) -> Array:
         return pa.Array.from_buffers(kind, self.rows, [None, output.first(self.rows)])
 
-    def _binary(self, ends: _Ends, valid: _Output, data: _Output, length: int) -> Array:
-        size = int(ends.array[length]) if length else 0
-        return pa.Array.from_buffers(
-            pa.binary(), length, [_bitmap(valid, length), ends.first(length + 1), data.first(size)]
-        )
-
     def _header_lists(self) -> Array:
-        ends, valid = self._headers
+        ends, valid = self._header_ends, self._header_valid
         count = int(self._state[kernels.HEADERS])
         pairs = pa.StructArray.from_arrays(
-            [self._header_keys(count), self._binary(*self._header_value, count)], fields=list(HEADER_TYPE)
+            [self._header_keys(count), self._header_value.column(count)], fields=list(HEADER_TYPE)
         )
         return pa.Array.from_buffers(
             TYPES["headers"], self.rows, [_bitmap(valid, self.rows), ends.first(self.rows + 1)], children=[pairs]
@@ -326,7 +349,7 @@ class _Columns:
 
     def _header_keys(self, count: int) -> Array:
         """Strings; bytes that are not UTF-8 become replacement characters, as in Kafka's own client."""
-        ends, data = self._header_key
+        ends, data = self._header_key_ends, self._header_key_data
         size = int(self._state[kernels.HEADER_KEY_BYTES])
         keys = pa.Array.from_buffers(pa.string(), count, [None, ends.first(count + 1), data.first(size)])
         try:

@@ -31,6 +31,7 @@ from heirlog.protocol.batch import (
 )
 from heirlog.protocol.compression import compress
 from heirlog.spark import kernels
+from heirlog.spark.arrays import BinaryInput, HeadersInput
 
 Array: TypeAlias = Any
 
@@ -52,63 +53,43 @@ class Unencodable(ValueError):
     """A column or a value that a record cannot contain. The message names it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A binary or string column as the kernels read it: all bytes, where each row begins and ends, which are null."""
-
-    data: Any
-    bounds: Any
-    valid: Any
-
-    @classmethod
-    def of(cls, array: Array, name: str) -> Column:
-        if array.type in _LARGE:
-            kind: type[np.generic] = np.int64
-        elif array.type in _SMALL:
-            kind = np.int32
-        else:
-            raise Unencodable(f"column {name} is {array.type}; a record's {name} is string or binary: cast it")
-        _, bounds_buffer, data_buffer = array.buffers()
-        bounds = _numbers(bounds_buffer, kind, array.offset, len(array) + 1).astype(np.int64)
-        data = np.frombuffer(data_buffer, np.uint8) if data_buffer is not None and data_buffer.size else _NO_BYTES
-        return cls(_readonly(data), _readonly(bounds), _readonly(valid_rows(array)))
-
-    @classmethod
-    def of_nulls(cls, length: int) -> Column:
-        return cls(_NO_BYTES, _readonly(np.zeros(length + 1, np.int64)), _readonly(np.zeros(length, np.uint8)))
+def _binary(array: Array, name: str) -> BinaryInput:
+    """A binary or string column. Raises Unencodable."""
+    if array.type in _LARGE:
+        kind: type[np.generic] = np.int64
+    elif array.type in _SMALL:
+        kind = np.int32
+    else:
+        raise Unencodable(f"column {name} is {array.type}; a record's {name} is string or binary: cast it")
+    _, bounds_buffer, data_buffer = array.buffers()
+    bounds = _numbers(bounds_buffer, kind, array.offset, len(array) + 1).astype(np.int64)
+    data = np.frombuffer(data_buffer, np.uint8) if data_buffer is not None and data_buffer.size else _NO_BYTES
+    return BinaryInput(_readonly(data), _readonly(bounds), _readonly(valid_rows(array)))
 
 
-@dataclass(frozen=True, slots=True)
-class Headers:
-    """list<struct<key, value>>: where each row's headers begin and end, and all headers' names and contents."""
+def _nulls(length: int) -> BinaryInput:
+    return BinaryInput(_NO_BYTES, _readonly(np.zeros(length + 1, np.int64)), _readonly(np.zeros(length, np.uint8)))
 
-    bounds: Any
-    keys: Column
-    values: Column
 
-    @classmethod
-    def of(cls, array: Array) -> Headers:
-        kind = array.type
-        is_list = pa.types.is_list(kind) or pa.types.is_large_list(kind)
-        if not is_list or not pa.types.is_struct(kind.value_type) or _names(kind.value_type) != ["key", "value"]:
-            raise Unencodable(
-                f"column headers is {kind}; it must be array<struct<key: string, value: binary>>, "
-                f"as the source reads it with includeHeaders"
-            )
-        bounds = np.asarray(array.offsets).astype(np.int64)
-        if np.diff(bounds)[valid_rows(array) == 0].any():
-            # in Arrow a null list may still have elements
-            return cls.of(pa.array(array.to_pylist(), kind))
-        pairs = array.values
-        keys = pairs.field(0)
-        used = slice(int(bounds[0]), int(bounds[-1]))
-        if not valid_rows(pairs)[used].all() or not valid_rows(keys)[used].all():
-            raise Unencodable("a header has no key: Kafka requires one")
-        return cls(_readonly(bounds), Column.of(keys, "headers.key"), Column.of(pairs.field(1), "headers.value"))
-
-    @classmethod
-    def none(cls) -> Headers:
-        return cls(_NO_BOUNDS, Column.of_nulls(0), Column.of_nulls(0))
+def _headers(array: Array) -> HeadersInput:
+    """A column of type list<struct<key, value>>. Raises Unencodable."""
+    kind = array.type
+    is_list = pa.types.is_list(kind) or pa.types.is_large_list(kind)
+    if not is_list or not pa.types.is_struct(kind.value_type) or _names(kind.value_type) != ["key", "value"]:
+        raise Unencodable(
+            f"column headers is {kind}; it must be array<struct<key: string, value: binary>>, "
+            f"as the source reads it with includeHeaders"
+        )
+    bounds = np.asarray(array.offsets).astype(np.int64)
+    if np.diff(bounds)[valid_rows(array) == 0].any():
+        # in Arrow a null list may still have elements
+        return _headers(pa.array(array.to_pylist(), kind))
+    pairs = array.values
+    keys = pairs.field(0)
+    used = slice(int(bounds[0]), int(bounds[-1]))
+    if not valid_rows(pairs)[used].all() or not valid_rows(keys)[used].all():
+        raise Unencodable("a header has no key: Kafka requires one")
+    return HeadersInput(_readonly(bounds), _binary(keys, "headers.key"), _binary(pairs.field(1), "headers.value"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,27 +97,19 @@ class Records:
     """The rows of one RecordBatch as records: key, value, headers."""
 
     rows: int
-    key: Column
-    value: Column
-    headers: Headers
+    key: BinaryInput
+    value: BinaryInput
+    headers: HeadersInput
 
     @classmethod
     def of(cls, batch: pa.RecordBatch) -> Records:
         """Columns `key` and `headers` may be missing. Raises Unencodable."""
         names = batch.schema.names
-        key = Column.of(batch.column("key"), "key") if "key" in names else Column.of_nulls(batch.num_rows)
-        value = Column.of(batch.column("value"), "value")
-        headers = Headers.of(batch.column("headers")) if "headers" in names else Headers.none()
+        key = _binary(batch.column("key"), "key") if "key" in names else _nulls(batch.num_rows)
+        value = _binary(batch.column("value"), "value")
+        no_headers = HeadersInput(_NO_BOUNDS, _nulls(0), _nulls(0))
+        headers = _headers(batch.column("headers")) if "headers" in names else no_headers
         return cls(batch.num_rows, key, value, headers)
-
-    def for_kernel(self) -> tuple[Any, ...]:
-        key, value, headers = self.key, self.value, self.headers
-        return (
-            *(key.data, key.bounds, key.valid),
-            *(value.data, value.bounds, value.valid),
-            *(headers.bounds, headers.keys.data, headers.keys.bounds),
-            *(headers.values.data, headers.values.bounds, headers.values.valid),
-        )
 
     def bytes_at_most(self, rows: Any) -> int:
         """An upper limit of the bytes that these rows need as records."""
@@ -174,17 +147,8 @@ class Partitioner:
                     f"partition {wrong[0]} given with a record is not in the range [0...{self._count - 1}]"
                 )
             chosen[valid_rows(given).astype(bool)] = named
-        key, value = records.key, records.value
-        kernels.choose_partitions(
-            chosen,
-            self._count,
-            key.data,
-            key.bounds,
-            key.valid,
-            value.bounds,
-            self._sticky,
-            self._batch_bytes - HEADER_SIZE,
-        )
+        batch_bytes = self._batch_bytes - HEADER_SIZE
+        kernels.choose_partitions(chosen, self._count, records.key, records.value.bounds, self._sticky, batch_bytes)
         return chosen
 
 
@@ -203,7 +167,7 @@ def encode_batches(
     Base offset, CRC and the fields of the producer are written later.
     """
     rows = _readonly(np.ascontiguousarray(rows, np.int64))
-    columns = records.for_kernel()
+    columns = (records.key, records.value, records.headers)
     size = min(batch_bytes, HEADER_SIZE + records.bytes_at_most(rows))
     while rows.size:
         out = bytearray(size)

@@ -29,13 +29,10 @@ import numpy as np
 from numba.core import cgutils, types
 from numba.core import config as numba_config
 from numba.extending import intrinsic
-from numpy.typing import NDArray
+
+from heirlog.spark.arrays import BinaryInput, Bytes, ColumnOutputs, HeadersInput, Ints, Longs
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-Bytes = NDArray[np.uint8]
-Ints = NDArray[np.int32]
-Longs = NDArray[np.int64]
 
 # columns of a segment: the records of one batch inside a buffer
 SEGMENT_FIELDS = 8
@@ -120,28 +117,18 @@ def decode_records(
     start_offset: int,
     end_offset: int,
     state: Longs,
-    key_ends: Ints,
-    key_valid: Bytes,
-    key_data: Bytes,
-    value_ends: Ints,
-    value_valid: Bytes,
-    value_data: Bytes,
-    offsets: Longs,
-    timestamps: Longs,
-    timestamp_types: Ints,
-    header_ends: Ints,
-    header_valid: Bytes,
-    header_key_ends: Ints,
-    header_key_data: Bytes,
-    header_value_ends: Ints,
-    header_value_valid: Bytes,
-    header_value_data: Bytes,
+    columns: ColumnOutputs,
 ) -> int:
-    """Append the records of all segments whose offset is in [start_offset, end_offset) to the outputs.
+    """Append the records of all segments whose offset is in [start_offset, end_offset) to the columns.
 
-    An output of length 0 is a column that is not needed. `*_ends[i]` is the end of row i in its data (Arrow's offsets
-    without the leading 0). Returns -1, or the first damaged segment; the outputs are then invalid.
+    Returns -1, or the first damaged segment; the columns are then invalid.
     """
+    key_ends, key_valid, key_data = columns.key
+    value_ends, value_valid, value_data = columns.value
+    offsets, timestamps, timestamp_types = columns.offsets, columns.timestamps, columns.timestamp_types
+    header_ends, header_valid = columns.headers.ends, columns.headers.valid
+    header_key_ends, header_key_data = columns.headers.key_ends, columns.headers.key_data
+    header_value_ends, header_value_valid, header_value_data = columns.headers.values
     want_keys = key_ends.size > 0
     want_values = value_ends.size > 0
     want_offsets = offsets.size > 0
@@ -305,24 +292,20 @@ def encode_records(
     out: Bytes,
     at: int,
     rows: Longs,
-    key_data: Bytes,
-    key_bounds: Longs,
-    key_valid: Bytes,
-    value_data: Bytes,
-    value_bounds: Longs,
-    value_valid: Bytes,
-    header_bounds: Longs,
-    header_key_data: Bytes,
-    header_key_bounds: Longs,
-    header_value_data: Bytes,
-    header_value_bounds: Longs,
-    header_value_valid: Bytes,
+    key: BinaryInput,
+    value: BinaryInput,
+    headers: HeadersInput,
 ) -> tuple[int, int]:
     """Write the records of `rows`, all with the batch's timestamp, from out[at] on, as many as fit.
 
-    `*_bounds[i]` and `[i + 1]` are Arrow's offsets; without headers `header_bounds` is empty. How many records were
-    written, and the position behind them. If not even the first one fits: 0 and the position that it would need.
+    How many records were written, and the position behind them. If not even the first one fits: 0 and the position
+    that it would need.
     """
+    key_data, key_bounds, key_valid = key
+    value_data, value_bounds, value_valid = value
+    header_bounds = headers.bounds
+    header_key_data, header_key_bounds = headers.keys.data, headers.keys.bounds
+    header_value_data, header_value_bounds, header_value_valid = headers.values
     room = out.size
     for index in range(rows.size):
         row = rows[index]
@@ -395,15 +378,14 @@ STICKY_PARTITION, STICKY_BYTES = range(STICKY_FIELDS)
 def choose_partitions(
     chosen: Ints,
     count: int,
-    key_data: Bytes,
-    key_bounds: Longs,
-    key_valid: Bytes,
+    key: BinaryInput,
     value_bounds: Longs,
     sticky: Longs,
     sticky_bytes_max: int,
 ) -> None:
     """Replace each -1 in `chosen`: by the partition of the key, or else by the sticky partition. The sticky partition
     changes before a record that would start another batch: `sticky_bytes_max` is the limit of a batch."""
+    key_data, key_bounds, key_valid = key
     for row in range(chosen.size):
         if chosen[row] >= 0:
             continue
