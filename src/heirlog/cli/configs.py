@@ -7,6 +7,7 @@ Loggers and the configuration of one broker are answered by that broker; everyth
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -18,6 +19,7 @@ from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
 from heirlog.cli.deprecated import warn_of_deprecated
 from heirlog.cli.errors import CommandError, UsageError
 from heirlog.cli.next_steps import with_next_step
+from heirlog.cli.option_groups import grouped
 from heirlog.cli.render import Json, show_rows
 from heirlog.local import properties
 from heirlog.protocol.errors import error_code
@@ -64,18 +66,6 @@ class EntityType(StrEnum):
 
 MIN_ISR = "min.insync.replicas"
 
-Type = Annotated[EntityType | None, typer.Option("--entity-type")]
-Name = Annotated[str | None, typer.Option("--entity-name", help="A topic, a group, or a node id.")]
-Default = Annotated[bool, typer.Option("--entity-default", help="The values that apply to all brokers.")]
-Topic = Annotated[str | None, typer.Option("--topic", help="Short for --entity-type topics --entity-name.")]
-Broker = Annotated[str | None, typer.Option("--broker", help="Short for --entity-type brokers --entity-name.")]
-BrokerDefaults = Annotated[
-    bool, typer.Option("--broker-defaults", help="Short for --entity-type brokers --entity-default.")
-]
-BrokerLogger = Annotated[
-    str | None, typer.Option("--broker-logger", help="Short for --entity-type broker-loggers --entity-name.")
-]
-
 
 class Entity(NamedTuple):
     """Whose configurations: name None and default False for all of a kind."""
@@ -85,51 +75,57 @@ class Entity(NamedTuple):
     default: bool
 
 
-def _entity(
-    kind: EntityType | None,
-    name: str | None,
-    default: bool,
-    topic: str | None,
-    broker: str | None,
-    broker_defaults: bool,
-    broker_logger: str | None,
-) -> Entity:
-    """The one entity that the options name, at length or short. Raises UsageError."""
-    short = [
-        Entity(short_kind, short_name, False)
-        for short_kind, short_name in (
-            (EntityType.TOPICS, topic),
-            (EntityType.BROKERS, broker),
-            (EntityType.BROKER_LOGGERS, broker_logger),
-        )
-        if short_name is not None
-    ]
-    if broker_defaults:
-        short.append(Entity(EntityType.BROKERS, None, True))
-    at_length = kind is not None or name is not None or default
-    if len(short) + at_length != 1:
-        raise UsageError(
-            "name the entity: --entity-type with --entity-name or --entity-default, or one of --topic, --broker, "
-            "--broker-defaults, --broker-logger"
-        )
-    if short:
-        return short[0]
-    if kind is None:
-        raise UsageError(
-            "--entity-name and --entity-default need an --entity-type: topics, brokers, broker-loggers, groups"
-        )
-    return Entity(kind, name, default)
+@dataclass(frozen=True, slots=True)
+class EntityOptions:
+    """The options that name an entity, at length or short."""
+
+    kind: Annotated[EntityType | None, typer.Option("--entity-type")] = None
+    name: Annotated[str | None, typer.Option("--entity-name", help="A topic, a group, or a node id.")] = None
+    default: Annotated[bool, typer.Option("--entity-default", help="The values that apply to all brokers.")] = False
+    topic: Annotated[str | None, typer.Option("--topic", help="Short for --entity-type topics --entity-name.")] = None
+    broker: Annotated[str | None, typer.Option("--broker", help="Short for --entity-type brokers --entity-name.")] = (
+        None
+    )
+    broker_defaults: Annotated[
+        bool, typer.Option("--broker-defaults", help="Short for --entity-type brokers --entity-default.")
+    ] = False
+    broker_logger: Annotated[
+        str | None, typer.Option("--broker-logger", help="Short for --entity-type broker-loggers --entity-name.")
+    ] = None
+
+    @property
+    def entity(self) -> Entity:
+        """The one entity that the options name. Raises UsageError."""
+        short = [
+            Entity(kind, name, False)
+            for kind, name in (
+                (EntityType.TOPICS, self.topic),
+                (EntityType.BROKERS, self.broker),
+                (EntityType.BROKER_LOGGERS, self.broker_logger),
+            )
+            if name is not None
+        ]
+        if self.broker_defaults:
+            short.append(Entity(EntityType.BROKERS, None, True))
+        at_length = self.kind is not None or self.name is not None or self.default
+        if len(short) + at_length != 1:
+            raise UsageError(
+                "name the entity: --entity-type with --entity-name or --entity-default, or one of --topic, --broker, "
+                "--broker-defaults, --broker-logger"
+            )
+        if short:
+            return short[0]
+        if self.kind is None:
+            raise UsageError(
+                "--entity-name and --entity-default need an --entity-type: topics, brokers, broker-loggers, groups"
+            )
+        return Entity(self.kind, self.name, self.default)
 
 
 @app.command("describe")
+@grouped
 def describe(
-    entity_type: Type = None,
-    entity_name: Name = None,
-    entity_default: Default = False,
-    topic: Topic = None,
-    broker: Broker = None,
-    broker_defaults: BrokerDefaults = False,
-    broker_logger: BrokerLogger = None,
+    named: EntityOptions,
     everything: Annotated[
         bool, typer.Option("--all", help="Also show values that are not set on this entity itself, such as defaults.")
     ] = False,
@@ -137,7 +133,7 @@ def describe(
     as_json: Json = False,
 ) -> None:
     """Show what is configured, and where each value comes from."""
-    entity = _entity(entity_type, entity_name, entity_default, topic, broker, broker_defaults, broker_logger)
+    entity = named.entity
     with connected(bootstrap_server) as client:
         rows = [row for name in _names(client, *entity) for row in _described(client, entity.kind, name, everything)]
     columns = {"entity": "Entity", "name": "Name", "source": "Source", "value": "Value"}
@@ -209,14 +205,9 @@ def _check(verb: str, kind: EntityType, name: str, result: Any) -> None:
 
 
 @app.command("alter")
+@grouped
 def alter(
-    entity_type: Type = None,
-    entity_name: Name = None,
-    entity_default: Default = False,
-    topic: Topic = None,
-    broker: Broker = None,
-    broker_defaults: BrokerDefaults = False,
-    broker_logger: BrokerLogger = None,
+    named: EntityOptions,
     add_config: Annotated[
         str | None, typer.Option(metavar="NAME=VALUE,...", help="Write [a,b] for a value that contains commas.")
     ] = None,
@@ -229,7 +220,7 @@ def alter(
     """Set or delete single values. Other values do not change."""
     from heirlog.protocol.messages import IncrementalAlterConfigsRequest
 
-    entity = _entity(entity_type, entity_name, entity_default, topic, broker, broker_defaults, broker_logger)
+    entity = named.entity
     kind, name = entity.kind, _one(*entity)
     added = {
         **({} if add_config_file is None else properties.read(str(add_config_file))),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,6 +15,7 @@ from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
 from heirlog.cli.elections import ElectionType, TopicPartition
 from heirlog.cli.errors import EXIT_FAILED, CommandError, UsageError
 from heirlog.cli.next_steps import with_next_step
+from heirlog.cli.option_groups import grouped
 from heirlog.cli.render import Json, show_rows
 from heirlog.protocol.errors import ErrorCode
 
@@ -21,6 +23,46 @@ FORM = '{"partitions": [{"topic": "t", "partition": 0}]}'
 FORM_WITH_LEADER = '{"partitions": [{"topic": "t", "partition": 0, "desiredLeader": 1}]}'
 
 
+@dataclass(frozen=True, slots=True)
+class PartitionOptions:
+    """The options that name the partitions, and of a designation their leaders."""
+
+    topic: Annotated[str | None, typer.Option(help="Topic; with --partition.")] = None
+    partition: Annotated[int | None, typer.Option(min=0, help="Partition; with --topic.")] = None
+    desired_leader: Annotated[
+        int | None,
+        typer.Option(min=0, help="For a designation: the broker that becomes leader; with --topic and --partition."),
+    ] = None
+    all_topic_partitions: Annotated[bool, typer.Option("--all-topic-partitions")] = False
+    path_to_json_file: Annotated[Path | None, typer.Option(help=f"{FORM}, for a designation {FORM_WITH_LEADER}")] = None
+
+    def wanted(self, kind: ElectionType) -> tuple[list[TopicPartition] | None, dict[TopicPartition, int] | None]:
+        """The partitions (None: all), and of a designation their leaders. Raises CommandError."""
+        file = self.path_to_json_file
+        by_name = self.topic is not None or self.partition is not None
+        if by_name + self.all_topic_partitions + (file is not None) != 1:
+            raise UsageError(
+                "name partitions by --topic and --partition, --all-topic-partitions or --path-to-json-file"
+            )
+        designates = kind is ElectionType.DESIGNATION
+        if self.desired_leader is not None and not (designates and by_name):
+            raise UsageError("--desired-leader needs --election-type designation, --topic and --partition")
+        if self.all_topic_partitions:
+            if designates:
+                raise UsageError("a designation names a leader for each partition; --all-topic-partitions does not")
+            return None, None
+        if file is not None:
+            found = _from_file(file, designates)
+        elif self.topic is None or self.partition is None:
+            raise UsageError("--topic and --partition go together")
+        elif designates and self.desired_leader is None:
+            raise UsageError("a designation needs --desired-leader")
+        else:
+            found = {(self.topic, self.partition): self.desired_leader or 0}
+        return list(found), found if designates else None
+
+
+@grouped
 def elect(
     election_type: Annotated[
         ElectionType,
@@ -30,16 +72,7 @@ def elect(
             "the others may lose acknowledged records.",
         ),
     ],
-    topic: Annotated[str | None, typer.Option(help="Topic; with --partition.")] = None,
-    partition: Annotated[int | None, typer.Option(min=0, help="Partition; with --topic.")] = None,
-    desired_leader: Annotated[
-        int | None,
-        typer.Option(min=0, help="For a designation: the broker that becomes leader; with --topic and --partition."),
-    ] = None,
-    all_topic_partitions: Annotated[bool, typer.Option("--all-topic-partitions")] = False,
-    path_to_json_file: Annotated[
-        Path | None, typer.Option(help=f"{FORM}, for a designation {FORM_WITH_LEADER}")
-    ] = None,
+    partitions: PartitionOptions,
     now: Annotated[
         bool, typer.Option("--now", help="Longest log: do not wait for replicas that are outside the quorum.")
     ] = False,
@@ -53,7 +86,7 @@ def elect(
     as_json: Json = False,
 ) -> None:
     """Elect the preferred leader of partitions, or a leader for partitions that have none."""
-    chosen, desired = _wanted(election_type, topic, partition, desired_leader, all_topic_partitions, path_to_json_file)
+    chosen, desired = partitions.wanted(election_type)
     with connected(bootstrap_server) as client:
         results = elections.hold(client, election_type, chosen, desired=desired, skip_wait=now, wait_s=wait)
     show_results(elections.rows_of(results), as_json)
@@ -78,36 +111,6 @@ def show_results(rows: list[dict[str, Any]], as_json: bool) -> None:
         )
         typer.echo(with_next_step(sentence, ErrorCode[first["result"]]), err=True)
         raise typer.Exit(EXIT_FAILED)
-
-
-def _wanted(
-    kind: ElectionType,
-    topic: str | None,
-    partition: int | None,
-    desired_leader: int | None,
-    everything: bool,
-    file: Path | None,
-) -> tuple[list[TopicPartition] | None, dict[TopicPartition, int] | None]:
-    """The partitions (None: all), and of a designation their leaders. Raises CommandError."""
-    by_name = topic is not None or partition is not None
-    if by_name + everything + (file is not None) != 1:
-        raise UsageError("name partitions by --topic and --partition, --all-topic-partitions or --path-to-json-file")
-    designates = kind is ElectionType.DESIGNATION
-    if desired_leader is not None and not (designates and by_name):
-        raise UsageError("--desired-leader needs --election-type designation, --topic and --partition")
-    if everything:
-        if designates:
-            raise UsageError("a designation names a leader for each partition; --all-topic-partitions does not")
-        return None, None
-    if file is not None:
-        found = _from_file(file, designates)
-    elif topic is None or partition is None:
-        raise UsageError("--topic and --partition go together")
-    elif designates and desired_leader is None:
-        raise UsageError("a designation needs --desired-leader")
-    else:
-        found = {(topic, partition): desired_leader or 0}
-    return list(found), found if designates else None
 
 
 def _from_file(file: Path, designates: bool) -> dict[TopicPartition, int]:

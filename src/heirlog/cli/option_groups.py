@@ -11,6 +11,8 @@
 
 Typer makes one option of each parameter. So it gets a function that has a parameter for each field, in the place of the
 group and in the order of the fields: the help shows them as if the command had declared them itself.
+
+A group has no default. A command with an option before a group takes keywords only (`*`).
 """
 
 from __future__ import annotations

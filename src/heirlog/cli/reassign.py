@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,6 +23,7 @@ import typer
 
 from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
 from heirlog.cli.errors import CommandError, UsageError
+from heirlog.cli.option_groups import grouped
 from heirlog.cli.reassignment import (
     Assignment,
     TopicPartition,
@@ -46,40 +48,78 @@ VERIFY_AT_THE_END = (
     "Warning: You must run --verify periodically, until the reassignment completes, to ensure the throttle is removed."
 )
 
-Throttle = Annotated[
-    int | None,
-    typer.Option(
-        min=1, help="Bytes per second and broker. Only Apache Kafka's brokers apply it; heirlog's copy at full speed."
-    ),
-]
 
+@dataclass(frozen=True, slots=True)
+class Action:
+    """What the command does; one of the options."""
 
-def reassign(
-    generate: Annotated[bool, typer.Option("--generate", help="Propose an assignment.")] = False,
-    execute: Annotated[bool, typer.Option("--execute", help="Start the reassignment in the file.")] = False,
+    generate: Annotated[bool, typer.Option("--generate", help="Propose an assignment.")] = False
+    execute: Annotated[bool, typer.Option("--execute", help="Start the reassignment in the file.")] = False
     verify: Annotated[
         bool, typer.Option("--verify", help="Show its progress; when it has completed, remove throttles.")
-    ] = False,
-    list_: Annotated[bool, typer.Option("--list", help="List reassignments in progress.")] = False,
-    cancel: Annotated[bool, typer.Option("--cancel", help="Cancel the reassignments in the file.")] = False,
+    ] = False
+    list_: Annotated[bool, typer.Option("--list", help="List reassignments in progress.")] = False
+    cancel: Annotated[bool, typer.Option("--cancel", help="Cancel the reassignments in the file.")] = False
+
+    def check(self) -> None:
+        """Raises UsageError if not exactly one option is given."""
+        if self.generate + self.execute + self.verify + self.list_ + self.cancel != 1:
+            raise UsageError("choose an action: one of --generate, --execute, --verify, --list, --cancel")
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """What --generate proposes an assignment for."""
+
     topics_to_move_json_file: Annotated[
         Path | None, typer.Option(help='With --generate: {"topics": [{"topic": "t"}], "version": 1}')
-    ] = None,
+    ] = None
     broker_list: Annotated[
         str | None, typer.Option(metavar="ID,...", help="With --generate: the brokers that get the replicas.")
-    ] = None,
-    disable_rack_aware: Annotated[bool, typer.Option("--disable-rack-aware", help="Ignore racks.")] = False,
+    ] = None
+    disable_rack_aware: Annotated[bool, typer.Option("--disable-rack-aware", help="Ignore racks.")] = False
+
+    def topics_and_brokers(self) -> tuple[list[str], list[int]]:
+        """Raises UsageError, CommandError."""
+        if self.topics_to_move_json_file is None or self.broker_list is None:
+            raise UsageError("--generate needs --topics-to-move-json-file and --broker-list")
+        parts = [part.strip() for part in self.broker_list.split(",")]
+        if not all(part.isdecimal() for part in parts):
+            raise UsageError(f"--broker-list {self.broker_list} is not a list of broker ids")
+        if len(set(parts)) < len(parts):
+            raise UsageError(f"--broker-list {self.broker_list} names a broker twice")
+        return topics_from(self.topics_to_move_json_file), [int(part) for part in parts]
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """How --execute starts the reassignment."""
+
+    throttle: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Bytes per second and broker. Only Apache Kafka's brokers apply it; heirlog's copy at full speed.",
+        ),
+    ] = None
+    additional: Annotated[
+        bool, typer.Option("--additional", help="Allow this reassignment while others are in progress.")
+    ] = False
+    disallow_replication_factor_change: Annotated[
+        bool, typer.Option("--disallow-replication-factor-change", help="Refuse to change the number of replicas.")
+    ] = False
+
+
+@grouped
+def reassign(
+    *,
+    action: Action,
+    proposal: Proposal,
     reassignment_json_file: Annotated[
         Path | None,
         typer.Option(help='{"partitions": [{"topic": "t", "partition": 0, "replicas": [1, 2]}], "version": 1}'),
     ] = None,
-    throttle: Throttle = None,
-    additional: Annotated[
-        bool, typer.Option("--additional", help="Allow this reassignment while others are in progress.")
-    ] = False,
-    disallow_replication_factor_change: Annotated[
-        bool, typer.Option("--disallow-replication-factor-change", help="Refuse to change the number of replicas.")
-    ] = False,
+    execution: Execution,
     preserve_throttles: Annotated[
         bool, typer.Option("--preserve-throttles", help="With --verify and --cancel: leave throttles as they are.")
     ] = False,
@@ -88,14 +128,13 @@ def reassign(
     as_json: Json = False,
 ) -> None:
     """Move replicas to other brokers."""
-    if generate + execute + verify + list_ + cancel != 1:
-        raise UsageError("choose an action: one of --generate, --execute, --verify, --list, --cancel")
-    if generate:
-        names, brokers = _generate_wanted(topics_to_move_json_file, broker_list)
+    action.check()
+    if action.generate:
+        names, brokers = proposal.topics_and_brokers()
         with connected(bootstrap_server) as client:
-            _generate(client, names, brokers, not disable_rack_aware, as_json)
+            _generate(client, names, brokers, not proposal.disable_rack_aware, as_json)
         return
-    if list_:
+    if action.list_:
         with connected(bootstrap_server) as client:
             _list(client, as_json)
         return
@@ -103,24 +142,12 @@ def reassign(
         raise UsageError("name the assignment with --reassignment-json-file; --generate proposes one")
     wanted = assignment_from(reassignment_json_file)
     with connected(bootstrap_server) as client:
-        if execute:
-            _execute(client, wanted, throttle, additional, disallow_replication_factor_change, timeout)
-        elif verify:
+        if action.execute:
+            _execute(client, wanted, execution, timeout)
+        elif action.verify:
             _verify(client, wanted, preserve_throttles, as_json)
         else:
             _cancel(client, wanted, preserve_throttles, timeout)
-
-
-def _generate_wanted(file: Path | None, broker_list: str | None) -> tuple[list[str], list[int]]:
-    """Raises UsageError, CommandError."""
-    if file is None or broker_list is None:
-        raise UsageError("--generate needs --topics-to-move-json-file and --broker-list")
-    parts = [part.strip() for part in broker_list.split(",")]
-    if not all(part.isdecimal() for part in parts):
-        raise UsageError(f"--broker-list {broker_list} is not a list of broker ids")
-    if len(set(parts)) < len(parts):
-        raise UsageError(f"--broker-list {broker_list} names a broker twice")
-    return topics_from(file), [int(part) for part in parts]
 
 
 def _generate(client: Client, topics: Sequence[str], brokers: Sequence[int], racks: bool, as_json: bool) -> None:
@@ -161,30 +188,24 @@ def _list(client: Client, as_json: bool) -> None:
         print(f"{topic}-{partition}: replicas: {_ids(found.replicas)}.{adding}{removing}")
 
 
-def _execute(
-    client: Client,
-    wanted: Assignment,
-    throttle: int | None,
-    additional: bool,
-    same_factor: bool,
-    timeout_ms: int,
-) -> None:
+def _execute(client: Client, wanted: Assignment, execution: Execution, timeout_ms: int) -> None:
     current = replicas_now(client, sorted({topic for topic, _ in wanted}))
     missing = sorted(set(wanted) - set(current))
     if missing:
         raise CommandError(f"there is no partition {_name(missing[0])}; heirlog topics describe shows what there is")
     moving = reassignments(client)
-    if moving and not additional:
+    if moving and not execution.additional:
         raise CommandError(
             "another reassignment is in progress: show it with --list, wait or stop it with --cancel, or add this one "
             "with --additional"
         )
     print(f"Current partition replica assignment\n\n{assignment_json({key: current[key] for key in sorted(wanted)})}\n")
     print(ROLLBACK)
-    if throttle is not None:
-        set_throttles(client, wanted, current, moving, throttle)
-        print(f"The inter-broker throttle limit was set to {throttle} B/s")
+    if execution.throttle is not None:
+        set_throttles(client, wanted, current, moving, execution.throttle)
+        print(f"The inter-broker throttle limit was set to {execution.throttle} B/s")
         print(VERIFY_AT_THE_END)
+    same_factor = execution.disallow_replication_factor_change
     failed = failures_of(reassign_partitions(client, wanted, timeout_ms, same_factor))
     begun = sorted(set(wanted) - set(failed))
     if begun:

@@ -9,6 +9,7 @@ import csv
 import re
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -25,6 +26,7 @@ from heirlog.cli.groups import (
     committed_offsets,
     partitions_named,
 )
+from heirlog.cli.option_groups import grouped
 from heirlog.cli.render import Json, show_rows
 
 if TYPE_CHECKING:
@@ -33,28 +35,53 @@ if TYPE_CHECKING:
 EARLIEST = -2
 
 
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where the offsets move to; one of the options."""
+
+    to_earliest: Annotated[bool, typer.Option("--to-earliest")] = False
+    to_latest: Annotated[bool, typer.Option("--to-latest")] = False
+    to_current: Annotated[bool, typer.Option("--to-current")] = False
+    to_offset: Annotated[int | None, typer.Option("--to-offset", min=0)] = None
+    shift_by: Annotated[int | None, typer.Option("--shift-by")] = None
+    to_datetime: Annotated[
+        str | None, typer.Option("--to-datetime", help="Such as 2026-11-21T12:00:00.000; UTC if it has no time zone.")
+    ] = None
+    by_duration: Annotated[
+        str | None,
+        typer.Option("--by-duration", metavar="PnDTnHnMnS", help="How long before now, such as PT1H or P7D."),
+    ] = None
+    from_file: Annotated[
+        Path | None,
+        typer.Option("--from-file", help="A file of lines TOPIC,PARTITION,OFFSET, as --export prints them."),
+    ] = None
+
+    def check(self) -> None:
+        """Raises UsageError if not exactly one option is given."""
+        flags = (self.to_earliest, self.to_latest, self.to_current)
+        values = (self.to_offset, self.shift_by, self.to_datetime, self.by_duration, self.from_file)
+        if sum(flags) + sum(value is not None for value in values) != 1:
+            raise UsageError(
+                "choose a target: one of --to-earliest, --to-latest, --to-current, --to-offset, --shift-by, "
+                "--to-datetime, --by-duration, --from-file"
+            )
+
+    def when_ms(self) -> int | None:
+        """The time whose offsets are wanted, None if the target is not a time. Raises UsageError."""
+        if self.by_duration is not None:
+            return int(time.time() * 1000) - duration_ms(self.by_duration)
+        return None if self.to_datetime is None else timestamp_ms(self.to_datetime)
+
+
+@grouped
 def reset_offsets(
+    *,
     group: Group,
     topic: NamedTopics = None,
     all_topics: Annotated[
         bool, typer.Option("--all-topics", help="All topics for which the group has offsets.")
     ] = False,
-    to_earliest: Annotated[bool, typer.Option("--to-earliest")] = False,
-    to_latest: Annotated[bool, typer.Option("--to-latest")] = False,
-    to_current: Annotated[bool, typer.Option("--to-current")] = False,
-    to_offset: Annotated[int | None, typer.Option("--to-offset", min=0)] = None,
-    shift_by: Annotated[int | None, typer.Option("--shift-by")] = None,
-    to_datetime: Annotated[
-        str | None, typer.Option("--to-datetime", help="Such as 2026-11-21T12:00:00.000; UTC if it has no time zone.")
-    ] = None,
-    by_duration: Annotated[
-        str | None,
-        typer.Option("--by-duration", metavar="PnDTnHnMnS", help="How long before now, such as PT1H or P7D."),
-    ] = None,
-    from_file: Annotated[
-        Path | None,
-        typer.Option("--from-file", help="A file of lines TOPIC,PARTITION,OFFSET, as --export prints them."),
-    ] = None,
+    target: Target,
     export: Annotated[bool, typer.Option("--export", help="Print the plan as lines TOPIC,PARTITION,OFFSET.")] = False,
     execute: Annotated[
         bool, typer.Option("--execute", help="Execute the plan; without it, the plan is only shown.")
@@ -64,43 +91,36 @@ def reset_offsets(
     as_json: Json = False,
 ) -> None:
     """Move the committed offsets of a group that has no members."""
-    values = (to_offset, shift_by, to_datetime, by_duration, from_file)
-    if to_earliest + to_latest + to_current + sum(value is not None for value in values) != 1:
-        raise UsageError(
-            "choose a target: one of --to-earliest, --to-latest, --to-current, --to-offset, --shift-by, --to-datetime, "
-            "--by-duration, --from-file"
-        )
+    target.check()
     if execute and dry_run:
         raise UsageError("--execute and --dry-run exclude each other")
-    if bool(topic) + all_topics != (from_file is None):
+    if bool(topic) + all_topics != (target.from_file is None):
         raise UsageError("name the topics: --topic or --all-topics, or give --from-file")
-    when_ms = None if to_datetime is None else timestamp_ms(to_datetime)
-    if by_duration is not None:
-        when_ms = int(time.time() * 1000) - duration_ms(by_duration)
-    given = {} if from_file is None else _from_file(from_file)
+    when_ms = target.when_ms()
+    given = None if target.from_file is None else _from_file(target.from_file)
     with connected(bootstrap_server) as client:
         _check_inactive(client, group)
         committed = committed_offsets(client, group)
-        if from_file is not None:
+        if given is not None:
             wanted = sorted(given)
         else:
             wanted = sorted(committed) if all_topics else partitions_named(client, topic or [])
         earliest = {key: at.offset for key, at in client.list_offsets(dict.fromkeys(wanted, EARLIEST)).items()}
         latest = {key: at.offset for key, at in client.list_offsets(dict.fromkeys(wanted, LATEST)).items()}
-        if to_earliest:
-            target = earliest
-        elif to_latest:
-            target = latest
+        if given is not None:
+            moved = given
+        elif target.to_earliest:
+            moved = earliest
+        elif target.to_latest:
+            moved = latest
         elif when_ms is not None:
             found = client.list_offsets(dict.fromkeys(wanted, when_ms))
-            target = {key: at.offset if at.offset >= 0 else latest[key] for key, at in found.items()}
-        elif from_file is not None:
-            target = given
-        elif to_offset is not None:
-            target = dict.fromkeys(wanted, to_offset)
+            moved = {key: at.offset if at.offset >= 0 else latest[key] for key, at in found.items()}
+        elif target.to_offset is not None:
+            moved = dict.fromkeys(wanted, target.to_offset)
         else:
-            target = _shifted(committed, wanted, latest, shift_by or 0)
-        plan = {key: min(max(target[key], earliest[key]), latest[key]) for key in wanted}
+            moved = _shifted(committed, wanted, latest, target.shift_by or 0)
+        plan = {key: min(max(moved[key], earliest[key]), latest[key]) for key in wanted}
         if execute and plan:
             _commit(client, group, plan)
     if export:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -11,12 +12,14 @@ from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
 from heirlog.cli.deprecated import warn_of_deprecated
 from heirlog.cli.errors import CommandError, UsageError
 from heirlog.cli.next_steps import with_next_step
+from heirlog.cli.option_groups import grouped
 from heirlog.cli.render import Json, show_rows
 from heirlog.protocol.errors import ErrorCode, error_code
 from heirlog.protocol.types import NO_LEADER, uuid_text
 
 if TYPE_CHECKING:
     from heirlog.blocking import Client
+    from heirlog.cli.partition_filters import Filter
 
 app = typer.Typer(help="Create, list, describe, grow and delete topics.", no_args_is_help=True)
 
@@ -100,26 +103,54 @@ def list_topics(bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP, as_json: 
     show_rows({"topic": "Topic", "topic_id": "TopicId", "partitions": "PartitionCount"}, rows, as_json)
 
 
-@app.command("describe")
-def describe(
-    names: Names = None,
-    topic: NamedTopics = None,
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """Which partitions to show: all, or those that one of the options chooses."""
+
     under_replicated: Annotated[
         bool,
         typer.Option("--under-replicated-partitions", help="Only partitions whose ISR is smaller than their replicas."),
-    ] = False,
+    ] = False
     unavailable: Annotated[
         bool, typer.Option("--unavailable-partitions", help="Only partitions without a live leader.")
-    ] = False,
+    ] = False
     under_min_isr: Annotated[
         bool, typer.Option("--under-min-isr-partitions", help="Only partitions below min ISR, which refuse acks=all.")
-    ] = False,
+    ] = False
     at_min_isr: Annotated[
         bool,
         typer.Option(
             "--at-min-isr-partitions", help="Only partitions at min ISR: one more failure, and they refuse acks=all."
         ),
-    ] = False,
+    ] = False
+
+    @property
+    def chosen(self) -> Filter | None:
+        """Raises UsageError for more than one."""
+        from heirlog.cli.partition_filters import Filter
+
+        chosen = [
+            each
+            for each, is_wanted in (
+                (Filter.UNDER_REPLICATED, self.under_replicated),
+                (Filter.UNAVAILABLE, self.unavailable),
+                (Filter.UNDER_MIN_ISR, self.under_min_isr),
+                (Filter.AT_MIN_ISR, self.at_min_isr),
+            )
+            if is_wanted
+        ]
+        if len(chosen) > 1:
+            raise UsageError(f"--{chosen[0]} and --{chosen[1]} exclude each other")
+        return chosen[0] if chosen else None
+
+
+@app.command("describe")
+@grouped
+def describe(
+    *,
+    names: Names = None,
+    topic: NamedTopics = None,
+    filters: Filters,
     exclude_internal: Annotated[bool, typer.Option("--exclude-internal", help="Exclude internal topics.")] = False,
     partition_size_limit_per_response: Annotated[
         int | None, typer.Option(min=1, help="How many partitions each request asks for.")
@@ -128,20 +159,9 @@ def describe(
     as_json: Json = False,
 ) -> None:
     """Show leader, replicas, ISR, ELR and last known ELR of every partition (of all topics, if none is named)."""
-    from heirlog.cli.partition_filters import Filter, filtered
+    from heirlog.cli.partition_filters import filtered
 
-    chosen = [
-        each
-        for each, is_wanted in (
-            (Filter.UNDER_REPLICATED, under_replicated),
-            (Filter.UNAVAILABLE, unavailable),
-            (Filter.UNDER_MIN_ISR, under_min_isr),
-            (Filter.AT_MIN_ISR, at_min_isr),
-        )
-        if is_wanted
-    ]
-    if len(chosen) > 1:
-        raise UsageError(f"--{chosen[0]} and --{chosen[1]} exclude each other")
+    chosen = filters.chosen
     with connected(bootstrap_server) as client:
         rows = list(
             partition_rows(
@@ -151,8 +171,8 @@ def describe(
                 exclude_internal=exclude_internal,
             )
         )
-        if chosen:
-            rows = filtered(client, chosen[0], rows)
+        if chosen is not None:
+            rows = filtered(client, chosen, rows)
     columns = {
         "topic": "Topic",
         "partition": "Partition",
