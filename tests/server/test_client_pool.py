@@ -141,6 +141,22 @@ def test_nobody_there_fails_at_once_and_again_after_a_rest(fake_node: Any) -> No
     run(scenario)
 
 
+def test_a_peer_that_does_not_answer_the_handshake_in_time_is_given_up(fake_node: Any) -> None:
+    async def scenario() -> None:
+        peer = fake_node(lambda client, header, frame: None)
+        ours = ClientPool(asyncio.get_running_loop(), "test", memoryview(bytearray(65536)), setup_timeout_ms=50)
+        results: list[Any] = []
+        started = asyncio.get_running_loop().time()
+        ours.send(peer.endpoint, "raft", heartbeat(1), results.append, LONG_MS)
+        await all_of(results, 1)
+        assert results[0].kind == "disconnected"
+        assert 0.05 <= asyncio.get_running_loop().time() - started < LONG_MS / 1000
+        ours.stop()
+        peer.server.stop()
+
+    run(scenario)
+
+
 def test_a_request_that_times_out_takes_its_connection_along(fake_node: Any) -> None:
     def sometimes(client: Any, header: RequestHeader, request: Any) -> None:
         if request.broker_id == 9:

@@ -101,6 +101,7 @@ queued.max.requests  How many requests of clients wait at most.
 queued.max.request.bytes  How many bytes of requests wait at most; then each connection has one request; -1: no limit.
 request.timeout.ms  How long a node waits for the answer of another.
 socket.request.max.bytes  The largest request that a node accepts, in bytes.
+socket.connection.setup.timeout.ms  How long a node waits for a connection to another node.
 max.connections  How many connections a broker has at most.
 max.connections.per.ip  How many connections one address may have.
 max.connections.per.ip.overrides  max.connections.per.ip for single addresses, as host:count.

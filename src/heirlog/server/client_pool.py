@@ -34,8 +34,6 @@ from heirlog.server.stream import FrameStream
 
 MAX_REQUESTS = 1000
 """Unanswered requests per channel; one more fails at once."""
-SETUP_SECONDS = 10.0
-"""For the TCP connection, and again for the handshake (`socket.connection.setup.timeout.ms`)."""
 FIRST_BACKOFF_S = 0.02
 MAX_BACKOFF_S = 0.5
 FRAME_LIMIT = 2**31 - 1
@@ -56,10 +54,14 @@ class QueuedRequest:
 class ClientPool:
     """All connections that this node opens. `client_id` is what peers see in the request header."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, client_id: str, staging: memoryview) -> None:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, client_id: str, staging: memoryview, setup_timeout_ms: int = 10_000
+    ) -> None:
+        """setup_timeout_ms: socket.connection.setup.timeout.ms, of the TCP connection and again of the handshake."""
         self.loop = loop
         self.client_id = client_id
         self.staging = staging
+        self.setup_timeout_s = setup_timeout_ms / 1000
         self._channels: dict[tuple[Endpoint, str], Channel] = {}
 
     def send(self, to: Endpoint, channel: str, request: Any, on_result: OnResult, timeout_ms: int) -> None:
@@ -132,7 +134,7 @@ class Channel:
 
     async def _connect(self) -> None:
         try:
-            async with asyncio.timeout(SETUP_SECONDS):
+            async with asyncio.timeout(self.pool.setup_timeout_s):
                 sock = await connected_socket(self._loop, self._endpoint)
         except OSError as error:  # TimeoutError is one
             self._connecting = None
@@ -218,7 +220,8 @@ class OutboundConnection:
     def send_handshake(self) -> float:
         """Ask for the peer's versions; the deadline."""
         version, message = self._handshake.request()
-        request = QueuedRequest(message, self._handshake_answered, self._channel.pool.loop.time() + SETUP_SECONDS)
+        pool = self._channel.pool
+        request = QueuedRequest(message, self._handshake_answered, pool.loop.time() + pool.setup_timeout_s)
         self._put(request, version)
         return request.deadline
 

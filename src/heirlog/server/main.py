@@ -121,7 +121,9 @@ class NodeServer:
         self._signalled = False
         staging = memoryview(bytearray(STAGING_SIZE))
         self._files = _files(self._loop, ledger)
-        self._pool = ClientPool(self._loop, f"heirlog-{config.node_id}", staging)
+        self._pool = ClientPool(
+            self._loop, f"heirlog-{config.node_id}", staging, config.int("socket.connection.setup.timeout.ms")
+        )
         self._env = ServerEnv(self._loop, self._files, self._pool, log, self._stopped)
         self._node = Node(self._env, config, unusable, levels, time.monotonic_ns)
         self._server = Server(
