@@ -188,12 +188,14 @@ class Checker:
         if self.suspended:
             return
         if machine.config.is_controller:
-            self._count_failover(machine)
-            self.committed.observe(node.quorum)
+            self._count_failover(machine, node)
+            self.committed.observe(machine.name, node.quorum)
         if machine.config.is_broker:
             self._look_at_broker(machine, node, everything)
 
-    def _count_failover(self, machine: Machine) -> None:
+    def _count_failover(self, machine: Machine, node: Node) -> None:
+        if not node.quorum.is_leader:
+            return
         process, self._controller = self._controller, machine.process
         if process is machine.process or process is None:
             return

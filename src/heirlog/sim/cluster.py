@@ -2,7 +2,8 @@
 
     format every disk -> launch every node -> run: kill, stop, start, pause, partition, as a script or a swarm says
 
-Broker n lives on the host `broker-n`, the controller on `controller-100`; with `combined` broker 1 has both roles. A
+Broker n is on the host `broker-n`, controllers on `controller-100` and after it; with `combined` the first brokers have
+both roles. A
 host keeps its disk and its configuration; each start makes a new `Node` on a new `SimEnv`.
 
 Session, heartbeat and lag times are shorter than Kafka's defaults (`FAST`), so that a fence and a return fit into a few
@@ -13,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from random import Random
 from typing import TypeVar
 
 from heirlog.metadata.config_def import StaticConfig, parse_static
@@ -93,6 +93,7 @@ class SimCluster:
         world: World,
         *,
         brokers: int = 3,
+        controllers: int = 1,
         combined: bool = False,
         elr: bool = True,
         wire: bool = False,
@@ -107,19 +108,22 @@ class SimCluster:
         """Called when a new incarnation was created, before any of its events runs."""
         self.faults: list[str] = []
         """The faults so far, with their times; the report prints them."""
-        controller = "broker-1" if combined else f"controller-{CONTROLLER_ID}"
+        numbers = range(1, controllers + 1) if combined else range(CONTROLLER_ID, CONTROLLER_ID + controllers)
+        self._voting = controllers
+        voting = [f"{'broker' if combined else 'controller'}-{number}" for number in numbers]
         common = {**FAST, "min.insync.replicas": "2", **(config or {})}
         self._by_name: dict[str, Machine] = {}
         self._properties: dict[str, dict[str, str]] = {}
         for number in range(1, brokers + 1):
-            roles = "broker,controller" if combined and number == 1 else "broker"
+            roles = "broker,controller" if combined and number <= controllers else "broker"
             rack = {"broker.rack": racks[number % len(racks)]} if racks else {}
-            self._add(f"broker-{number}", number, roles, controller, {**common, **rack})
+            self._add(f"broker-{number}", number, roles, voting, {**common, **rack})
         if not combined:
-            self._add(controller, CONTROLLER_ID, "controller", controller, common)
+            for name, number in zip(voting, numbers, strict=True):
+                self._add(name, number, "controller", voting, common)
         self._features = {**DEFAULT_FEATURES, ELR_VERSION: 1 if elr else 0}
 
-    def _add(self, name: str, node_id: int, roles: str, controller: str, common: Mapping[str, str]) -> None:
+    def _add(self, name: str, node_id: int, roles: str, voting: Sequence[str], common: Mapping[str, str]) -> None:
         listeners = []
         if "broker" in roles:
             listeners.append(f"PLAINTEXT://{name}:{CLIENT_PORT}")
@@ -130,7 +134,7 @@ class SimCluster:
             "node.id": str(node_id),
             "listeners": ",".join(listeners),
             "controller.listener.names": "CONTROLLER",
-            "controller.quorum.bootstrap.servers": f"{controller}:{CONTROLLER_PORT}",
+            "controller.quorum.bootstrap.servers": ",".join(f"{voter}:{CONTROLLER_PORT}" for voter in voting),
             "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
             "log.dirs": LOG_DIR,
             **common,
@@ -159,7 +163,10 @@ class SimCluster:
 
     @property
     def controller(self) -> Machine:
-        return next(machine for machine in self._by_name.values() if machine.config.is_controller)
+        """The active controller; the first one if none is active."""
+        controllers = [machine for machine in self._by_name.values() if machine.config.is_controller]
+        active = (one for one in controllers if (node := one.running) is not None and node.quorum.is_leader)
+        return next(active, controllers[0])
 
     @property
     def bootstrap(self) -> list[Endpoint]:
@@ -175,23 +182,34 @@ class SimCluster:
 
     def format(self) -> None:
         """Format every disk, durably; happens before the run, so that no fault can disturb it."""
-        for machine in self._by_name.values():
-            self._format(machine, self.world.stream(f"directory {machine.name}"))
+        chances = {name: self.world.stream(f"directory {name}") for name in self._by_name}
+        ids = {
+            name: {path: Uuid(chances[name].randbytes(16)) for path in machine.config.log_dirs}
+            for name, machine in self._by_name.items()
+        }
+        voters = [
+            self._voter(machine, ids[name]) for name, machine in self._by_name.items() if machine.config.is_controller
+        ]
+        for name, machine in self._by_name.items():
+            self._format(machine, ids[name], voters if machine.config.is_controller else [])
+
+    def _voter(self, machine: Machine, ids: Mapping[str, Uuid]) -> Voter:
+        endpoint = machine.config.advertised_controller_listeners[0].endpoint
+        return Voter(BrokerId(machine.node_id), ids[machine.config.metadata_log_dir], endpoint)
 
     def replace_disk(self, name: str) -> None:
         """A machine that is down gets new, empty log directories."""
         self.say(f"replace-disk {name}")
         self.machines.replace_disk(name)
-        self._format(self._by_name[name], self.world.stream(f"directory {name} {self.world.host(name).incarnations}"))
-
-    def _format(self, machine: Machine, chance: Random) -> None:
-        env = self.machines.boot(machine.name)
+        machine = self._by_name[name]
+        chance = self.world.stream(f"directory {name} {self.world.host(name).incarnations}")
         ids = {path: Uuid(chance.randbytes(16)) for path in machine.config.log_dirs}
-        directory_id = ids[machine.config.metadata_log_dir]
-        voters = []
-        if machine.config.is_controller:
-            endpoint = machine.config.advertised_controller_listeners[0].endpoint
-            voters = [Voter(BrokerId(machine.node_id), directory_id, endpoint)]
+        voters = [self._voter(machine, ids)] if machine.config.is_controller else []
+        assert not voters or self._voting == 1, "a voter with a new disk is another voter"
+        self._format(machine, ids, voters)
+
+    def _format(self, machine: Machine, ids: Mapping[str, Uuid], voters: Sequence[Voter]) -> None:
+        env = self.machines.boot(machine.name)
         plan = Format(CLUSTER_ID, ids, self._features, voters)
         results: list[OSError | None] = []
         format_node(env.files, machine.config, plan, env.wall_ms(), results.append)

@@ -1,8 +1,12 @@
 """What the controllers committed, recorded by the simulator.
 
 After each event of a controller the newly committed batches are read from its metadata log, and applied to an image of
-our own. This image never loses what was committed: when a controller comes back, its log is compared with the batches
-that were seen before (R1).
+our own. This image never loses what was committed:
+
+    the only voter opens its log       it has every batch that was committed (R1)
+    a voter becomes the leader         so has the new leader, and its epoch had no other one (Q5, Q1)
+    a voter's high watermark moves     what is below it in its log is what was committed (Q6)
+    at each event                      the epoch of a voter's disk never falls (Q3)
 
 Each record is handed to the checker with the state before it, so that a rule can be judged at exactly the record that
 touches a partition.
@@ -10,6 +14,7 @@ touches a partition.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
@@ -19,6 +24,7 @@ from heirlog.metadata.image import Image
 from heirlog.metadata.journal import ImageJournal
 from heirlog.protocol.batch import decode_records, walk
 from heirlog.protocol.metadata_record import decode_record
+from heirlog.raft.epoch_state import EpochState, QuorumRole
 from heirlog.raft.metadata_log import MetadataLog
 from heirlog.sim.invariants import r1_committed_metadata_stays
 
@@ -33,6 +39,9 @@ class QuorumView(Protocol):
 
     @property
     def log(self) -> MetadataLog | None: ...
+
+    @property
+    def state(self) -> EpochState | None: ...
 
 
 class CommittedMetadata:
@@ -52,18 +61,56 @@ class CommittedMetadata:
         self._on_batch_end = on_batch_end
         self._broken = broken
         self._batches: list[tuple[int, int]] = []
-        self._known_log: MetadataLog | None = None
+        self._known_logs: dict[str, MetadataLog] = {}
+        """The log that each controller has opened."""
+        self._checked: dict[str, int] = {}
+        """Up to here each controller's log was compared with what was committed."""
+        self._epochs: dict[str, int] = {}
+        self._leaders: dict[int, str] = {}
+        """The controller that leads, or led, each epoch."""
 
-    def observe(self, quorum: QuorumView) -> None:
-        """After an event of the controller that leads (or did) this quorum."""
-        log = quorum.log
+    def observe(self, name: str, quorum: QuorumView) -> None:
+        """After an event of the controller on this machine."""
+        log, state = quorum.log, quorum.state
         if log is None:
             return
-        if log is not self._known_log:
-            self._known_log = log
-            self._compare(log)
+        if log is not self._known_logs.get(name):
+            self._known_logs[name] = log
+            self._checked[name] = max(log.start_offset, 0)
+            if len(log.voters) == 1:
+                self._compare(log)
+        if state is not None and len(log.voters) > 1:
+            self._check_epoch(name, state, log)
         if quorum.high_watermark > self.end:
             self._follow(log, quorum.high_watermark)
+        if quorum.high_watermark > self._checked[name]:
+            self._check_commits(name, log, quorum.high_watermark)
+
+    def _check_epoch(self, name: str, state: EpochState, log: MetadataLog) -> None:
+        before = self._epochs.get(name, -1)
+        if state.epoch < before:
+            self._broken("Q3", f"the epoch of {name} went from {before} back to {state.epoch}")
+        self._epochs[name] = state.epoch
+        if state.role is not QuorumRole.LEADER:
+            return
+        if state.epoch not in self._leaders:
+            self._leaders[state.epoch] = name
+            self._compare(log, "Q5")
+        elif self._leaders[state.epoch] != name:
+            self._broken("Q1", f"{self._leaders[state.epoch]} and {name} both lead epoch {state.epoch}")
+
+    def _check_commits(self, name: str, log: MetadataLog, high_watermark: int) -> None:
+        first = max(self._checked[name], log.start_offset)
+        self._checked[name] = high_watermark
+        if first >= high_watermark or len(log.voters) == 1:
+            return
+        known = dict(self._batches[bisect_left(self._batches, (first, 0)) :])
+        offset = first
+        while offset < high_watermark:
+            for _, header in walk(log.read_bytes(offset, READ_BYTES, high_watermark)):
+                if header.base_offset >= first and known.get(header.base_offset) != header.crc:
+                    self._broken("Q6", f"{name} takes another batch at offset {header.base_offset} as committed")
+                offset = header.next_offset
 
     def adopt(self, log: MetadataLog) -> None:
         """An operator has seeded a lost controller with this log. Records that no copy held count as never committed.
@@ -73,12 +120,12 @@ class CommittedMetadata:
         self._batches = list(_batches_of(log))
         self.end = log.end_offset
 
-    def _compare(self, log: MetadataLog) -> None:
-        """A controller has opened its log: check that it has everything that was committed."""
+    def _compare(self, log: MetadataLog, rule: str = "R1") -> None:
+        """Check that a log that a controller has opened, or leads with, has everything that was committed."""
         now = dict(_batches_of(log))
         sentence = r1_committed_metadata_stays(self._batches, now, log.start_offset, log.end_offset)
         if sentence is not None:
-            self._broken("R1", sentence)
+            self._broken(rule, sentence)
 
     def _follow(self, log: MetadataLog, high_watermark: int) -> None:
         while self.end < high_watermark:

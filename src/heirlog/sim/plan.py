@@ -12,6 +12,8 @@ class RunPlan:
 
     elr: bool = True
     brokers: int = 3
+    controllers: int = 1
+    """Voters of the metadata quorum."""
     racks: Sequence[str] = ()
     """Brokers are assigned to them in turn. With racks, topics are created whose replicas the controller places."""
     partitions: int = 2

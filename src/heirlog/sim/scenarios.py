@@ -1,6 +1,6 @@
 """What happens in a run: a swarm of faults that each seed draws for itself, or a script.
 
-    swarm, moves, feature-levels, outages       `heirlog.sim.swarms`
+    swarm, moves, feature-levels, outages, controllers       `heirlog.sim.swarms`
     last-replica-standing   KIP-966's motivation: A stops, B stops, C loses power; A and B return, then C
     kip-903-race            a follower loses its disk's tail while the request that adds it to the ISR is in flight
     overtaken-isr-change, leader-epoch-jump     `heirlog.sim.races`
@@ -213,6 +213,7 @@ def _more_is_committed(simulation: Simulation) -> Callable[[], bool]:
 SCENARIOS: Mapping[str, Scenario] = {
     "broken-disks": Scenario(broken_disks.broken_disks_plan, broken_disks.broken_disks),
     "outages": Scenario(swarms.outages_plan, swarms.outages),
+    "controllers": Scenario(swarms.controllers_plan, swarms.controllers),
     "swarm": Scenario(swarms.swarm_plan, swarms.swarm),
     "moves": Scenario(swarms.moves_plan, swarms.moves),
     "feature-levels": Scenario(swarms.feature_plan, swarms.feature_levels),

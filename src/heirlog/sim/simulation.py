@@ -82,6 +82,7 @@ class Simulation:
         self.cluster = SimCluster(
             self.world,
             brokers=plan.brokers,
+            controllers=plan.controllers,
             elr=plan.elr,
             racks=plan.racks,
             wire=plan.wire,

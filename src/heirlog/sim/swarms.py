@@ -6,6 +6,7 @@ feature-levels   a swarm while the ELR is switched off and on
 outages          a swarm with faults of the whole cluster and starts that fail (`heirlog.sim.cluster_nemesis`); racks,
                  in which new topics are placed; files that differ from node to node; one seed in twenty has hundreds
                  of partitions
+controllers      a swarm with three or five controllers, and faults of their own (`heirlog.sim.controller_nemesis`)
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ from random import Random
 
 from heirlog.controller.recovery.strategy import TIMEOUT
 from heirlog.metadata.topic_name import OFFSETS_TOPIC
+from heirlog.sim import controller_nemesis
 from heirlog.sim.clients.admin import AGGRESSIVE, BALANCED, NONE, STRATEGY
 from heirlog.sim.clients.reassigner import Reassigner
 from heirlog.sim.cluster import RECOVERY_MANAGER
 from heirlog.sim.cluster_nemesis import KINDS, ClusterNemesis
+from heirlog.sim.controller_nemesis import ControllerNemesis
 from heirlog.sim.nemesis import FaultMix, Nemesis, draw_mix
 from heirlog.sim.plan import RunPlan
 from heirlog.sim.simulation import Simulation
@@ -81,7 +84,10 @@ def with_faults(simulation: Simulation, mix: FaultMix, random: Random, meanwhile
     degrade_network(simulation, mix)
     swarm = Nemesis(simulation.cluster, mix, random)
     cluster_faults = ClusterNemesis(simulation.cluster, random, swarm)
-    swarm.others = dict.fromkeys(KINDS, cluster_faults.inject)
+    swarm.others = {
+        **dict.fromkeys(KINDS, cluster_faults.inject),
+        **dict.fromkeys(controller_nemesis.KINDS, ControllerNemesis(simulation.cluster, random, swarm).inject),
+    }
     swarm.start()
     meanwhile()
     swarm.stop()
@@ -186,3 +192,21 @@ def outages(simulation: Simulation) -> None:
         random,
         lambda: simulation.cluster.run_for(OUTAGES_OF_MANY_MS if simulation.plan.many else OUTAGES_MS),
     )
+
+
+# the controllers
+
+
+def controllers_plan(random: Random) -> RunPlan:
+    plan = swarm_plan(random)
+    plan.controllers = (3, 3, 5)[random.randrange(0, 3)]
+    plan.manager_changes = plan.manager and not random.randrange(0, 4)
+    return plan
+
+
+def controllers(simulation: Simulation) -> None:
+    random = simulation.world.stream("faults")
+    mix = draw_mix(random, controller_nemesis.KINDS)
+    if not any(mix.weights[kind] for kind in controller_nemesis.KINDS):
+        mix = replace(mix, weights={**mix.weights, "voter-kill": 3})
+    with_faults(simulation, mix, random, lambda: simulation.cluster.run_for(OUTAGES_MS))
