@@ -1,4 +1,4 @@
-"""Floor 9: rehearsals of failures on a real cluster with a client that we did not write (librdkafka).
+"""Floor 9: rehearsals of failures on a real cluster with a foreign client (librdkafka).
 
-Each drill starts its own `Cluster`, plays a failure, judges what happened to acknowledged records, and can fail.
+Each drill starts its own `Cluster`, causes a failure, and checks what happened to acknowledged records. It can fail.
 """

@@ -9,11 +9,12 @@ so that acknowledged records may still be in page cache only.
     T3  A and B return                                 B leads (it holds every committed record), A follows
     T4  C returns uncleanly                            leaves the ELR, truncates, catches up
 
-Without the ELR (`elr=False`: the feature at level 0, Kafka's rules before KIP-966) C stays in the ISR at T2, no other
-replica may lead at T3, and at T4 C leads with what its disk kept: acknowledged records are gone from all replicas.
+Without the ELR (`elr=False`: the feature at level 0, Kafka's rules before KIP-966) C stays in the ISR at T2. No other
+replica may lead at T3, and at T4 C becomes leader with what its disk kept: acknowledged records are gone from all
+replicas.
 
-The verdict counts records acknowledged at acks=all that a new client no longer finds, at their offset, with their
-value. The watermark is judged by ListOffsets(latest), not by the Fetch field, which may lag after a clean failover.
+The result counts records acknowledged at acks=all that a new client no longer finds, at their offset, with their value.
+The watermark is checked by ListOffsets(latest), not by the Fetch field, which may lag after a clean failover.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ UNDER_MIN_ISR_RECORDS = 200
 
 @dataclass(slots=True)
 class Verdict:
-    """What the drill found; `passed`: nothing acknowledged lost, no watermark back, C never leader too early."""
+    """The result. `passed`: nothing acknowledged is lost, no watermark went back, C was never leader too early."""
 
     elr: bool
     acknowledged: int = 0
@@ -112,7 +113,7 @@ class _Drill(PartitionDrill):
                 self._return_a_and_b(writer)
                 self._return_c(writer)
             acknowledged = list(writer.acknowledged)
-            # consumers may see what the last acknowledgements made visible before the verdict is taken
+            # before the result is taken, consumers get time to see the last acknowledged records
             end = 1 + max(record.offset for record in acknowledged)
             if self.verdict.elr:
                 self.until(lambda: watch.latest >= end, "the watermark to reach the last acknowledged record")

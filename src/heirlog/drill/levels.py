@@ -1,15 +1,16 @@
-"""Is what a process takes level, or does it grow? Memory and open files of nodes, sampled while they work.
+"""Whether memory and open files of nodes grow: both are sampled while the nodes work.
 
     start --first third: it warms up--> second third --median--> last third --median--> the end
 
-A life is one incarnation of a node. It is level if the median of its last third is at most a tenth, and an allowance,
-above that of its second third. Medians, because a garbage collection or a cleaner's run is no leak; thirds, because
-what a process takes while it loads its logs says nothing. Lives shorter than `SHORTEST_S` are not judged.
+A life is one incarnation of a node. It is level if the median of its last third is at most a tenth, plus an allowance,
+above the median of its second third. Medians are used because a garbage collection or a run of the cleaner is not a
+leak. The first third is ignored because a process uses more and more while it loads its logs. Lives shorter than
+`SHORTEST_S` are not checked.
 
 A segment that was deleted and is still open uses invisible disk space: a file that stays deleted and open for longer
 than `DELETED_OPEN_S` is a finding of its own.
 
-Read from /proc; where there is none nothing is judged, and `Levels.judged` says so.
+The values are read from /proc. On systems without it nothing is checked, and `Levels.judged` says so.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ SHORTEST_S = 40.0
 GROWTH = 1.1
 MEMORY_ALLOWANCE_BYTES = 4 << 20
 FILES_ALLOWANCE = 40
-"""Clients come back, elections make fetchers and connections: what a broker with a few hundred of them may vary by."""
+"""Allowance for clients that reconnect and elections that create fetchers and connections, a few hundred per broker."""
 DELETED_OPEN_S = 15.0
 SAMPLES_KEPT = 1_200
-"""Per life; beyond, every other one is dropped."""
+"""Samples per life; at the limit, every other one is dropped."""
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 _DELETED = " (deleted)"
 
@@ -130,7 +131,7 @@ def _resident_bytes(pid: int) -> int:
 
 
 def _open_files(pid: int) -> list[str]:
-    """What each descriptor stands for."""
+    """The file of each descriptor."""
     folder = f"/proc/{pid}/fd"
     targets = []
     for name in os.listdir(folder):

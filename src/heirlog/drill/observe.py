@@ -1,4 +1,4 @@
-"""How a drill sees a partition, and waits for what it expects of it."""
+"""How a drill reads the state of a partition, and waits for an expected state."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Moment:
 
 
 class DrillFailure(Exception):
-    """What the drill waited for did not happen; the message says what and how the partition looked."""
+    """An expected state was not reached. The message has the expectation and the state of the partition."""
 
 
 class PartitionObserver:

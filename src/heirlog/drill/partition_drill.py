@@ -1,7 +1,7 @@
 """What the drills of one partition share: a topic of three replicas, a timeline, waiting, and the count at the end.
 
-Any cluster will do: `Nodes` is the interface that a drill needs. Whether records survived is judged by librdkafka
-(`workload.py`): each record acknowledged at acks=all has to stand at its offset with its value for a new client.
+Any cluster with the interface `Nodes` can be used. librdkafka checks whether records survived (`workload.py`): a new
+client must find each record acknowledged at acks=all at its offset with its value.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from heirlog.protocol.types import NO_LEADER
 
 WAIT_S = 60.0
 QUICK_STOPS = {"broker.heartbeat.interval.ms": 500}
-"""For nodes that a drill stops: a clean stop waits until the others' heartbeats say that they know of it."""
+"""For nodes that a drill stops: a clean stop waits until the other brokers have reported by heartbeat that they know.
+"""
 
 
 class Nodes(Protocol):
@@ -62,7 +63,7 @@ class PartitionDrill:
         self.observer.wait("the new topic", lambda view: view.leader == replicas[0] and len(view.isr) == len(replicas))
 
     def note(self, event: str, condition: Callable[[View], bool]) -> View:
-        """Wait until the partition looks like that, and write it down. Raises DrillFailure."""
+        """Wait until the partition has this state, and add it to the timeline. Raises DrillFailure."""
         view = self.observer.wait(event, condition)
         latest = self.watch.latest if self.watch is not None and view.leader != NO_LEADER else -1
         moment = Moment(

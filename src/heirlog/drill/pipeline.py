@@ -5,13 +5,13 @@
       --(pipeline "stdlib-out": JSON, counts per module and batch)-->  Parquet table
 
 Both are `heirlog pipeline run` in processes of their own. The first one is not killed: writing to a topic is at least
-once, and duplicates could not be distinguished from data. The second is killed three times: twice its driver, at a
-moment that the number of visible batches decides, once a Python worker under a running task (Spark runs the task
-again). After each kill of the driver it is started again with the same command. In the end PyArrow reads the table's
-directory, and the sums per module must equal those that plain Python finds in the files.
+once, and duplicates could not be distinguished from data. The second one is killed three times. Its driver is killed
+twice, when a given number of batches is visible, and is started again with the same command. A Python worker is killed
+once during a task, and Spark runs the task again. In the end PyArrow reads the table's directory, and the sums per
+module must equal those that plain Python finds in the files.
 
-Four JVMs are started for that. The quick form starts two: both pipelines run in one process first, by the Python
-function behind the command, and of the three kills two are a worker's.
+This starts four JVMs. The quick form starts two: both pipelines first run in one process, by the Python function behind
+the command, and two of the three kills hit a worker.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ table = "counts"
 
 @dataclass(slots=True)
 class Verdict:
-    """What the table holds against the truth. `numbers` sums line numbers: a line in place of another shows there."""
+    """The table compared with the files. `numbers` sums line numbers, so that an exchanged line is noticed."""
 
     lines: int
     modules: int
@@ -113,7 +113,7 @@ class Verdict:
     failures: list[str] = field(default_factory=list)
     write_s: float = 0.0
     read_s: float = 0.0
-    """With `quick` the writing is in this, too."""
+    """With `quick` this includes the writing."""
 
     @property
     def passed(self) -> bool:
@@ -209,7 +209,7 @@ class _Job:
         return text.splitlines()[-1] if text else "nothing"
 
     def kill(self) -> None:
-        """The driver alone: its JVM and the workers notice it by themselves."""
+        """Kill the driver only: its JVM and the workers notice it."""
         self.process.kill()
         self.wait(STUCK_S)
 
@@ -257,7 +257,7 @@ def _visible(folder: Path) -> int:
 
 
 def _until(condition: Callable[[], int], job: _Job) -> int:
-    """What the condition gives once it gives something. Raises DrillFailure where the job ends or hangs first."""
+    """Wait until the condition returns a value, and return it. Raises DrillFailure if the job ends or hangs first."""
     deadline = time.monotonic() + STUCK_S
     while time.monotonic() < deadline:
         found = condition()

@@ -7,8 +7,8 @@ min.insync.replicas=2. For each rack:
     every partition gets a leader in another rack, and records are acknowledged in every partition
     the brokers return; every ISR is complete again
 
-The verdict counts records acknowledged at acks=all that a new client no longer finds, at their offset, with their
-value, and names each partition that has two replicas in one rack.
+The result counts records acknowledged at acks=all that a new client no longer finds, at their offset, with their
+value. It names each partition that has two replicas in one rack.
 """
 
 from __future__ import annotations

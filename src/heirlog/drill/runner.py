@@ -1,17 +1,18 @@
-"""Where a drill plays, so that a signal ends it at any moment and leaves nothing.
+"""Runs a drill so that a signal can end it at any moment and nothing is left behind.
 
     main thread    waits for the drill or for a signal
-    drill thread   imports, starts a cluster, plays, judges, cleans up behind itself
+    drill thread   imports, starts a cluster, runs, checks, cleans up
 
     the drill ends     its folder is removed; what it returned or raised arrives in the main thread
     a signal comes     every process below this one is killed, the folder removed, and this process ends: 130
 
-A drill spends its time in calls of librdkafka that no signal interrupts, and an exception in the middle of its clean-up
-(or in an import) could leave a process or be lost. So no signal reaches the drill: it is ended from outside, and does
-not need to end well. All of its files, those of its children too, are in one temporary folder. On Linux orphans of its
-children become ours, so that a JVM whose driver was killed is found as well. Further signals change nothing.
+A drill spends most of its time in calls of librdkafka that no signal interrupts. An exception in the middle of its
+clean-up (or in an import) could leave a process behind or be lost. So the drill gets no signals: it is ended from
+outside, at any point. All of its files, and those of its children, are in one temporary folder. On Linux, orphans of
+its children become children of this process, so that a JVM whose driver was killed is found too. Further signals have
+no effect.
 
-Killed by SIGKILL this process cannot clean up: its nodes notice it and end, and a shell removes the folder.
+After SIGKILL this process cannot clean up: its nodes notice that and end, and a shell removes the folder.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ INTERRUPTED = 128 + signal.SIGINT.value
 """Exit code of a drill that a signal ended, as a shell reports it."""
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 ORPHANS_END_S = 20
-"""By then nodes without their parent have ended (`heirlog.cli.node`)."""
+"""After this time, nodes without their parent have ended (`heirlog.cli.node`)."""
 KILL_TIMEOUT_S = 10.0
 """For killed processes to be gone: those that the kernel holds in a call take longer."""
 POLL_S = 0.01
@@ -73,14 +74,14 @@ class DrillRunner(Generic[T]):
                 shutil.rmtree(self.folder, ignore_errors=True)
                 call_off(remover)
             except KeyboardInterrupt:
-                # (inside: the drill thread continues, and must not make files elsewhere)
+                # (inside the block: the drill thread continues, and must not create files elsewhere)
                 self._end()
         if self._failure is not None:
             raise self._failure
         return self._result[0]
 
     def hold(self, exit_code: int) -> NoReturn:
-        """Leave everything as it is until a signal, which then ends the process with this code. In the drill thread."""
+        """Keep everything running until a signal, which ends the process with this code. Used in the drill thread."""
         self._exit_code = exit_code
         while True:
             threading.Event().wait()
@@ -98,7 +99,7 @@ class DrillRunner(Generic[T]):
         while (self.folder.exists() or below(os.getpid(), parents())) and time.monotonic() < deadline:
             end_below(os.getpid())
             shutil.rmtree(self.folder, ignore_errors=True)
-        # the drill thread may hold any lock that an orderly end would wait for
+        # the drill thread may hold a lock for which a normal exit would wait
         os._exit(self._exit_code)
 
 
@@ -108,15 +109,15 @@ def _ignore_signal(number: int, frame: FrameType | None) -> None:
 
 @contextmanager
 def _interrupted_once() -> Iterator[None]:
-    """The first signal is a KeyboardInterrupt; further ones do not disturb what catches it."""
+    """The first signal raises KeyboardInterrupt; further ones do not interrupt its handler."""
 
     def interrupt(number: int, frame: FrameType | None) -> None:
-        # no SIG_IGN: of a signal that has just arrived Python would then print a traceback
+        # not SIG_IGN: for a signal that has just arrived Python would then print a traceback
         for each in SIGNALS:
             signal.signal(each, _ignore_signal)
         raise KeyboardInterrupt
 
-    # what is ignored stays so: a shell starts commands in the background that way
+    # an ignored signal stays ignored: a shell starts background commands that way
     handled = [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
     before = [signal.signal(number, interrupt) for number in handled]
     try:

@@ -1,17 +1,17 @@
-"""Who wrote what, who read it: the books of a long drill, in memory that does not grow with the number of records.
+"""What was written and read in a long drill, in memory that does not grow with the number of records.
 
 Every record carries its producer, its partition and a sequence number of its own there: 0, 1, 2, ... without a gap. So
 both sides need one number per producer and partition:
 
     acknowledged   the next sequence to be acknowledged; anything else was acknowledged out of order
-    read           the next sequence to be read: greater is a gap, smaller is one of
+    read           the next sequence to be read. A greater one is a gap. A smaller one has one of these causes:
 
         an offset that was read before        read again: only a consumer group may do that
         a new offset, inside a former gap     out of order
         a new offset, never missed            doubled
 
-A compacted topic loses older values by design, so gaps are expected there; what must survive is the last value of each
-key, which `LastValues` judges. A topic with retention may begin anywhere, and has no gap from there on.
+A compacted topic loses older values by design, so gaps are expected there; `LastValues` checks that the last value of
+each key survives. A topic with retention may begin at any sequence, and has no gap after it.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from typing import NamedTuple
 _HEAD = Struct(">HHQ")
 _CRC = Struct(">I")
 _FILLER = Random(1).randbytes(1 << 16)
-"""Values are slices of it: they differ, and no compression makes much of them."""
+"""Values are slices of it: they differ, and can hardly be compressed."""
 GAPS_KEPT = 1_000
-"""Per producer and partition: a reader that misses more than that has failed anyway, and must not fill the memory."""
+"""Per producer and partition. A reader with more gaps than this has failed, and must not fill the memory."""
 
 Partition = tuple[str, int]
 
@@ -62,12 +62,12 @@ def decode(value: bytes | None) -> Id | None:
 
 @dataclass(slots=True)
 class Acknowledgements:
-    """What the cluster promised to keep."""
+    """The acknowledged records."""
 
     count: int = 0
     out_of_order: int = 0
     doubled: int = 0
-    """Two records acknowledged at one offset, or at offsets that fall."""
+    """Two records acknowledged at one offset, or at decreasing offsets."""
     ends: dict[tuple[str, Id], int] = field(default_factory=dict)
     """Per topic, producer and partition (an Id of sequence 0): the next sequence."""
     _offsets: dict[tuple[str, Id], int] = field(default_factory=dict)
@@ -80,7 +80,7 @@ class Acknowledgements:
             if record.sequence != self.ends.get(key, 0):
                 self.out_of_order += 1
             self.ends[key] = record.sequence + 1
-            # a repeat that the broker remembered only as such has no offset: librdkafka reports -1
+            # a repeat whose offset the broker does not know any more: librdkafka reports -1
             if offset >= 0:
                 if offset <= self._offsets.get(key, -1):
                     self.doubled += 1
@@ -171,5 +171,5 @@ class LastValues:
     found: dict[bytes, int | None] = field(default_factory=dict)
 
     def lost(self) -> int:
-        """Keys whose last acknowledged value is not what a reader ends up with."""
+        """Keys for which the last value that a reader found is not the last acknowledged one."""
         return sum(self.found.get(key) != sequence for key, sequence in self.acknowledged.items())

@@ -1,14 +1,14 @@
-"""Load for minutes while brokers die: eight producers and eight consumers, three brokers, one killed every 30 s.
+"""Load for minutes while brokers are killed: eight producers, eight consumers, three brokers, a kill every 30 s.
 
     begin --> topics --> clients start --> [ SIGKILL, a few seconds, start again ] ... --> producers flush
           --> consumers reach what was acknowledged --> a new reader reads everything once more --> verdict
 
-Half of the way from one kill to the next the controller is killed too, in every third round. In the second half of the
-drill one broker, drawn at the beginning, is spared, and so is the controller in the last quarter: whether memory is
-level shows in a life of minutes.
+In every third round the controller is killed too, halfway between two kills. In the second half of the drill one
+broker, drawn at the start, is not killed, and in the last quarter the controller is not: only a process that runs for
+minutes shows whether its memory grows.
 
-Judged: nothing acknowledged lost, doubled or out of order per producer and partition (`sequences`); no group skips a
-record or loses a commit; memory and open files of every node are level (`levels`).
+Checked at the end: nothing acknowledged is lost, doubled or out of order per producer and partition (`sequences`); no
+group skips a record or loses a commit; memory and open files of no node grow (`levels`).
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ CONFIG = {
     "offsets.topic.segment.bytes": 1_048_576,
     "group.initial.rebalance.delay.ms": 500,
 }
-"""What the drill's cluster needs besides: retention and cleaning that come to pass within a minute."""
+"""Further configurations of the drill's cluster: retention and cleaning happen within a minute."""
 RATE_PER_S = 250
 """Records of each producer."""
 WRITERS = (PLAIN, PLAIN, PLAIN, ROLLING, ROLLING, APPEND_TIME, APPEND_TIME, COMPACTED)
@@ -64,9 +64,9 @@ SAMPLE_S = 1.0
 FLUSH_S = 60.0
 QUIET_LIMIT_S = 60.0
 OUTPUT_SHOWN = 2_000
-"""Characters of a node's last words."""
+"""Characters of a node's output in an error message."""
 MEANINGFUL_S = 60.0
-"""A drill of that length without a deleted segment or a compaction has proved nothing about them."""
+"""A drill of this length must have had a deleted segment and a compaction, or it has not tested them."""
 
 
 @dataclass(slots=True)
@@ -81,15 +81,15 @@ class Verdict:
     wrong_bytes: int = 0
     wrong_timestamps: int = 0
     skipped: int = 0
-    """Records that a group or an assigned consumer passed over while it read."""
+    """Records that a group or an assigned consumer skipped while it read."""
     read_again: int = 0
-    """By groups after a rebalance: at least once is what they are promised."""
+    """By groups after a rebalance: their guarantee is at least once."""
     rebalances: int = 0
     commits: int = 0
     commits_lost: int = 0
     keys: int = 0
     keys_lost: int = 0
-    """Keys of the compacted topic whose last acknowledged value is not what a reader ends up with."""
+    """Keys of the compacted topic for which a reader did not find the last acknowledged value last."""
     kills: int = 0
     controller_kills: int = 0
     trimmed_replicas: int = 0
@@ -296,7 +296,7 @@ class _Soak:
         return sum(reading.unread(self.books.acknowledged.of(reading.topic)) for _, reading in self.books.readings)
 
     def _read_once_more(self) -> None:
-        """What the log holds now, to a client that was not there: a record may be lost after it was read."""
+        """The content of the log now, for a new client: a record may be lost after it was read."""
         self._print("a new reader reads everything once more")
         readings = {
             topic: self._reading(f"second reading of {topic}", topic, gaps=topic == COMPACTED) for topic in PARTITIONS
@@ -363,7 +363,8 @@ def faults(
 ) -> list[Fault]:
     """In the order of time: a broker killed in every round, in the middle of it, and started again within `DOWN_S`.
 
-    In every third round, the first among them, a controller is killed as well. See the module for who is spared.
+    In every third round, including the first, a controller is killed as well. The module docstring says which nodes are
+    not killed.
     """
     found = []
     spared = random.choice(brokers)

@@ -1,4 +1,4 @@
-"""The eight producers and eight consumers of the soak drill, on librdkafka, and the books that they share.
+"""The eight producers and eight consumers of the soak drill, on librdkafka, and the records that they share.
 
     topic              what is special                          written by      read by
     soak-plain         six partitions                           3 producers     group of 3 (range), 1 assigned
@@ -6,8 +6,8 @@
     soak-append-time   LogAppendTime                            2 producers     group of 2 (cooperative)
     soak-compacted     compacted, keys again and again          1 producer      1 assigned
 
-Producers are idempotent and wait for all replicas. A group's members commit once a second and one of them leaves and
-comes back every now and then; what a commit was answered for must be there when a partition changes hands.
+Producers are idempotent and wait for all replicas. The members of a group commit once a second, and one of them leaves
+and comes back from time to time. When a partition gets a new owner, the new owner must find every answered commit.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class SteadyProducer(Loop):
 
     def step(self) -> None:
         now_s = time.monotonic()
-        # a machine that stood still owes a second at the most
+        # after a pause of the machine, catch up at most one second
         self._due = min(self._due + (now_s - self._last_s) * self._rate_per_s, self._rate_per_s)
         self._last_s = now_s
         while self._due >= 1 and self._waiting < IN_FLIGHT_MAX:
@@ -150,7 +150,7 @@ def identify(message: Message) -> Id | None:
 
 
 class SteadyConsumer(Loop):
-    """Reads what it is given and writes it down."""
+    """Reads the partitions that it is given, and records what it reads."""
 
     def __init__(self, name: str, books: Books, readings: Sequence[Reading]) -> None:
         super().__init__()
@@ -193,7 +193,7 @@ class AssignedConsumer(SteadyConsumer):
             {
                 "bootstrap.servers": self._bootstrap,
                 "client.id": self.name,
-                # librdkafka wants a group id even where partitions are assigned by hand and nothing is committed
+                # librdkafka requires a group id even if partitions are assigned manually and nothing is committed
                 "group.id": self.name,
                 "enable.auto.commit": False,
                 "auto.offset.reset": "error",
@@ -206,7 +206,7 @@ class AssignedConsumer(SteadyConsumer):
 
 @dataclass(slots=True)
 class Commits:
-    """The highest offset per partition that a group's commit was answered for."""
+    """The highest offset per partition for which a commit of the group was answered."""
 
     answered: dict[int, int] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)

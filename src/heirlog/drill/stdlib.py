@@ -1,9 +1,10 @@
-"""Real input: every line of the Python standard library, written and read back while a broker dies and returns.
+"""Real input: every line of the Python standard library, written and read back while a broker is killed and returns.
 
-The lines' bytes are taken as they are (any encoding, any length, empty ones too) and repeated under further keys until
-there are 800,000 records. An idempotent librdkafka producer writes them at acks=all to a topic of three replicas; a
-third of the way a broker is killed, two thirds of the way it is started again. Then a new consumer reads everything:
-nothing lost, nothing doubled, each partition in the order of its delivery reports, every byte as it was.
+The bytes of the lines are used unchanged (any encoding, any length, also empty lines) and are repeated under further
+keys until there are 800,000 records. An idempotent librdkafka producer writes them at acks=all to a topic of three
+replicas. After a third of the records a broker is killed, and after two thirds it is started again. Then a new consumer
+reads everything: nothing may be lost or doubled, each partition must be in the order of its delivery reports, and every
+byte must be unchanged.
 """
 
 from __future__ import annotations
@@ -196,7 +197,7 @@ def _read_back(bootstrap: str, lines: list[bytes], written: list[array[int]], ve
         places = written[message.partition()]
         number = places[message.offset()] if message.offset() < len(places) else NOT_WRITTEN
         if number == NOT_WRITTEN:
-            # a record at an offset that no delivery report named: a copy that idempotence should have prevented
+            # no delivery report names the offset of this record: a duplicate that idempotence should have prevented
             verdict.doubled += 1
             continue
         found += 1

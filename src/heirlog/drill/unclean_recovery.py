@@ -1,8 +1,8 @@
 """Unclean recovery, played on real processes with a real client: one scenario of KIP-966's second half per run.
 
-Brokers 1, 2 and 3 hold the topic (assignment 1,2,3, min.insync.replicas=2); flush settings are Kafka's, so that
-acknowledged records may still be in page cache only. 3 stops cleanly at the beginning, so that 1 and 2 are the last who
-have everything; then both are killed, and neither of them may claim any more that its log is whole.
+Brokers 1, 2 and 3 have the topic (assignment 1,2,3, min.insync.replicas=2). Flush settings are Kafka's, so that
+acknowledged records may still be in the page cache only. Broker 3 stops cleanly at the beginning, so 1 and 2 are the
+last that have everything. Then both are killed, and neither counts as complete any more.
 
     U1   the longest log has a tail of an old leader epoch    the replica with the newest epoch leads
     U2   a member of LastKnownELR is away                     no leader, and the status names the brokers to wait for
@@ -11,10 +11,10 @@ have everything; then both are killed, and neither of them may claim any more th
                                                               does, and what it lost is lost
     U16  an operator names a leader that has less             the loss report says exactly what was given up
 
-With the manager off each script does the same to the brokers, elections follow the rules that Apache Kafka ships, and
-the verdict tells what became of acknowledged records.
+With the manager off each script does the same with the brokers, elections follow the rules of Apache Kafka, and the
+result shows what happened to acknowledged records.
 
-U11 needs nothing but `Nodes`: `make interop` plays it on Apache Kafka, too.
+U11 needs only `Nodes`: `make interop` plays it on Apache Kafka, too.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from heirlog.protocol.types import NO_LEADER
 
 TOPIC = "unclean-recovery"
 LAST, OTHER, EARLY = 1, 2, 3
-"""Who leads in the end, who is with it until then, and who stops before."""
+"""The leader in the end, the replica that is with it until then, and the replica that stops before."""
 RECORDS = 2_000
 TAIL_RECORDS = 1_500
 LEADERLESS_S = 2.0
@@ -58,7 +58,7 @@ class Verdict:
     readable: int = 0
     lost: int = 0
     leader: int = NO_LEADER
-    """Whom the election made leader."""
+    """The leader that was elected."""
     basis: str = ""
     reported_lost: int | None = None
     """Offsets that the loss report says were given up; None: without limit, or there is no report."""
@@ -151,9 +151,9 @@ class Recovery(PartitionDrill):
         return verdict, self.acknowledged
 
     def _read_report(self) -> None:
-        """What the cluster says of the last election that may have lost something."""
+        """The report of the cluster about the last election that may have lost records."""
         if not isinstance(self.nodes, Cluster):
-            # Apache Kafka tells nothing
+            # Apache Kafka has no report
             return
         reports: list[LossReport] = []
 

@@ -1,8 +1,9 @@
-"""What a drill does to a topic while things break: write numbered records, read them, watch the end.
+"""What a drill does with a topic during failures: write numbered records, read them, watch the latest offset.
 
-The clients are librdkafka's, so that nothing of ours judges itself. A writer remembers each acknowledgement with its
-offset and a checksum of the value; a reader remembers what it saw at each offset; a watch asks ListOffsets(latest)
-again and again and remembers if the answer ever went back. Each runs in a thread of its own until stopped.
+The clients are those of librdkafka, so that heirlog's code does not check itself. A writer remembers each
+acknowledgement with its offset and a checksum of the value. A reader remembers what it read at each offset. A watch
+calls ListOffsets(latest) repeatedly and remembers if the answer went back. Each runs in a thread of its own until it is
+stopped.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ NEVER_MS = 600_000
 
 @dataclass(frozen=True, slots=True)
 class Acknowledged:
-    """A record that the cluster promised to keep. `crc` is zlib.crc32 of the value."""
+    """An acknowledged record. `crc` is zlib.crc32 of the value."""
 
     topic: str
     partition: int

@@ -30,11 +30,11 @@ _ENVIRONMENT: Final = {"LC_ALL": "C.UTF-8"}
 
 
 class ApacheKafkaError(Exception):
-    """A node did not do what was asked of it; says what it printed last."""
+    """A node did not do what it was asked to do. The message has its last output."""
 
 
 def free_ports(count: int) -> list[int]:
-    """Free when asked, for programs that cannot share a port with a process that keeps it."""
+    """A port that is free at this moment, for programs that cannot share a port with a process that reserves it."""
     with ExitStack() as held:
         sockets = [held.enter_context(socket.socket()) for _ in range(count)]
         for one in sockets:

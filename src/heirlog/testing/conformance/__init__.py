@@ -2,9 +2,9 @@
 
     python -m heirlog.testing.conformance FILE... [--layer L] [--id ID] [--json]
 
-A scenario is a setup and steps of {event, expect}. Nothing here decides anything: a setup becomes metadata records or a
-log, an event becomes a request or a call, and what is observed is read from answers, appended records and images.
+A scenario is a setup and steps of {event, expect}. This package decides nothing: a setup becomes metadata records or a
+log, an event becomes a request or a call, and the observed values are read from answers, appended records and images.
 
-`elr-scenarios.json` is the catalogue that `make test` plays. `deviations.toml` holds, for the few scenarios whose
-recorded outcome heirlog departs from on purpose, what is expected instead.
+`elr-scenarios.json` is the catalogue that `make test` plays. For the few scenarios in which heirlog differs on purpose
+from the recorded outcome, `deviations.toml` has the expected values.
 """

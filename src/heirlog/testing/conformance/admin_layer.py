@@ -1,4 +1,4 @@
-"""Layer `admin`: DescribeTopicPartitions, page by page, from an image that is built of the setup's topics.
+"""Layer `admin`: DescribeTopicPartitions, page by page, from an image with the setup's topics.
 
 Each request passes the authorization of its API, with an authorizer that allows every operation except describing the
 topics of `denied`. `kafka_topics_describe` shows the answer as Apache Kafka's `kafka-topics --describe` would print it.

@@ -1,5 +1,5 @@
-"""What the product stands on while a scenario runs: a clock that the file moves, disks in memory, a quorum that commits
-at once, and requests that wait for the file's answer."""
+"""The environment of the product while a scenario runs: a clock that the file moves, disks in memory, a quorum that
+commits at once, and requests that wait for the file's answer."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class StillEnv:
         return self.world.schedule(delay_ms * 1000, self.process, "timer", fn).cancel
 
     def stop(self, exit_code: int, reason: str) -> None:
-        """A node that ends; the file goes on to look at what it left."""
+        """The node has ended; the file continues and checks what the node has left."""
 
     def advance(self, ms: int) -> None:
         self.world.run_for(ms)

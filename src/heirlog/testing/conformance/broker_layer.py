@@ -1,6 +1,6 @@
 """Layer `broker`: events become calls to a real `Partition` with a real log and the real `AlterPartitionSender`.
 
-Time starts at 0 when the broker becomes leader. The controller is played by `alter_partition_response`, which answers
+Time starts at 0 when the broker becomes leader. `alter_partition_response` takes the part of the controller and answers
 the proposal in flight.
 """
 
@@ -96,7 +96,7 @@ def fill(log: Log, end_offset: int, leader_epoch: int) -> None:
 
 
 class _OnePartition:
-    """What `ProduceHandler` asks of a broker's replicas, which here are one."""
+    """What `ProduceHandler` needs of a broker's replicas; here the broker has one."""
 
     def __init__(self, scenario: ReplicaScenario) -> None:
         self._scenario = scenario

@@ -1,7 +1,8 @@
 """Files of scenarios, the scenarios that heirlog answers differently on purpose, and one run of a scenario.
 
-With a limit on elections per run, which partitions come first is hash order on Apache Kafka: where the setup has
-`maxElectionsPerImbalance`, partitions that begin equal may stand for one another, in all steps alike.
+With a limit on elections per run, Apache Kafka chooses the first partitions by hash order. So if the setup has
+`maxElectionsPerImbalance`, partitions that are equal at the start may be exchanged for each other, in the same way in
+all steps.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ _DOES_NOT_RUN: Final = (
     KafkaError,
     UnsupportedRecord,
 )
-"""What the product raises where a file asks for something that cannot be."""
+"""What the product raises if a file requires something impossible."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,7 @@ def may_deviate(scenario: Scenario) -> bool:
 def run(scenario: Scenario) -> Result:
     """Play it; what was observed, and the first thing that is not as expected."""
     name = scenario["id"]
-    # only the very scenario that the deviation was written for; another one of that name means what it says
+    # a deviation applies only to its own scenario, not to another scenario of the same name
     deviates = name in deviations() and scenario == catalogue().get(name)
     expected = [step.get("expect", {}) for step in scenario["steps"]]
     if deviates:

@@ -1,4 +1,4 @@
-"""What a file expects against what was observed.
+"""Compares the values that a file expects with the observed ones.
 
     lists that are sets     ELR, LastKnownELR, adding, removing; in the broker layer also both ISRs, in the recovery
                             layer the brokers that are asked
@@ -8,8 +8,8 @@
     partitions, brokers     all of them, complete; adding and removing are empty where the file leaves them out
     everything else         the members that the file names
 
-A broker epoch that the run made and the file could not name ("new") equals any number that is the same wherever the
-file shows that broker, until it registers again. An `error` that is a sentence stands for any error.
+A broker epoch that the run created and the file cannot know ("new") equals any number, as long as it is the same in all
+places of the file that show that broker, until it registers again. An `error` that is a sentence equals any error.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Layers `controller` and `partition_builder`: events become requests to a real `Controller`.
 
-The setup is appended as metadata records (`setup_records.py`), so that the image is built as it always is. Broker
-epochs that the run makes are offsets of its own log; a file cannot know them. `Epochs` translates: what
-`newBrokerEpoch` calls an epoch is that epoch from then on, any other new one is "new".
+The setup is appended as metadata records (`setup_records.py`), so that the image is built as in the product. Broker
+epochs that the run creates are offsets of its own log, which a file cannot know. `Epochs` translates them: after an
+event with `newBrokerEpoch` the new epoch has the name given there; any other new epoch is called "new".
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ CLUSTER_ID: Final = "conformance"
 FAR: Final = 1_000_000
 """A metadata offset that every broker has applied."""
 FIRST_OFFSET: Final = 100_000
-"""Of the first step: beyond every epoch and offset that a file names."""
+"""Offset of the first step: greater than every epoch and offset that a file names."""
 
 _TASKS: Final = {"electPreferred": balance, "electUnclean": elect_unclean}
 
@@ -77,14 +77,14 @@ def error_named(code: int) -> str:
 
 
 class Epochs:
-    """What a file calls a broker epoch, and what it is."""
+    """The name of a broker epoch in a file, and its value."""
 
     def __init__(self) -> None:
         self._given: dict[tuple[int, int], int] = {}
         self._shown: dict[int, int | str] = {}
 
     def made(self, broker: int, epoch: int, name: int | None) -> None:
-        """The run gave this epoch; the file calls it `name`, if it does."""
+        """The run created this epoch; the file calls it `name`, if it names it."""
         if epoch in self._shown:
             return
         self._shown[epoch] = "new" if name is None else name
@@ -199,7 +199,7 @@ class ControllerScenario:
 
     def _on_alter_partition(self, event: Members) -> Observed:
         number, version = event.get("partition", 0), event.get("version", 3)
-        # what an honest sender would say of a partition that there is not
+        # what a correct sender would send for a partition that does not exist
         state = self.image.partition_named("foo", number)
         leader_epoch, partition_epoch = (0, 0) if state is None else (state.leader_epoch, state.partition_epoch)
         sender = event.get("broker", -1 if state is None else state.leader)
@@ -383,7 +383,7 @@ class ControllerScenario:
         )
         response = self.ask(request, event.get("version", 4))
         if began is not None and known is not None and self._epoch_of(number) == known.epoch:
-            # only its time was over; that it is in controlled shutdown the controller still knows
+            # its session expired; the controller still knows that it is in controlled shutdown
             sessions.start(known.id, known.epoch, self.env.now_ms()).shutdown_offset = began
         if response.error_code:
             return {"error": error_named(response.error_code)}

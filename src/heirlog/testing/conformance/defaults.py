@@ -1,6 +1,6 @@
-"""What a member stands for that a scenario leaves out: every member of the vocabulary is optional.
+"""The values of members that a scenario leaves out: every member of the vocabulary is optional.
 
-The defaults of a replica, a broker or an epoch follow from what the file says about the others. Members whose default
+The defaults of a replica, a broker or an epoch follow from the values of the others in the file. Members whose default
 is the current state (the ISR that an `alter_partition` requests, the offset of a fetch) are filled in by the layer that
 plays the event. If the file says nothing about a follower's `leo` or `state`, the product's initial value is used.
 """

@@ -90,7 +90,7 @@ def _alter_config(event: Members) -> Members:
 
 
 def _answers(scenario: ControllerScenario, winner: int) -> None:
-    """Every replica that is asked answers; the longest log is the winner's."""
+    """Every replica that is asked answers; the winner has the longest log."""
     env = scenario.env
     while waiting := [sent for sent in env.sent if sent.channel == CHANNEL]:
         sent = waiting[0]

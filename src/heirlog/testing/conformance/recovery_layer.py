@@ -1,7 +1,7 @@
-"""Layer `recovery`: the unclean recovery manager of a real `Controller`, its questions answered by the file.
+"""Layer `recovery`: the unclean recovery manager of a real `Controller`, whose requests the file answers.
 
-The setup's partitions are appended when the first event comes, so that what the controller makes of them is part of
-that step. Brokers that a file names nowhere but in an event are registered, fenced, when the event comes.
+The setup's partitions are appended with the first event, so that the reaction of the controller is part of that step.
+Brokers that a file names only in an event are registered, fenced, with that event.
 
 The value of `action`, first match:
 
@@ -10,8 +10,8 @@ The value of `action`, first match:
     error    an operator's election was refused        wait    none of these, and a recovery is in progress
     none     none of these, or an answer that is not expected any more
 
-A broker keeps one question in flight. How many requests a set of partitions costs is therefore seen on a second
-instance that has played the same events and gets an answer for each.
+Each broker has at most one request in flight. Therefore the number of requests for a set of partitions is counted on a
+second instance, which has played the same events and gets an answer to each request.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class RecoveryScenario:
         return observed
 
     def requests_per_broker(self, event: Members) -> int:
-        """How many requests follow on `event`, if each is answered; this instance is of no use afterwards."""
+        """The number of requests after `event`, if each is answered. This instance cannot be used afterwards."""
         self._play(event)
         asked: dict[int, int] = {}
         while self._in_flight():
@@ -121,7 +121,7 @@ class RecoveryScenario:
         observed = handler(event)
         self._scenario.env.advance(0)
         self._written += self._scenario.commit()
-        # brokers come and go as the file says, not by the silence between its lines
+        # brokers come and go only by events of the file, not because no heartbeat comes between them
         self._controller.sessions.clear()
         asked = [sent for sent in self._in_flight() if not any(sent is old for old in before)]
         if self._memory() is not memory:
@@ -129,7 +129,7 @@ class RecoveryScenario:
         return observed | self._state_shown() | self._action(observed, asked)
 
     def _begin(self) -> None:
-        """The setup's partitions come into being."""
+        """Append the partitions of the setup."""
         if self._begun:
             return
         self._begun = True
@@ -258,7 +258,7 @@ class RecoveryScenario:
         return {}
 
     def _on_recovery_lost(self, event: Members) -> Observed:
-        """What no fault of ours is known to do: the manager's memory is gone."""
+        """The manager loses its memory; no known defect of heirlog causes this."""
         self._controller.recovery.open_recoveries.recoveries.clear()
         self._controller.recovery.sender.stop()
         return {}

@@ -1,7 +1,7 @@
-"""What a file's setup says, as the metadata records that make it so: levels, brokers, partitions, configurations.
+"""The metadata records of a file's setup: levels, brokers, partitions, configurations.
 
-Ids that a file does not name are made from the numbers that it does: of a directory from broker and index, of an
-incarnation from broker and count.
+Ids that a file does not name are made from numbers that it names: the id of a directory from broker and index, the id
+of an incarnation from broker and count.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def broker_record(broker: Members) -> RegisterBrokerRecord:
 
 
 def broker_features() -> dict[str, tuple[int, int]]:
-    """What every broker here supports. From the oldest metadata.version on that there is: a setup may begin there."""
+    """What every broker here supports: from the oldest metadata.version on, because a setup may begin there."""
     ranges = {name: (levels.min_version, levels.max_version) for name, levels in SUPPORTED_FEATURES.items()}
     return ranges | {METADATA_VERSION: (7, SUPPORTED_FEATURES[METADATA_VERSION].max_version)}
 

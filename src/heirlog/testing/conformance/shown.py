@@ -1,5 +1,5 @@
-"""Images and records in the words of a scenario file: only what is set on the wire, ids as numbers, epochs as the file
-calls them."""
+"""Images and records with the names of a scenario file: only fields that are set on the wire, ids as numbers, epochs as
+the file calls them."""
 
 from __future__ import annotations
 

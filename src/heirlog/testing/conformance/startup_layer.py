@@ -1,6 +1,6 @@
 """Layer `broker`, role `startup`: a real `Broker` finds the clean-shutdown files of the setup in its log directories.
 
-Which epoch it registers with is read from the registration that it sends.
+The epoch is read from the registration that the broker sends.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class StartupScenario:
             self.env.take("heartbeat").on_result(BrokerHeartbeatResponse(is_caught_up=True, is_fenced=False))
         self.broker.shutdown(lambda: None)
         if not registered and self._registration is not None:
-            # a stop waits for what the controller makes of a registration that is on its way: here it never answers
+            # a stop waits for the answer to a registration in flight, and here the controller never answers
             self._registration.on_result(SendFailure("timed-out", "no answer"))
         if registered:
             self.env.take("heartbeat").on_result(BrokerHeartbeatResponse(should_shut_down=True))

@@ -3,7 +3,8 @@
 `vocabulary.json` lists them as paths: `partitions[].isr` is a member of each element of a list, `<id>` a number as key.
 Below `config` the names are those of configurations and topics, and are checked against the product's definitions.
 
-A name that is not listed fails its scenario by name: a runner that skipped it would pass what it never looked at.
+A name that is not listed fails its scenario, with the name in the message. If the runner skipped the name, it would
+pass scenarios that it has not checked.
 """
 
 from __future__ import annotations
