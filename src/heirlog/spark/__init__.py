@@ -7,13 +7,13 @@
 
 Floor 9, the extra `heirlog[spark]`: the only package that imports pyspark, pyarrow and numba. No node imports it.
 
-    kernels.py, arrays.py, decode.py, encode.py   record batches to and from Arrow, without Spark
-    options.py, patterns.py, offsets.py           what options and offsets mean, without Spark and without a cluster
-    plan.py, loss.py                              which records a batch covers, and which are missing
-    clients.py, resolve.py, read.py               requests to the cluster, and reading one range
-    worker.py                                     work that a worker process does only once
-    source.py, stream.py, sink.py, groups.py      what Spark calls
-    java.py, interpreter.py, session.py           a Java and a Python to run on, a session on this machine
+    kernels.py, decode.py, encode.py          record batches to and from Arrow, without Spark
+    options.py, patterns.py, offsets.py       what options and offsets mean, without Spark and without a cluster
+    plan.py, loss.py                          which records a batch covers, and which are missing
+    clients.py, resolve.py, read.py           requests to the cluster, and reading one range
+    worker.py                                 work that a worker process does only once
+    source.py, stream.py, sink.py, groups.py  what Spark calls
+    java.py, interpreter.py, session.py       a Java and a Python to run on, a session on this machine
 """
 
 from __future__ import annotations

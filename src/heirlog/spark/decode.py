@@ -31,8 +31,14 @@ from heirlog.protocol.batch import HEADER_SIZE, BatchHeader, InvalidBatch, walk
 from heirlog.protocol.batch import decode_records as decode_plainly
 from heirlog.protocol.compression import DecompressionError, decompress
 from heirlog.spark import kernels
-from heirlog.spark.arrays import BinaryOutput, ColumnOutputs, HeadersOutput
-from heirlog.spark.kernels import SEGMENT_FIELDS, SMALLEST_RECORD_BYTES, STATE_FIELDS
+from heirlog.spark.kernels import (
+    SEGMENT_FIELDS,
+    SMALLEST_RECORD_BYTES,
+    STATE_FIELDS,
+    BinaryOutput,
+    ColumnOutputs,
+    HeadersOutput,
+)
 
 Array: TypeAlias = Any
 

@@ -31,7 +31,7 @@ from heirlog.protocol.batch import (
 )
 from heirlog.protocol.compression import compress
 from heirlog.spark import kernels
-from heirlog.spark.arrays import BinaryInput, HeadersInput
+from heirlog.spark.kernels import BinaryInput, HeadersInput
 
 Array: TypeAlias = Any
 

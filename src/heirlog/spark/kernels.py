@@ -22,17 +22,20 @@ import os
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numba
 import numpy as np
 from numba.core import cgutils, types
 from numba.core import config as numba_config
 from numba.extending import intrinsic
-
-from heirlog.spark.arrays import BinaryInput, Bytes, ColumnOutputs, HeadersInput, Ints, Longs
+from numpy.typing import NDArray
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+Bytes = NDArray[np.uint8]
+Ints = NDArray[np.int32]
+Longs = NDArray[np.int64]
 
 # columns of a segment: the records of one batch inside a buffer
 SEGMENT_FIELDS = 8
@@ -68,6 +71,64 @@ def _private_directory() -> str:
     if status.st_uid != os.getuid() or status.st_mode & 0o077 or path.is_symlink():
         return tempfile.mkdtemp(prefix="heirlog-kernels-")
     return str(path)
+
+
+# The arrays of a column are a named tuple, which numba passes to compiled code as it is. Inputs are always read-only,
+# and outputs always writable: numba would compile a kernel again for each mixture.
+#
+# These classes must stay in this file. The cache of compiled code is discarded when this file changes. If they were
+# elsewhere, a change in the order of their fields would not discard it, and a kernel would use one array for another.
+
+
+class BinaryInput(NamedTuple):
+    """A binary or string column to encode."""
+
+    data: Bytes
+    bounds: Longs
+    """Arrow's offsets: row i is from `bounds[i]` to `bounds[i + 1]` of the data."""
+    valid: Bytes
+    """1 for each row that is not null, else 0."""
+
+
+class HeadersInput(NamedTuple):
+    """A column of type list<struct<key, value>> to encode."""
+
+    bounds: Longs
+    """Arrow's offsets into keys and values; empty if no record has headers."""
+    keys: BinaryInput
+    values: BinaryInput
+
+
+class BinaryOutput(NamedTuple):
+    """A decoded binary column; all arrays are empty if the column is not needed."""
+
+    ends: Ints
+    """End of each row in the data: Arrow's offsets without the leading 0."""
+    valid: Bytes
+    data: Bytes
+
+
+class HeadersOutput(NamedTuple):
+    """The decoded column of headers; all arrays are empty if it is not needed."""
+
+    ends: Ints
+    """End of each row in keys and values."""
+    valid: Bytes
+    key_ends: Ints
+    key_data: Bytes
+    values: BinaryOutput
+
+
+class ColumnOutputs(NamedTuple):
+    """The columns that `decode_records` fills. An array of length 0 is a column that is not needed."""
+
+    key: BinaryOutput
+    value: BinaryOutput
+    offsets: Longs
+    timestamps: Longs
+    """In microseconds."""
+    timestamp_types: Ints
+    headers: HeadersOutput
 
 
 @compiled

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 pytest.importorskip("numba")
+
+from numba import types
 
 from heirlog.protocol.batch import encode_batch
 from heirlog.spark import kernels
@@ -40,3 +44,26 @@ def test_one_type_encodes_every_kind_of_column_with_and_without_nulls_keys_and_h
             assert bool(list(encode_batches(records, np.arange(records.rows), 1))) == bool(records.rows)
     assert len(kernels.encode_records.signatures) == 1
     assert len(kernels.choose_partitions.signatures) == 1
+
+
+def named_tuples(kinds: Iterable[Any]) -> Iterator[type[Any]]:
+    for kind in kinds:
+        if isinstance(kind, types.NamedTuple):
+            yield kind.instance_class
+            yield from named_tuples(kind.types)
+
+
+def test_every_named_tuple_that_a_kernel_takes_is_of_the_kernels_own_file() -> None:
+    """The cache of compiled code is checked against that file only: fields that move elsewhere would be mixed up."""
+    record_batch = pa.record_batch({"value": pa.array([b"v"])})
+    raw = bytes(next(encode_batches(Records.of(record_batch), np.arange(1), 1)))
+    list(PartitionDecoder("t", 0, arrow_schema(["value"])).decode(raw))
+    taken = {
+        kind
+        for kernel in (kernels.decode_records, kernels.encode_records)
+        for signature in kernel.signatures
+        for kind in named_tuples(signature)
+    }
+    assert kernels.ColumnOutputs in taken
+    assert kernels.BinaryInput in taken
+    assert {kind.__module__ for kind in taken} == {kernels.__name__}
