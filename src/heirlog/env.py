@@ -173,3 +173,13 @@ class Env(Protocol):
 
         exit_code 0: as asked. 1: the reason is one sentence for the operator.
         """
+
+
+class NodeEnv(Env, Protocol):
+    """What a whole node needs besides: it knows which peer is the active controller."""
+
+    def disconnect(self, to: Endpoint) -> None:
+        """Close the connections that this node opened to an endpoint; requests on them fail as disconnected, later.
+
+        For a peer that is no longer the right one: its answers are not worth waiting for.
+        """

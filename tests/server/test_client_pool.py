@@ -220,6 +220,31 @@ def test_a_closed_connection_is_told_at_once_and_the_next_request_opens_another(
     run(scenario)
 
 
+@pytest.mark.parametrize("connected", [True, False], ids=["on a connection", "while connecting"])
+def test_a_peer_that_is_left_fails_its_requests_later_and_other_peers_none(fake_node: Any, connected: bool) -> None:
+    async def scenario() -> None:
+        arrived: list[Any] = []
+        former = Peer(fake_node, lambda client, header, request: arrived.append(request))
+        other, ours = Peer(fake_node, silent), pool()
+        results: list[Any] = []
+        elsewhere: list[Any] = []
+        for channel in ("heartbeat", "forward"):
+            ours.send(former.endpoint, channel, heartbeat(1), results.append, LONG_MS)
+        ours.send(other.endpoint, "heartbeat", heartbeat(2), elsewhere.append, LONG_MS)
+        if connected:
+            await all_of(arrived, 2)
+        ours.disconnect(former.endpoint)
+        assert results == [], "never inside the call"
+        await all_of(results, 2)
+        assert {result.kind for result in results} == {"disconnected"}
+        assert elsewhere == []
+        ours.stop()
+        former.node.server.stop()
+        other.node.server.stop()
+
+    run(scenario)
+
+
 def test_the_queue_of_a_channel_is_bounded(fake_node: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client_pool, "MAX_REQUESTS", 5)
 

@@ -39,7 +39,7 @@ from heirlog.local.processes import (
     stop_all,
     wait_until_ready,
 )
-from heirlog.local.ready import leads_quorum
+from heirlog.local.ready import led_epoch
 from heirlog.metadata.config_def import ConfigError
 from heirlog.metadata.image import ELR_VERSION
 from heirlog.server.ledger import LedgerFailed, PowerCut, apply_power_cut, has_failed
@@ -233,11 +233,13 @@ class Cluster:
 
     def active_controller(self) -> int | None:
         """Id of the node that leads the metadata quorum; None while none of the running ones does."""
+        epochs: dict[int, int] = {}
         for process in self._active(self._known().nodes):
             address = process.layout.controller_address()
-            if address is not None and leads_quorum(address):
-                return process.node_id
-        return None
+            epoch = None if address is None else led_epoch(address)
+            if epoch is not None:
+                epochs[epoch] = process.node_id
+        return epochs[max(epochs)] if epochs else None
 
     @property
     def node_ids(self) -> list[int]:

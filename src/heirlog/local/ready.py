@@ -23,13 +23,17 @@ def known_brokers(address: str) -> set[int]:
     return {broker.broker_id for broker in response.brokers if not broker.is_fenced}
 
 
-def leads_quorum(address: str) -> bool:
-    """Whether the controller at host:port leads the metadata quorum; False without an answer."""
+def led_epoch(address: str) -> int | None:
+    """The epoch of the metadata quorum in which the controller at host:port leads; None if it does not, or is silent.
+
+    A leader that was cut off, or paused, may take itself for one for some seconds: the higher epoch is right.
+    """
     nested = DescribeQuorumRequest
     asked = nested.TopicData(topic_name=METADATA_TOPIC, partitions=[nested.PartitionData(partition_index=0)])
     try:
         with Client(address, timeout_s=TIMEOUT_S) as client:
             response = client.send_to_any(nested(topics=[asked]))
     except (OSError, KafkaError):
-        return False
-    return any(not partition.error_code for topic in response.topics for partition in topic.partitions)
+        return None
+    partitions = [partition for topic in response.topics for partition in topic.partitions]
+    return next((partition.leader_epoch for partition in partitions if not partition.error_code), None)

@@ -1,4 +1,4 @@
-"""A process's brain: broker role, controller role or both, on one `Env`.
+"""A process's brain: broker role, controller role or both, on one `NodeEnv`.
 
     start      log directories are opened. One that cannot be opened is offline as long as another one is usable. A
                foreign one, or an unusable one of the metadata log, ends the node with a message that says what to do
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from heirlog.apis.common.api import Role
 from heirlog.context import Context, Reply
-from heirlog.env import Env
+from heirlog.env import NodeEnv
 from heirlog.log_levels import LogLevels
 from heirlog.metadata.authorizer import Authorizer
 from heirlog.metadata.config_def import StaticConfig
@@ -76,7 +76,7 @@ class Node:
 
     def __init__(
         self,
-        env: Env,
+        env: NodeEnv,
         config: StaticConfig,
         unusable: Mapping[str, str] | None = None,
         log_levels: LogLevels | None = None,
@@ -109,6 +109,8 @@ class Node:
         """How often a controller became active, as far as this node knows."""
         self._directories: list[LogDirectory] = []
         self._quorum: Quorum | None = None
+        self._former_controller: Endpoint | None = None
+        """Where the newest known active controller listens, or listened."""
         self._controller: Controller | None = None
         self._broker: Broker | None = None
         self._publisher = MetadataPublisher(
@@ -467,8 +469,18 @@ class Node:
 
     def on_leader_change(self, leader_id: int, epoch: int, is_me: bool) -> None:
         self.controllers_seen += leader_id != NO_NODE
+        self._leave_former_controller()
         if self._controller is not None:
             self._controller.on_leader_change(leader_id, epoch, is_me)
+
+    def _leave_former_controller(self) -> None:
+        """What was asked of a controller that is no longer active is asked of its successor, not waited for."""
+        endpoint = self.controller_endpoint()
+        if endpoint is None:
+            return
+        if self._former_controller not in (None, endpoint):
+            self.env.disconnect(self._former_controller)
+        self._former_controller = endpoint
 
     # the broker role has applied its own registration: metadata is as new as it must be
 

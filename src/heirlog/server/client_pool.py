@@ -71,6 +71,12 @@ class ClientPool:
             found = self._channels[to, channel] = Channel(self, to)
         found.send(QueuedRequest(request, on_result, self.loop.time() + timeout_ms / 1000))
 
+    def disconnect(self, to: Endpoint) -> None:
+        """See `heirlog.env.NodeEnv.disconnect`."""
+        for (endpoint, _), channel in self._channels.items():
+            if endpoint == to:
+                self.loop.call_soon(channel.disconnect)
+
     def stop(self) -> None:
         """Close everything without calling back."""
         for channel in self._channels.values():
@@ -124,6 +130,20 @@ class Channel:
         if self._link is not None:
             self._link.sent.clear()
             self._link.stream.abort("the node is stopping")
+
+    def disconnect(self) -> None:
+        if self._stopped:
+            return
+        if self._link is not None:
+            self._link.stream.abort("another peer took its place")
+            return
+        if self._start_timer is not None:
+            self._start_timer.cancel()
+            self._start_timer = None
+        if self._connecting is not None:
+            self._connecting.cancel()
+            self._connecting = None
+        self._fail_all([], "another peer took its place")
 
     # connecting
 

@@ -46,6 +46,9 @@ class ServerEnv:
     def send(self, to: Endpoint, channel: str, request: Any, on_result: OnResult, timeout_ms: int) -> None:
         self._pool.send(to, channel, request, self._unless_stopped(on_result), timeout_ms)
 
+    def disconnect(self, to: Endpoint) -> None:
+        self._pool.disconnect(to)
+
     def call_later(self, delay_ms: int, fn: Callable[[], None]) -> Cancel:
         if not delay_ms:
             return self._loop.call_soon(self._run, fn).cancel

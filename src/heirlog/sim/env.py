@@ -50,6 +50,9 @@ class SimEnv:
         timeout_us = self._host.true_delay_us(timeout_ms)
         self._network.send(self._process, to, channel, request, on_result, timeout_us, newest)
 
+    def disconnect(self, to: Endpoint) -> None:
+        self._network.disconnect(self._process, to)
+
     def call_later(self, delay_ms: int, fn: Callable[[], None]) -> Cancel:
         return self._world.schedule(
             self._host.true_delay_us(delay_ms), self._process, f"timer {getattr(fn, '__qualname__', 'partial')}", fn

@@ -183,6 +183,12 @@ class Network:
                 if hosts in ((one, other), (other, one)):
                     self.reset(connection)
 
+    def disconnect(self, client: Process, endpoint: Endpoint) -> None:
+        """A client closes its connections to an endpoint; what is in progress on them fails later."""
+        for connection in list(self._opened.get(client, {}).values()):
+            if connection.endpoint == endpoint:
+                self.reset(connection)
+
     def process_ended(self, process: Process) -> None:
         """The kernel closes the connections of the process. Items that a killed process had sent arrive up to a random
         moment.
