@@ -11,9 +11,9 @@ its own, which are closed when it ends.
 
 How long each role lasts without an event:
 
-    UNATTACHED, PROSPECTIVE, CANDIDATE, RESIGNED    election timeout, drawn anew for each, up to twice as long
+    UNATTACHED, PROSPECTIVE, CANDIDATE, RESIGNED    election timeout, drawn again for each, up to twice as long
     FOLLOWER                                        fetch timeout, from the last answered fetch on
-    a node that is no voter                         for ever: it only fetches
+    a node that does not vote                       forever: it only fetches
 
 A follower whose leader refuses connections does not wait for the fetch timeout: the process is gone. It asks for
 pre-votes at once. If it is wrong the other voters, which can still fetch, refuse.
@@ -66,9 +66,9 @@ Answer: TypeAlias = R | Pending[R]
 @dataclass(frozen=True, slots=True)
 class EpochEvents:
     on_leave: Callable[[], None]
-    """The role ends now: whatever acts in it is to be closed."""
+    """The role ends now: close everything that acts in it."""
     on_enter: Callable[[EpochState], None]
-    """The state is durable: lead, or fetch from the leader or whoever knows it."""
+    """The state is durable: lead, or fetch from the leader or from a node that knows it."""
     on_handed_over: Callable[[], None]
     """The other voters know that this node has resigned."""
     fatal: Callable[[str], None]

@@ -53,7 +53,7 @@ class EpochState:
     role: QuorumRole
     epoch: int
     leader_id: int = NOBODY
-    """The leader of the epoch; `NOBODY` while unknown. A prospective node remembers the one it lost."""
+    """The leader of the epoch, -1 while unknown. A prospective node remembers the leader that it lost."""
     leader_endpoint: Endpoint | None = None
     """None: the leader's address is not known, so this node cannot follow it yet."""
     voted: ReplicaKey | None = None
