@@ -20,7 +20,7 @@ from heirlog.storage.identity import format_directory
 from heirlog.storage.log import Log
 from heirlog.storage.log_directory import LogDirectory
 from heirlog.storage.log_loader import load_log
-from heirlog.storage.recovery import at_once
+from heirlog.storage.recovery import LastStop, at_once
 from heirlog.testing.conformance.body import Sent as Sent
 from heirlog.testing.conformance.body import StillEnv
 from heirlog.testing.conformance.broker_layer import fill, ids
@@ -61,9 +61,7 @@ def open_log(env: FakeEnv, topic: str = "foo", index: int = 0) -> Log:
             topic,
             index,
             LogConfig(),
-            clean=False,
-            recovery_point=0,
-            log_start_offset=0,
+            LastStop(),
             wall_ms=env.wall_ms(),
         )
     )

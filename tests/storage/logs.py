@@ -11,7 +11,7 @@ from heirlog.storage.config import LogConfig
 from heirlog.storage.log import Log
 from heirlog.storage.log_listener import IGNORED, LogListener
 from heirlog.storage.log_loader import load_log
-from heirlog.storage.recovery import at_once
+from heirlog.storage.recovery import LastStop, at_once
 
 DIR = "/data/t-0"
 
@@ -34,9 +34,7 @@ def open_log(
             "t",
             0,
             config or LogConfig(),
-            clean=clean,
-            recovery_point=recovery_point,
-            log_start_offset=log_start_offset,
+            LastStop(clean, recovery_point, log_start_offset),
             wall_ms=wall_ms,
             listener=listener,
         )

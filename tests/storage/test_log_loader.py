@@ -10,7 +10,7 @@ from heirlog.storage.epochs import LEADER_EPOCH_CHECKPOINT
 from heirlog.storage.log import Log
 from heirlog.storage.log_listener import LogListener
 from heirlog.storage.log_loader import load_log
-from heirlog.storage.recovery import SLICE_BYTES
+from heirlog.storage.recovery import CLOSED, SLICE_BYTES, LastStop, at_once
 
 SMALL = LogConfig(segment_bytes=220, index_interval_bytes=60)
 DISK_ERROR = OSError(5, "Input/output error")
@@ -142,7 +142,7 @@ def test_a_long_log_is_read_in_slices() -> None:
     log = open_log(files, config)
     for _ in range(3):
         log.append_as_leader(batch("x" * SLICE_BYTES), 0, 0)
-    slices = load_log(files, DIR, "t", 0, config, clean=False, recovery_point=0, log_start_offset=0, wall_ms=0)
+    slices = load_log(files, DIR, "t", 0, config, LastStop(), wall_ms=0)
     pauses = 0
     while True:
         try:
@@ -151,3 +151,15 @@ def test_a_long_log_is_read_in_slices() -> None:
         except StopIteration as end:
             assert end.value.log_end_offset == 3 and pauses >= 3
             return
+
+
+def test_without_checkpoints_every_record_is_read_and_after_a_clean_stop_none() -> None:
+    files = MemoryFiles()
+    log = open_log(files)
+    log.append_as_leader(batch("a", "b"), 0, 0)
+    log.close()
+    for last_stop, scanned_from in ((LastStop(), 0), (CLOSED, 2), (LastStop(clean=True, log_start_offset=1), 2)):
+        loaded = at_once(load_log(files, DIR, "t", 0, LogConfig(), last_stop, wall_ms=0))
+        assert (loaded.scanned_from, loaded.log_end_offset) == (scanned_from, 2)
+        assert loaded.log_start_offset == last_stop.log_start_offset
+        loaded.close()

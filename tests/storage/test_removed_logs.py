@@ -10,7 +10,7 @@ from heirlog.storage.directory_checkpoints import DirectoryCheckpoints
 from heirlog.storage.directory_names import DELETE_SUFFIX, STRAY_SUFFIX
 from heirlog.storage.log import Log
 from heirlog.storage.log_loader import load_log
-from heirlog.storage.recovery import at_once
+from heirlog.storage.recovery import CLOSED, at_once
 from heirlog.storage.removed_logs import RemovedLogs, Stray
 
 PATH = "/data"
@@ -37,11 +37,7 @@ class Directory:
         """A new log with one record."""
         path = f"{PATH}/{topic}-0"
         self.files.mkdirs(path)
-        log = self.logs[topic, 0] = at_once(
-            load_log(
-                self.files, path, topic, 0, LogConfig(), clean=True, recovery_point=0, log_start_offset=0, wall_ms=0
-            )
-        )
+        log = self.logs[topic, 0] = at_once(load_log(self.files, path, topic, 0, LogConfig(), CLOSED, wall_ms=0))
         log.set_topic_id(TOPIC_ID)
         log.append_as_leader(batch("a"), 0, 0)
         log.flush(lambda error: None)

@@ -32,7 +32,7 @@ from heirlog.storage.config import LogConfig
 from heirlog.storage.log import Log
 from heirlog.storage.log_listener import LogListener
 from heirlog.storage.log_loader import load_log
-from heirlog.storage.recovery import at_once
+from heirlog.storage.recovery import LastStop, at_once
 
 SNAPSHOTS_KEPT = 2
 """A follower may download the newest one while the next one is written."""
@@ -309,9 +309,7 @@ def open_log(
             METADATA_TOPIC,
             0,
             config.log_config(),
-            clean=False,
-            recovery_point=base,
-            log_start_offset=0,
+            LastStop(recovery_point=base),
             wall_ms=env.wall_ms(),
             listener=LogListener(on_failure=on_failure),
         )

@@ -71,6 +71,17 @@ class FetchDataInfo(NamedTuple):
 _NOTHING = FetchDataInfo([], 0)
 
 
+class LogParts(NamedTuple):
+    """The parts of a log, loaded and ready."""
+
+    directory: PartitionDirectory
+    segments: LogSegments
+    epochs: LeaderEpochCache
+    producers: ProducerStateManager
+    flusher: LogFlusher
+    failure: LogFailure
+
+
 class Log:
     """Open with `log_loader.load_log`."""
 
@@ -79,14 +90,8 @@ class Log:
         topic: str,
         partition: int,
         config: LogConfig,
-        directory: PartitionDirectory,
         loaded: Loaded,
-        *,
-        segments: LogSegments,
-        epochs: LeaderEpochCache,
-        producers: ProducerStateManager,
-        flusher: LogFlusher,
-        failure: LogFailure,
+        parts: LogParts,
         listener: LogListener,
     ) -> None:
         self.topic = topic
@@ -99,19 +104,19 @@ class Log:
         """Offset from which on every batch was read when the log was opened; the log end after a clean stop."""
         self.cut_bytes = loaded.cut_bytes
         """Bytes that recovery removed when the log was opened."""
-        self.epochs = epochs
-        self.producers = producers
-        self.failure = failure
-        self.swaps = SegmentSwaps(directory, segments)
+        self.epochs = parts.epochs
+        self.producers = parts.producers
+        self.failure = parts.failure
+        self.swaps = SegmentSwaps(parts.directory, parts.segments)
         self.first_dirty_offset = 0
         """The log cleaner has compacted everything below this offset."""
         self.cut_count = 0
         """Rises when segments are cut or removed: work that goes through them in steps has to restart."""
-        self._directory = directory
-        self._segments = segments
-        self._flusher = flusher
+        self._directory = parts.directory
+        self._segments = parts.segments
+        self._flusher = parts.flusher
         self._listener = listener
-        self._deletion = SegmentDeletion(directory.files, directory.path, failure.background_done)
+        self._deletion = SegmentDeletion(parts.directory.files, parts.directory.path, parts.failure.background_done)
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}"

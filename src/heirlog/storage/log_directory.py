@@ -31,7 +31,7 @@ from heirlog.storage.log import Log
 from heirlog.storage.log_listener import IGNORED, LogListener
 from heirlog.storage.log_loader import load_log
 from heirlog.storage.open_files import OpenFileLimit
-from heirlog.storage.recovery import Slices, at_once
+from heirlog.storage.recovery import CLOSED, LastStop, Slices, at_once
 from heirlog.storage.removed_logs import RemovedLogs, Stray
 
 FINISHED_AT_ONCE = 64
@@ -182,10 +182,8 @@ class LogDirectory:
                 dir_path,
                 key,
                 config_for(key[0]),
-                clean=self.was_clean,
-                recovery_point=recovery_point,
-                log_start_offset=log_start_offset,
-                wall_ms=wall_ms,
+                LastStop(self.was_clean, recovery_point, log_start_offset),
+                wall_ms,
             )
             if log.topic_id is None and recovery_point > 0:
                 # the id was durable before the recovery point moved: the write was complete, and the log has records
@@ -204,20 +202,15 @@ class LogDirectory:
         dir_path: str,
         key: TopicPartition,
         config: LogConfig,
-        *,
-        clean: bool = True,
-        recovery_point: int = 0,
-        log_start_offset: int = 0,
-        wall_ms: int = 0,
+        last_stop: LastStop,
+        wall_ms: int,
     ) -> Log:
         slices = load_log(
             self._files,
             dir_path,
             *key,
             config,
-            clean=clean,
-            recovery_point=recovery_point,
-            log_start_offset=log_start_offset,
+            last_stop,
             wall_ms=wall_ms,
             open_files=self._open_files,
             listener=self._log_listener,
@@ -248,7 +241,7 @@ class LogDirectory:
             raise StorageFormatError(f"{self.path} has a log of {topic}-{partition} already")
         dir_path = f"{self.path}/{topic}-{partition}"
         self._files.mkdirs(dir_path)
-        log = self._open_log(dir_path, key, config)
+        log = self._open_log(dir_path, key, config, CLOSED, 0)
         log.set_topic_id(topic_id)
         self._add(key, log)
         self._files.sync_dir(self.path, self._background_done)
@@ -284,9 +277,7 @@ class LogDirectory:
             topic,
             stray.partition,
             config,
-            clean=False,
-            recovery_point=0,
-            log_start_offset=0,
+            LastStop(),
             wall_ms=wall_ms,
             open_files=self._open_files,
         )
@@ -297,7 +288,7 @@ class LogDirectory:
         Raises OSError.
         """
         dir_path = self.removed.take_back(stray, topic)
-        log = self._open_log(dir_path, (topic, stray.partition), config, wall_ms=wall_ms)
+        log = self._open_log(dir_path, (topic, stray.partition), config, CLOSED, wall_ms)
         self._add((topic, stray.partition), log)
         return log
 

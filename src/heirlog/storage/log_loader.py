@@ -16,14 +16,14 @@ from heirlog.env import File, Files
 from heirlog.protocol.batch import InvalidBatch
 from heirlog.storage.config import LogConfig
 from heirlog.storage.epochs import LeaderEpochCache
-from heirlog.storage.log import Log
+from heirlog.storage.log import Log, LogParts
 from heirlog.storage.log_failure import LogFailure
 from heirlog.storage.log_flusher import LogFlusher
 from heirlog.storage.log_listener import IGNORED, LogListener
 from heirlog.storage.log_segments import LogSegments
 from heirlog.storage.open_files import OpenFileLimit
 from heirlog.storage.partition_directory import PartitionDirectory
-from heirlog.storage.recovery import Loaded, Slices, load_segments, rebuild_producers
+from heirlog.storage.recovery import LastStop, Loaded, Slices, load_segments, rebuild_producers
 
 
 class _Request(NamedTuple):
@@ -32,7 +32,6 @@ class _Request(NamedTuple):
     topic: str
     partition: int
     config: LogConfig
-    log_start_offset: int
     wall_ms: int
     open_files: OpenFileLimit | None
     listener: LogListener
@@ -44,28 +43,25 @@ def load_log(
     topic: str,
     partition: int,
     config: LogConfig,
+    last_stop: LastStop,
     *,
-    clean: bool,
-    recovery_point: int,
-    log_start_offset: int,
     wall_ms: int,
     open_files: OpenFileLimit | None = None,
     listener: LogListener = IGNORED,
 ) -> Slices[Log]:
     """The log of an existing directory, with a pause after each slice of work; `recovery.at_once` runs all of them.
 
-    clean: the last incarnation closed the log after its last append. open_files: shared by all logs of a log directory.
-    Raises OSError.
+    open_files: shared by all logs of a log directory. Raises OSError.
     """
-    request = _Request(files, path, topic, partition, config, log_start_offset, wall_ms, open_files, listener)
+    request = _Request(files, path, topic, partition, config, wall_ms, open_files, listener)
     try:
-        return (yield from _load(request, clean, recovery_point))
+        return (yield from _load(request, last_stop))
     except InvalidBatch:
         pass  # a file that was trusted is damaged
-    return (yield from _load(request, False, 0))
+    return (yield from _load(request, last_stop._replace(clean=False, recovery_point=0)))
 
 
-def _load(request: _Request, clean: bool, recovery_point: int) -> Slices[Log]:
+def _load(request: _Request, last_stop: LastStop) -> Slices[Log]:
     """Raises InvalidBatch if a file that was trusted is damaged; then everything that was opened is closed."""
     files, path, config, listener = request.files, request.path, request.config, request.listener
     failure = LogFailure(listener.on_failure)
@@ -74,16 +70,8 @@ def _load(request: _Request, clean: bool, recovery_point: int) -> Slices[Log]:
     loaded: Loaded | None = None
     index_files: list[File] = []
     try:
-        loaded = yield from load_segments(
-            files,
-            path,
-            config,
-            epochs,
-            clean=clean,
-            recovery_point=recovery_point,
-            log_start_offset=request.log_start_offset,
-        )
-        trusted = clean and loaded.scanned_from == loaded.log_end_offset
+        loaded = yield from load_segments(files, path, config, epochs, last_stop)
+        trusted = last_stop.clean and loaded.scanned_from == loaded.log_end_offset
         for segment in loaded.segments[:-1]:
             if segment.base_offset >= loaded.scanned_from:
                 index_files += segment.write_indexes()
@@ -107,20 +95,9 @@ def _load(request: _Request, clean: bool, recovery_point: int) -> Slices[Log]:
         segments,
         epochs,
         failure,
-        recovery_point=loaded.log_end_offset if trusted else min(recovery_point, loaded.scanned_from),
+        recovery_point=loaded.log_end_offset if trusted else min(last_stop.recovery_point, loaded.scanned_from),
         index_files=index_files,
         on_truncated=listener.on_truncated,
     )
-    return Log(
-        request.topic,
-        request.partition,
-        config,
-        directory,
-        loaded,
-        segments=segments,
-        epochs=epochs,
-        producers=producers,
-        flusher=flusher,
-        failure=failure,
-        listener=listener,
-    )
+    parts = LogParts(directory, segments, epochs, producers, flusher, failure)
+    return Log(request.topic, request.partition, config, loaded, parts, listener)

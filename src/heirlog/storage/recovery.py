@@ -55,6 +55,21 @@ def at_once(slices: Slices[Result]) -> Result:
             return result
 
 
+class LastStop(NamedTuple):
+    """What the checkpoints of a log directory say about a log that is opened. The default trusts nothing."""
+
+    clean: bool = False
+    """The last incarnation closed the log after its last append."""
+    recovery_point: int = 0
+    """Every record below this offset was flushed."""
+    log_start_offset: int = 0
+    """Records below this offset were deleted, on request or by retention."""
+
+
+CLOSED = LastStop(clean=True)
+"""For a log that this incarnation has just created, or checked and closed."""
+
+
 class Loaded(NamedTuple):
     segments: list[Segment]
     """At least one; the last one is the active segment."""
@@ -71,12 +86,10 @@ def load_segments(
     dir_path: str,
     config: LogConfig,
     epochs: LeaderEpochCache,
-    *,
-    clean: bool,
-    recovery_point: int,
-    log_start_offset: int,
+    last_stop: LastStop,
 ) -> Slices[Loaded]:
     """Raises OSError."""
+    clean, recovery_point, log_start_offset = last_stop
     segments = [Segment.open(files, dir_path, base) for base in _tidy(files, dir_path)]
     if not segments:
         segments = [Segment.create(files, dir_path, log_start_offset)]

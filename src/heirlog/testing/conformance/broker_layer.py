@@ -32,7 +32,7 @@ from heirlog.protocol.types import BrokerEpoch, BrokerId, Endpoint, LeaderEpoch,
 from heirlog.storage.config import LogConfig
 from heirlog.storage.log import Log
 from heirlog.storage.log_loader import load_log
-from heirlog.storage.recovery import at_once
+from heirlog.storage.recovery import LastStop, at_once
 from heirlog.testing.conformance.body import StillEnv
 from heirlog.testing.conformance.vocabulary import UnknownName
 
@@ -81,9 +81,7 @@ def open_log(env: StillEnv) -> Log:
             "foo",
             0,
             LogConfig(),
-            clean=False,
-            recovery_point=0,
-            log_start_offset=0,
+            LastStop(),
             wall_ms=env.wall_ms(),
         )
     )
