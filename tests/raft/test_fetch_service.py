@@ -81,10 +81,29 @@ def test_another_cluster_is_refused(world: World) -> None:
     assert answer.error_code == ErrorCode.INCONSISTENT_CLUSTER_ID
 
 
-@pytest.mark.parametrize("more", [{"topic_id": b"\1" * 16}, {"partition": 1}, {"epoch": -1}])
-def test_another_partition_or_a_negative_number_is_an_invalid_request(world: World, more: dict[str, Any]) -> None:
+@pytest.mark.parametrize("more", [{"topic_id": b"\1" * 16}, {"partition": 1}])
+def test_another_partition_is_an_invalid_request(world: World, more: dict[str, Any]) -> None:
     assert fetch(world, 0, 0, **more).error_code == ErrorCode.INVALID_REQUEST
-    assert fetch(world, -1, 0).error_code == ErrorCode.INVALID_REQUEST
+
+
+@pytest.mark.parametrize(
+    ("offset", "last_epoch", "more"),
+    [
+        (-1, 0, {}),
+        (0, -1, {}),
+        (0, 0, {"epoch": -1}),
+        (0, 0, {"max_wait_ms": -1}),
+        (1, 2, {}),
+        (0, 0, {"replica_id": 100}),
+    ],
+    ids=["offset", "last epoch", "epoch", "wait", "last epoch above the epoch", "the leader itself"],
+)
+def test_numbers_that_cannot_be_are_refused_and_the_leader_is_named(
+    world: World, offset: int, last_epoch: int, more: dict[str, Any]
+) -> None:
+    refused = partition(fetch(world, offset, last_epoch, **more))
+    assert refused.error_code == ErrorCode.INVALID_REQUEST
+    assert (refused.current_leader.leader_id, refused.current_leader.leader_epoch) == (100, 1)
 
 
 def test_an_older_epoch_is_fenced_and_told_the_leader_and_its_endpoint(world: World) -> None:
@@ -231,3 +250,4 @@ def test_a_snapshot_is_served_in_pieces_by_position(world: World) -> None:
     past_the_end = ask_snapshot(world, needed.end_offset, needed.epoch, len(data))
     assert past_the_end.error_code == ErrorCode.POSITION_OUT_OF_RANGE
     assert ask_snapshot(world, 99, 1, 0).error_code == ErrorCode.SNAPSHOT_NOT_FOUND
+    assert ask_snapshot(world, 0, 0, 0).error_code == ErrorCode.SNAPSHOT_NOT_FOUND, "the bootstrap one is never served"

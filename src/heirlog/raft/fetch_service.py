@@ -2,7 +2,8 @@
 
 A follower asks with (its epoch, its end, the epoch of its last record). Checked in this order:
 
-    another cluster, another partition, a negative number   -> refused as a whole
+    another cluster, another partition                      -> refused as a whole
+    a number that cannot be, a fetch by the leader itself   -> INVALID_REQUEST (+ the leader)
     its epoch is older, newer                               -> FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH (+ the leader)
     its log does not agree, or the start is gone            -> DivergingEpoch, SnapshotId (`divergence`)
     there are records to send, or a newer high watermark    -> answered at once
@@ -36,7 +37,7 @@ from heirlog.raft.divergence import Diverging, NeedsSnapshot, Position, judge
 from heirlog.raft.metadata_log import MetadataLog
 from heirlog.raft.quorum_state import NOBODY
 from heirlog.raft.replica_key import ReplicaKey
-from heirlog.raft.snapshot import SnapshotId
+from heirlog.raft.snapshot import BOOTSTRAP, SnapshotId
 
 MAX_WAITS = 10_000
 MAX_FETCH_BYTES = 8 << 20
@@ -63,10 +64,20 @@ def refusal(request: FetchRequest, cluster_id: str, leadership: LeaderAndEpoch, 
     asked = answers.metadata_partition(request)
     if asked is None:
         return answers.fetch_refused(ErrorCode.INVALID_REQUEST)
-    if min(asked.fetch_offset, asked.current_leader_epoch, asked.last_fetched_epoch, request.max_wait_ms) < 0:
-        return answers.fetch_refused(ErrorCode.INVALID_REQUEST)
+    numbers = (asked.fetch_offset, asked.current_leader_epoch, asked.last_fetched_epoch, request.max_wait_ms)
+    if min(numbers) < 0 or asked.last_fetched_epoch > asked.current_leader_epoch:
+        return answers.fetch_answer(leadership, error=ErrorCode.INVALID_REQUEST)
+    if leads and replica_of(request) == leadership.leader_id:
+        # it would acknowledge its own records in place of a follower
+        return answers.fetch_answer(leadership, error=ErrorCode.INVALID_REQUEST)
     code = epoch_error(asked.current_leader_epoch, leadership, leads)
     return None if code is ErrorCode.NONE else answers.fetch_answer(leadership, error=code)
+
+
+def replica_of(request: FetchRequest) -> int:
+    """Id of the replica that fetches; -1 for a consumer. Below version 15 it is a field of the request itself."""
+    replica_id = request.replica_state.replica_id
+    return replica_id if replica_id >= 0 else request.replica_id
 
 
 def epoch_error(epoch: int, leadership: LeaderAndEpoch, leads: bool) -> ErrorCode:
@@ -97,9 +108,7 @@ class FetchService:
     def fetch(self, request: FetchRequest, asked: FetchRequest.FetchPartition) -> FetchAnswer:
         """Serve a fetch that passed `refusal`."""
         position = Position(asked.fetch_offset, asked.last_fetched_epoch)
-        replica_id = request.replica_state.replica_id
-        if replica_id < 0:
-            replica_id = request.replica_id
+        replica_id = replica_of(request)
         verdict = judge(position, self._log.start_offset, self._log.snapshots, self._log.end_offset_for_epoch)
         if isinstance(verdict, Diverging):
             end = FetchResponse.EpochEndOffset(epoch=verdict.epoch, end_offset=verdict.end_offset)
@@ -188,7 +197,8 @@ class FetchService:
     ) -> FetchSnapshotResponse:
         """A byte range of a snapshot that a Fetch answer has named."""
         wanted = SnapshotId(asked.snapshot_id.end_offset, asked.snapshot_id.epoch)
-        if wanted not in self._log.snapshots:
+        if wanted not in self._log.snapshots or wanted == BOOTSTRAP:
+            # the bootstrap one has no metadata, and its voters are in the log
             return answers.snapshot_answer(self._leadership, wanted, error=ErrorCode.SNAPSHOT_NOT_FOUND)
         try:
             file = self._snapshot_file(wanted)

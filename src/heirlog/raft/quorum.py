@@ -55,7 +55,7 @@ from heirlog.raft.answers import LeaderAndEpoch
 from heirlog.raft.control import Voter
 from heirlog.raft.epoch_driver import EpochDriver, EpochEvents
 from heirlog.raft.epoch_state import EpochState, QuorumRole
-from heirlog.raft.fetch_service import epoch_error, refusal
+from heirlog.raft.fetch_service import epoch_error, refusal, replica_of
 from heirlog.raft.leader import LeaderParts, LeaderState, NotLeader
 from heirlog.raft.local_replica import LocalReplica
 from heirlog.raft.metadata_log import MetadataLog, MetadataLogConfig, MetadataLogLost, open_log
@@ -504,9 +504,8 @@ class Quorum:
         assert asked is not None and isinstance(self._role, LeaderState), "refusal lets nothing else pass"
         if self._on_replica_knows is not None:
             known = asked.high_watermark
-            replica_id = request.replica_state.replica_id
             self._on_replica_knows(
-                replica_id if replica_id >= 0 else request.replica_id,
+                replica_of(request),
                 asked.fetch_offset if known == answers.HIGH_WATERMARK_NOT_SENT else known,
             )
         return self._role.service.fetch(request, asked)
