@@ -125,3 +125,9 @@ def test_a_cursor_at_a_topic_that_may_not_be_seen_any_more_goes_on_behind_it(nod
 def test_a_cursor_that_cannot_be_followed_is_invalid_whoever_asks(node: Guarded) -> None:
     cursor = Cursor(topic_name="hidden", partition_index=-1)
     assert shown(node.ask(pages("hidden", cursor=cursor))) == {"hidden": ErrorCode.INVALID_REQUEST}
+
+
+def test_the_operations_of_a_topic_are_those_that_are_allowed(node: Guarded) -> None:
+    node.allow(AclOperation.READ, TOPIC, "t")
+    (topic,) = node.ask(pages("t")).topics
+    assert topic.topic_authorized_operations == 1 << AclOperation.READ | 1 << AclOperation.DESCRIBE

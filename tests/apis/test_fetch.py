@@ -103,7 +103,8 @@ def test_a_fetch_that_waits_gives_nothing_that_was_forbidden_meanwhile(node: Gua
 
 def test_a_follower_needs_the_cluster_whatever_it_may_read(node: Guarded) -> None:
     node.allow(AclOperation.READ, TOPIC, "t")
-    assert fetched(node.ask(fetch("t", replica=2), 12)) == {"t": T_DENIED}
+    for follower in (fetch("t", replica=2), fetch("t", replica=0), fetch("t", replica=2, session_epoch=0)):
+        assert fetched(node.ask(follower, 12)) == {"t": T_DENIED}
     again = node.ask(fetch("t", replica=2, session_id=9, session_epoch=3), 12)
     assert again.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
     node.allow(AclOperation.CLUSTER_ACTION, CLUSTER, CLUSTER_NAME)

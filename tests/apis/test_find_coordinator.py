@@ -11,7 +11,7 @@ from apis.guarded import ADMIN, G_DENIED, GROUP, X_DENIED, Guarded
 
 from heirlog.apis import find_coordinator
 from heirlog.broker.groups.coordinator import NAME_MAX_CHARACTERS
-from heirlog.metadata.acls import AclOperation
+from heirlog.metadata.acls import AclOperation, ResourceType
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import FindCoordinatorRequest
 from heirlog.protocol.records import TopicRecord
@@ -82,10 +82,20 @@ def test_keys_without_a_meaning_and_names_that_are_too_long_are_refused(
 def test_groups_that_must_not_be_described_are_refused_one_by_one(node: Guarded) -> None:
     node.allow(AclOperation.DESCRIBE, GROUP, "g")
     asked = FindCoordinatorRequest(coordinator_keys=["hidden", "g"])
-    assert {found.key: found.error_code for found in node.ask(asked).coordinators} == {"g": 0, "hidden": G_DENIED}
+    for version in (4, 5, 6):
+        codes = {found.key: found.error_code for found in node.ask(asked, version).coordinators}
+        assert codes == {"g": 0, "hidden": G_DENIED}
     assert node.ask(FindCoordinatorRequest(key="g"), 3).error_code == ErrorCode.NONE
     old = node.ask(FindCoordinatorRequest(key="hidden"), 3)
     assert (old.error_code, old.node_id, old.port) == (G_DENIED, -1, -1)
     transactions = FindCoordinatorRequest(coordinator_keys=["g"], key_type=find_coordinator.TRANSACTION)
     assert [found.error_code for found in node.ask(transactions).coordinators] == [X_DENIED]
     assert node.ask(asked, principal=ADMIN).coordinators[0].error_code == ErrorCode.NONE
+
+
+def test_what_is_no_group_is_refused_for_every_client_that_may_know_of_it(node: Guarded) -> None:
+    transactions = FindCoordinatorRequest(key="x", key_type=find_coordinator.TRANSACTION)
+    assert node.ask(transactions, 3).error_code == X_DENIED
+    node.allow(AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, "x")
+    assert node.ask(transactions, 3).error_code == ErrorCode.INVALID_REQUEST
+    assert node.ask(FindCoordinatorRequest(key="x", key_type=7), 3).error_code == ErrorCode.INVALID_REQUEST

@@ -111,6 +111,7 @@ def test_metadata_of_everything_leaves_out_what_may_not_be_described(node: Guard
     node.allow(AclOperation.READ, TOPIC, "t")
     assert shown(node.ask(MetadataRequest(topics=None))) == {"t": 0}
     assert shown(node.ask(MetadataRequest(topics=[]), 0)) == {"t": 0}
+    assert shown(node.ask(named("t", "hidden"), 0)) == {"t": 0, "hidden": T_DENIED}
 
 
 def test_a_topic_that_may_not_be_described_is_refused_without_its_id_whether_it_exists_or_not(node: Guarded) -> None:

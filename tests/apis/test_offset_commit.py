@@ -70,3 +70,13 @@ def test_the_group_must_allow_it_first_and_then_each_topic(node: Guarded) -> Non
     node.allow(AclOperation.READ, GROUP, "g")
     answer = node.ask(committing("g", "hidden", "t", "none", offset=2), 9)
     assert codes(answer) == {"t": 0, "hidden": T_DENIED, "none": T_DENIED}
+
+
+def test_by_id_each_topic_must_allow_it_too(node: Guarded) -> None:
+    coordinate(node)
+    node.allow(AclOperation.READ, GROUP, "g")
+    node.allow(AclOperation.READ, TOPIC, "t")
+    request = committing("g", "", "")
+    request.topics[0].topic_id, request.topics[1].topic_id = node.topic_id("t"), node.topic_id("hidden")
+    answered = {topic.topic_id: topic.partitions[0].error_code for topic in node.ask(request, 10).topics}
+    assert answered == {node.topic_id("t"): ErrorCode.NONE, node.topic_id("hidden"): T_DENIED}

@@ -88,3 +88,15 @@ def test_before_version_8_topics_that_must_not_be_described_are_refused_one_by_o
     node.allow(AclOperation.DESCRIBE, TOPIC, "t")
     answer = node.ask(of_one("hidden", "t"), 7)
     assert {topic.name: topic.partitions[0].error_code for topic in answer.topics} == {"t": 0, "hidden": T_DENIED}
+
+
+def test_by_id_topics_that_must_not_be_described_are_refused_or_left_out_too(node: Guarded) -> None:
+    commit(node, "g", "t")
+    commit(node, "g", "hidden")
+    node.allow(AclOperation.DESCRIBE, GROUP, "g")
+    node.allow(AclOperation.DESCRIBE, TOPIC, "t")
+    named = [Topics(topic_id=node.topic_id(name), partition_indexes=[0]) for name in ("hidden", "t")]
+    for topics, codes in ((named, {"t": 0, "hidden": T_DENIED}), (None, {"t": 0})):
+        (group,) = node.ask(OffsetFetchRequest(groups=[Group(group_id="g", topics=topics)]), 10).groups
+        found = {topic.topic_id: topic.partitions[0].error_code for topic in group.topics}
+        assert found == {node.topic_id(name): code for name, code in codes.items()}

@@ -69,6 +69,9 @@ def test_an_id_of_a_topic_that_must_not_be_written_is_refused_under_the_id(node:
     request.topic_data[0].topic_id = node.topic_id("hidden")
     (refused,) = node.ask(request, 13).responses
     assert (refused.topic_id, refused.partition_responses[0].error_code) == (node.topic_id("hidden"), T_DENIED)
+    node.allow(AclOperation.WRITE, TOPIC, "hidden")
+    (written,) = node.ask(request, 13).responses
+    assert written.partition_responses[0].error_code == ErrorCode.NONE
 
 
 def test_a_batch_above_the_limit_is_refused_alone(node: Guarded) -> None:
