@@ -448,6 +448,7 @@ class EpochDriver:
 
             def ended() -> EndQuorumEpochResponse:
                 if self.state.role is QuorumRole.FOLLOWER and self._me is not None:
+                    self.state = epoch_state.leader_has_resigned(self.state)
                     self._expire_in(self._successor_delay_ms(asked))
                 return epoch_messages.end_answer(self.leadership)
 

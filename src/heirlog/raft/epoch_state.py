@@ -167,6 +167,11 @@ def fetched(state: EpochState) -> EpochState:
     return state if state.has_fetched else replace(state, has_fetched=True)
 
 
+def leader_has_resigned(state: EpochState) -> EpochState:
+    """The leader of this follower has announced its resignation: other candidates get pre-votes (KAFKA-20895)."""
+    return replace(state, has_fetched=False)
+
+
 def prospective(state: EpochState) -> EpochState:
     """Ask for pre-votes: no leader was heard of for the timeout of the role."""
     if state.role not in (QuorumRole.UNATTACHED, QuorumRole.FOLLOWER, QuorumRole.CANDIDATE):
