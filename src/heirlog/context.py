@@ -14,7 +14,7 @@ ANONYMOUS: Final = "User:ANONYMOUS"
 """The principal of clients that did not authenticate."""
 
 
-class Sign:
+class Sentinel:
     """An answer that is not a message. Compared by identity."""
 
     __slots__ = ("_name",)
@@ -26,11 +26,11 @@ class Sign:
         return self._name
 
 
-NO_ANSWER: Final = Sign("NO_ANSWER")
+NO_ANSWER: Final = Sentinel("NO_ANSWER")
 """The request is done and its client expects nothing (Produce with acks=0)."""
-CLOSE: Final = Sign("CLOSE")
+CLOSE: Final = Sentinel("CLOSE")
 """Close the connection: the only way to tell a client that expects no answer (acks=0) that something failed."""
-Reply: TypeAlias = R | Sign | Pending[R]
+Reply: TypeAlias = R | Sentinel | Pending[R]
 """What a handler returns: the response, a sign that there is none, or a `Pending` for the response."""
 
 

@@ -21,15 +21,15 @@ from heirlog.storage.log import Log
 from heirlog.storage.log_directory import LogDirectory
 from heirlog.storage.log_loader import load_log
 from heirlog.storage.recovery import LastStop, at_once
+from heirlog.testing.conformance.body import ManualEnv
 from heirlog.testing.conformance.body import Sent as Sent
-from heirlog.testing.conformance.body import StillEnv
 from heirlog.testing.conformance.broker_layer import fill, ids
 
 TOPIC_ID = Uuid(b"topic-id-of-foo!")
 CONTROLLER = Endpoint("controller", 9093)
 
 
-class FakeEnv(StillEnv):
+class FakeEnv(ManualEnv):
     """`advance` moves the clock and runs timers and flushes; `sent` holds requests until a test answers them."""
 
     def __init__(self) -> None:

@@ -45,7 +45,7 @@ class Client:
 def held(cluster: Cluster, kind: ElectionType, before: dict[int, Callable[[], None]], wait_s: float) -> tuple[Any, int]:
     """What became of it, and how often it was asked for."""
     client = Client(cluster, before)
-    results = elections.hold(client, kind, [PLACE], wait_s=wait_s)  # type: ignore[arg-type]
+    results = elections.run(client, kind, [PLACE], wait_s=wait_s)  # type: ignore[arg-type]
     return results[PLACE], client.elections
 
 

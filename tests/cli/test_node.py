@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from heirlog.cli.node import NodeOptions, understood
+from heirlog.cli.node import NodeOptions, parse_plain
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ from heirlog.cli.node import NodeOptions, understood
 def test_the_short_way_understands_what_a_node_is_started_with(
     arguments: list[str], expected: NodeOptions | None
 ) -> None:
-    assert understood(arguments) == expected
+    assert parse_plain(arguments) == expected
 
 
 def test_the_short_way_imports_neither_typer_nor_rich() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from heirlog.controller.election import NOBODY, Candidates, Election, ElectionResult, elect
+from heirlog.controller.election import NO_LEADER_ELECTED, Candidates, Election, ElectionResult, elect
 from heirlog.metadata.basis import Basis
 from heirlog.protocol.types import BrokerId
 
@@ -24,12 +24,12 @@ def test_a_preferred_election_moves_to_the_first_replica() -> None:
 
 
 def test_an_elr_member_may_lead_only_while_the_isr_is_empty() -> None:
-    assert elect(Election.ONLINE, candidates({2}, isr=(1,), elr=(2,))) == NOBODY
+    assert elect(Election.ONLINE, candidates({2}, isr=(1,), elr=(2,))) == NO_LEADER_ELECTED
     assert elect(Election.ONLINE, candidates({2}, elr=(2,))) == ElectionResult(BrokerId(2), Basis.ELR)
 
 
 def test_a_fenced_elr_member_keeps_the_last_known_leader_waiting() -> None:
-    assert elect(Election.ONLINE, candidates({1}, elr=(2,), last_known=(1,))) == NOBODY
+    assert elect(Election.ONLINE, candidates({1}, elr=(2,), last_known=(1,))) == NO_LEADER_ELECTED
 
 
 def test_the_last_known_leader_comes_before_other_live_replicas() -> None:
@@ -38,7 +38,7 @@ def test_the_last_known_leader_comes_before_other_live_replicas() -> None:
 
 
 def test_two_last_known_names_elect_nobody_by_themselves() -> None:
-    assert elect(Election.ONLINE, candidates({1, 3}, last_known=(1, 3))) == NOBODY
+    assert elect(Election.ONLINE, candidates({1, 3}, last_known=(1, 3))) == NO_LEADER_ELECTED
 
 
 def test_an_unclean_election_prefers_a_clean_ground() -> None:

@@ -34,11 +34,11 @@ def test_the_broker_silent_for_longest_is_stale_after_the_session_timeout() -> N
     found = sessions()
     found.touch(ONE, EPOCH, 100, None, 0)
     found.touch(TWO, EPOCH, 50, None, 0)
-    assert found.longest_silent(TIMEOUT_MS + 49) is None
-    assert found.longest_silent(TIMEOUT_MS + 50) == TWO
-    assert found.longest_silent(TIMEOUT_MS + 500) == TWO
+    assert found.longest_without_heartbeat(TIMEOUT_MS + 49) is None
+    assert found.longest_without_heartbeat(TIMEOUT_MS + 50) == TWO
+    assert found.longest_without_heartbeat(TIMEOUT_MS + 500) == TWO
     found.end(TWO)
-    assert found.longest_silent(TIMEOUT_MS + 500) == ONE
+    assert found.longest_without_heartbeat(TIMEOUT_MS + 500) == ONE
 
 
 def test_the_grace_begins_when_the_connection_of_the_newest_heartbeat_closes() -> None:
@@ -47,8 +47,8 @@ def test_the_grace_begins_when_the_connection_of_the_newest_heartbeat_closes() -
     found.touch(ONE, EPOCH, 10, second, 0)
     assert not found.connection_closed(ONE, EPOCH, first, 20)
     assert found.connection_closed(ONE, EPOCH, second, 20)
-    assert not found.grace_is_over(ONE, EPOCH, 20 + GRACE_MS - 1)
-    assert found.grace_is_over(ONE, EPOCH, 20 + GRACE_MS)
+    assert not found.grace_has_ended(ONE, EPOCH, 20 + GRACE_MS - 1)
+    assert found.grace_has_ended(ONE, EPOCH, 20 + GRACE_MS)
 
 
 def test_a_heartbeat_on_a_new_connection_ends_the_grace() -> None:
@@ -56,14 +56,14 @@ def test_a_heartbeat_on_a_new_connection_ends_the_grace() -> None:
     found.touch(ONE, EPOCH, 0, first, 0)
     found.connection_closed(ONE, EPOCH, first, 10)
     found.touch(ONE, EPOCH, 20, object(), 0)
-    assert not found.grace_is_over(ONE, EPOCH, 10**6)
+    assert not found.grace_has_ended(ONE, EPOCH, 10**6)
 
 
 def test_a_grace_of_minus_one_is_kafkas_rule() -> None:
     found, connection = sessions(grace_ms=-1), object()
     found.touch(ONE, EPOCH, 0, connection, 0)
     assert not found.connection_closed(ONE, EPOCH, connection, 10)
-    assert not found.grace_is_over(ONE, EPOCH, 10**6)
+    assert not found.grace_has_ended(ONE, EPOCH, 10**6)
 
 
 def test_a_pause_of_the_controller_itself_counts_for_no_broker() -> None:
@@ -71,10 +71,10 @@ def test_a_pause_of_the_controller_itself_counts_for_no_broker() -> None:
     found.touch(ONE, EPOCH, 0, None, 0)
     found.touch(TWO, EPOCH, 0, connection, 0)
     found.connection_closed(TWO, EPOCH, connection, 500)
-    found.forgive(5000)
-    assert found.longest_silent(TIMEOUT_MS + 4999) is None
-    assert found.longest_silent(TIMEOUT_MS + 5000) == ONE
-    assert not found.grace_is_over(TWO, EPOCH, 5500 + GRACE_MS - 1)
+    found.extend_all(5000)
+    assert found.longest_without_heartbeat(TIMEOUT_MS + 4999) is None
+    assert found.longest_without_heartbeat(TIMEOUT_MS + 5000) == ONE
+    assert not found.grace_has_ended(TWO, EPOCH, 5500 + GRACE_MS - 1)
 
 
 def test_the_applied_metadata_offset_never_goes_back() -> None:
@@ -86,8 +86,8 @@ def test_the_applied_metadata_offset_never_goes_back() -> None:
 
 def test_without_a_session_nothing_is_known() -> None:
     found = sessions()
-    assert found.silent_ms(ONE, 10) is None
+    assert found.since_heartbeat_ms(ONE, 10) is None
     assert found.metadata_offset(ONE, EPOCH) == -1
     assert found.shutdown_offset(ONE, EPOCH) is None
     assert not found.connection_closed(ONE, EPOCH, None, 0)
-    assert found.longest_silent(10**9) is None
+    assert found.longest_without_heartbeat(10**9) is None

@@ -67,18 +67,18 @@ def test_bytes_that_nobody_wrote_and_records_of_another_partition_are_wrong() ->
 
 
 def test_acknowledgements_in_order_at_rising_offsets_are_fine() -> None:
-    books = Acknowledgements()
+    soak_record = Acknowledgements()
     for sequence, offset in ((0, 0), (1, 3), (2, -1), (3, 9)):
-        books.add("t", Id(1, 0, sequence), offset)
-    assert (books.count, books.out_of_order, books.doubled) == (4, 0, 0)
-    assert books.of("t") == {Id(1, 0, 0): 4} and books.of("u") == {}
+        soak_record.add("t", Id(1, 0, sequence), offset)
+    assert (soak_record.count, soak_record.out_of_order, soak_record.doubled) == (4, 0, 0)
+    assert soak_record.of("t") == {Id(1, 0, 0): 4} and soak_record.of("u") == {}
 
 
 def test_acknowledgements_out_of_order_or_at_a_former_offset_are_not() -> None:
-    books = Acknowledgements()
+    soak_record = Acknowledgements()
     for sequence, offset in ((1, 0), (0, 1), (1, 1)):
-        books.add("t", Id(1, 0, sequence), offset)
-    assert (books.out_of_order, books.doubled) == (2, 1)
+        soak_record.add("t", Id(1, 0, sequence), offset)
+    assert (soak_record.out_of_order, soak_record.doubled) == (2, 1)
 
 
 def test_the_last_value_of_a_key_must_be_found_and_a_tombstone_may_be_gone() -> None:

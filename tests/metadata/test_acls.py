@@ -52,7 +52,7 @@ def test_what_concerns_a_name_is_found_after_any_additions_and_removals(
     for number in sorted(removed & set(range(len(given)))):
         held.put(acl_id(number), None)
     left = [acl for number, acl in enumerate(given) if number not in removed]
-    found = sorted(map(repr, held.concerning(TOPIC, name)))
+    found = sorted(map(repr, held.matching_resource(TOPIC, name)))
     assert found == sorted(repr(acl) for acl in left if concerns(acl, name))
 
 

@@ -285,7 +285,7 @@ def test_a_waiting_request_is_measured_from_its_coming_to_its_answer_and_the_wai
     ask(connection, 1)  # begun 0, handled 1
     ask(connection, 2)  # begun 2, handled 3
     slow.complete(said(1))  # ready 4, sent 5; the second: taken 6, sent 7
-    (api,) = brain.requests.meters()
+    (api,) = brain.requests.all()
     assert api.done == 2
     assert (sum(api.remote), sum(api.response_queue)) == (1, 1)
     waited = [quantiles_ms(times, 0, (1.0,))[0] for times in (api.remote, api.response_queue, api.total)]

@@ -31,7 +31,7 @@ class World:
     def change(self, end_offset: int, answer: Any = None) -> tuple[list[Any], Pending[Any]]:
         """What is answered, and the controller's own answer, which is there once the records are committed."""
         committed: Pending[Any] = Pending()
-        waiting = self.every_broker.knows_first(committed, end_offset)
+        waiting = self.every_broker.when_all_know(committed, end_offset)
         heard: list[Any] = []
         waiting.then(heard.append)
         return heard, committed
@@ -85,7 +85,7 @@ def test_a_broker_that_is_fenced_meanwhile_is_waited_for_no_longer() -> None:
 
 def test_the_controllers_own_broker_needs_no_fetch() -> None:
     world = World(CONTROLLER)
-    assert world.every_broker.knows_first("done", 10) == "done"
+    assert world.every_broker.when_all_know("done", 10) == "done"
 
 
 class Counted(int):
@@ -135,7 +135,7 @@ def test_a_client_that_leaves_takes_its_wait_along() -> None:
     world = World(1)
     gone: list[str] = []
     committed: Pending[Any] = Pending(lambda: gone.append("controller"))
-    world.every_broker.knows_first(committed, 10).abandon()
+    world.every_broker.when_all_know(committed, 10).abandon()
     assert gone == ["controller"] and committed.done
     world.every_broker.fetched(1, 10)
     world.env.advance(WAIT_MS)

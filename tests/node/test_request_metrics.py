@@ -9,7 +9,7 @@ from heirlog.node.request_metrics import (
     _DIRECT,
     TIMED_ALL,
     TIMED_EVERY,
-    Recent,
+    RecentIncrease,
     RequestMetrics,
     _bucket_of,
     no_times,
@@ -41,11 +41,11 @@ def meter(clock: Clock) -> RequestMetrics:
 
 
 def serve(meter: RequestMetrics, clock: Clock, microseconds: float) -> None:
-    api = meter.came(HEARTBEAT, 4, HeartbeatRequest())
+    api = meter.received(HEARTBEAT, 4, HeartbeatRequest())
     clock.ns = int(microseconds * 1000)
     api.answered(HeartbeatResponse())
     if api.is_timed():
-        api.took(0, clock.ns, clock.ns, clock.ns)
+        api.record_times(0, clock.ns, clock.ns, clock.ns)
     clock.ns = 0
 
 
@@ -55,7 +55,7 @@ def test_quantiles_are_those_of_the_times_to_an_eighth(meter: RequestMetrics, cl
     times = [chance.uniform(0, longest_us) for _ in range(2000)]
     for time in times:
         serve(meter, clock, time)
-    (api,) = meter.meters()
+    (api,) = meter.all()
     assert api.done == len(times)
     assert sum(api.total) == TIMED_ALL + (len(times) - TIMED_ALL) // TIMED_EVERY
     times = times[:TIMED_ALL] + times[TIMED_ALL + TIMED_EVERY - 1 :: TIMED_EVERY]
@@ -69,7 +69,7 @@ def test_quantiles_are_those_of_the_times_to_an_eighth(meter: RequestMetrics, cl
 def test_a_day_is_the_longest_time_and_breaks_nothing(meter: RequestMetrics, clock: Clock) -> None:
     serve(meter, clock, 86_400_000_000)
     serve(meter, clock, 1e15)
-    (api,) = meter.meters()
+    (api,) = meter.all()
     assert sum(api.total) == 2
     assert quantiles_ms(api.total, 0, (0.5,))[0] >= 60_000_000
 
@@ -85,10 +85,10 @@ def test_of_nothing_every_quantile_is_zero() -> None:
 
 
 def test_the_parts_of_a_request_s_time_are_told_apart(meter: RequestMetrics, clock: Clock) -> None:
-    api = meter.came(HEARTBEAT, 4, HeartbeatRequest())
+    api = meter.received(HEARTBEAT, 4, HeartbeatRequest())
     clock.ns = 31_000_000
     api.answered(HeartbeatResponse(error_code=27))
-    api.took(0, 1_000_000, 3_000_000, 15_000_000)
+    api.record_times(0, 1_000_000, 3_000_000, 15_000_000)
     parts = (api.local, api.remote, api.response_queue, api.response_send, api.total)
     found = [quantiles_ms(part, 0, (0.5,))[0] for part in parts]
     assert found == [pytest.approx(ms, rel=0.125) for ms in (1, 2, 12, 16, 31)]
@@ -97,15 +97,17 @@ def test_the_parts_of_a_request_s_time_are_told_apart(meter: RequestMetrics, clo
 
 
 def test_fetches_of_consumers_and_of_followers_are_two_kinds(meter: RequestMetrics) -> None:
-    meter.came(ApiKey.FETCH, 17, FetchRequest())
-    meter.came(ApiKey.FETCH, 17, FetchRequest(replica_state=FetchRequest.ReplicaState(replica_id=2, replica_epoch=5)))
-    meter.came(ApiKey.FETCH, 12, FetchRequest(replica_id=2))
-    found = {api.name: {version: n for version, n in enumerate(api.versions) if n} for api in meter.meters()}
+    meter.received(ApiKey.FETCH, 17, FetchRequest())
+    meter.received(
+        ApiKey.FETCH, 17, FetchRequest(replica_state=FetchRequest.ReplicaState(replica_id=2, replica_epoch=5))
+    )
+    meter.received(ApiKey.FETCH, 12, FetchRequest(replica_id=2))
+    found = {api.name: {version: n for version, n in enumerate(api.versions) if n} for api in meter.all()}
     assert found == {"FetchConsumer": {17: 1}, "FetchFollower": {12: 1, 17: 1}}
 
 
 def test_only_the_last_minutes_count_where_somebody_looks_every_minute() -> None:
-    recent = Recent()
+    recent = RecentIncrease()
     counts = [0, 0]
     seen = []
     for minute in range(12):

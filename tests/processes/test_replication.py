@@ -25,7 +25,7 @@ from processes.observing import (
 )
 
 from heirlog.blocking.connection import Connection
-from heirlog.drill.workload import EndWatch, Writer, read_all
+from heirlog.drill.workload import EndOffsetWatch, Writer, read_all
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import AlterPartitionRequest, FetchRequest, MetadataRequest
 from heirlog.protocol.records import PartitionChangeRecord, PartitionRecord, RegisterBrokerRecord
@@ -57,7 +57,7 @@ def test_leaders_killed_and_cut_off_from_power_mid_produce_lose_nothing_acknowle
     topic = f"power-{seed}"
     create(cluster, topic, [1, 2, 3])
     with (
-        EndWatch(cluster.bootstrap_servers, topic) as watch,
+        EndOffsetWatch(cluster.bootstrap_servers, topic) as watch,
         Writer(cluster.bootstrap_servers, topic, acks="all") as writer,
     ):
         for _ in range(2):

@@ -46,19 +46,19 @@ def test_the_next_one_removes_what_a_killed_one_left_and_nothing_of_the_living(t
     (left / "blockmgr-1" / "shuffle").write_text("much")
     killed.kill()
     killed.wait()
-    scratch.remove_of_the_dead()
+    scratch.remove_leftovers()
     assert kept.is_dir() and not left.exists()
     living.communicate("")
 
 
 def test_only_folders_of_this_kind_are_removed(temporary_directory: Path) -> None:
-    old = time.time() - 2 * scratch.YOUNG_S
+    old = time.time() - 2 * scratch.MIN_AGE_S
     for name in ("heirlog-other", "spark-1234", f"{scratch.PREFIX}young", f"{scratch.PREFIX}old"):
         (temporary_directory / name).mkdir()
     (temporary_directory / f"{scratch.PREFIX}file").write_text("not a folder")
     os.symlink(temporary_directory / "spark-1234", temporary_directory / f"{scratch.PREFIX}link")
     os.utime(temporary_directory / f"{scratch.PREFIX}old", (old, old))
-    scratch.remove_of_the_dead()
+    scratch.remove_leftovers()
     left = {entry.name.removeprefix(scratch.PREFIX) for entry in temporary_directory.iterdir()}
     assert left == {"heirlog-other", "spark-1234", "young", "file", "link"}
 
@@ -69,5 +69,5 @@ def test_a_start_removes_a_bounded_number(temporary_directory: Path, monkeypatch
         place = temporary_directory / f"{scratch.PREFIX}{number}"
         place.mkdir()
         (place / scratch.LOCK).touch()
-    scratch.remove_of_the_dead()
+    scratch.remove_leftovers()
     assert len(list(temporary_directory.iterdir())) == 3

@@ -10,10 +10,17 @@ from storage.memory_files import MemoryFiles
 
 from heirlog.protocol.batch import decode_records, walk
 from heirlog.storage.config import LogConfig
-from heirlog.storage.discarded import FOR_EVER, SLICE_BYTES, Discarded, DiscardedCopy, DiscardedLimits, parse_file_name
+from heirlog.storage.discarded import (
+    NO_AGE_LIMIT,
+    SLICE_BYTES,
+    DiscardedCopy,
+    DiscardedLimits,
+    DiscardedStore,
+    parse_file_name,
+)
 from heirlog.storage.log import Log
 
-PLENTY = DiscardedLimits(max_bytes=1 << 30, min_free_bytes=0, retention_ms=FOR_EVER)
+PLENTY = DiscardedLimits(max_bytes=1 << 30, min_free_bytes=0, retention_ms=NO_AGE_LIMIT)
 FOLDER = f"{DIR}/discarded"
 
 
@@ -35,11 +42,11 @@ def filled(disk: Disk, upto: int, *, value: str = "v", epoch: int = 4, config: L
     return log
 
 
-def store(disk: Disk, limits: DiscardedLimits = PLENTY, *dirs: str) -> Discarded:
-    return Discarded(disk, "/data", lambda: dirs or (DIR,), limits)
+def store(disk: Disk, limits: DiscardedLimits = PLENTY, *dirs: str) -> DiscardedStore:
+    return DiscardedStore(disk, "/data", lambda: dirs or (DIR,), limits)
 
 
-def keep(disk: Disk, log: Log, start: int, where: Discarded, epoch: int = 7) -> DiscardedCopy:
+def keep(disk: Disk, log: Log, start: int, where: DiscardedStore, epoch: int = 7) -> DiscardedCopy:
     """Copy from `start` on, as far as there is room."""
     copy = DiscardedCopy(disk, log, start, epoch, where)
     if copy.begin():

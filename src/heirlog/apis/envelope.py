@@ -12,7 +12,7 @@ from typing import Protocol
 from heirlog.apis.common.api import NODES_ONLY, Api, Served
 from heirlog.apis.common.envelopes import context_of, seal
 from heirlog.apis.common.ports import Dispatches, OnController
-from heirlog.context import Context, Reply, Sign
+from heirlog.context import Context, Reply, Sentinel
 from heirlog.pending import Pending
 from heirlog.protocol.api import ApiKey
 from heirlog.protocol.errors import ErrorCode
@@ -64,7 +64,7 @@ def handle(node: Node, request: EnvelopeRequest, context: Context) -> Reply[Enve
     end = node.controller.next_offset
     # what the sender's image must hold before its client gets the answer; -1: nothing was changed
     offset = end - 1 if request.wants_metadata_offset and route.is_change and end > first else -1
-    if isinstance(answer, Sign):
+    if isinstance(answer, Sentinel):
         # what a client's connection would be closed for
         return EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST)
     if not isinstance(answer, Pending):

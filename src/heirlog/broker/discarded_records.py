@@ -25,7 +25,7 @@ from heirlog.broker.partition import Partition
 from heirlog.env import Cancel, Env
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.protocol.errors import KafkaError
-from heirlog.storage.discarded import Discarded, DiscardedCopy, DiscardedLimits
+from heirlog.storage.discarded import DiscardedCopy, DiscardedLimits, DiscardedStore
 from heirlog.storage.log_directory import LogDirectory
 
 COPIES_AT_ONCE = 4
@@ -47,7 +47,7 @@ class DiscardedRecordsManager:
             min_free_bytes=static["heirlog.discarded.min.free.bytes"],
             retention_ms=static["heirlog.discarded.retention.ms"],
         )
-        self._stores: dict[str, Discarded] = {}
+        self._stores: dict[str, DiscardedStore] = {}
         self._waiting: dict[Partition, _Job] = {}
         self._running: dict[Partition, _Job] = {}
         self.records_discarded = 0
@@ -82,10 +82,10 @@ class DiscardedRecordsManager:
         """Delete copies that are too old, or that exceed the space limit. Called periodically. Raises OSError."""
         self._store_of(directory).trim(self._env.wall_ms())
 
-    def _store_of(self, directory: LogDirectory) -> Discarded:
+    def _store_of(self, directory: LogDirectory) -> DiscardedStore:
         store = self._stores.get(directory.path)
         if store is None:
-            store = self._stores[directory.path] = Discarded(
+            store = self._stores[directory.path] = DiscardedStore(
                 self._env.files,
                 directory.path,
                 lambda: [log.dir_path for _, log in sorted(directory.logs.items())],
@@ -133,7 +133,7 @@ class _Job:
     def start_timer(self) -> None:
         self._cancel_limit = self._env.call_later(TIME_LIMIT_MS, self._timed_out)
 
-    def begin(self, store: Discarded | None) -> None:
+    def begin(self, store: DiscardedStore | None) -> None:
         if store is not None:
             self._copy = DiscardedCopy(self._env.files, self.partition.log, self._offset, self._leader_epoch, store)
         # the caller that requested the truncation is still running

@@ -18,7 +18,7 @@ from heirlog.cli.errors import EXIT_FAILED, CommandError
 from heirlog.cli.render import Json, show_json
 
 if TYPE_CHECKING:
-    from heirlog.drill.observe import Moment
+    from heirlog.drill.observe import TimelineEntry
     from heirlog.drill.runner import DrillRunner
 
 app = typer.Typer(
@@ -273,7 +273,7 @@ def _said(as_json: bool) -> Callable[[str], None]:
     return (lambda _: None) if as_json else lambda sentence: print(sentence, flush=True)
 
 
-def _timeline(as_json: bool) -> Callable[[Moment], None] | None:
+def _timeline(as_json: bool) -> Callable[[TimelineEntry], None] | None:
     if as_json:
         return None
     _print_heading()
@@ -287,7 +287,7 @@ def _print_heading() -> None:
     print(COLUMNS.format("ms", "leader", "isr", "elr", "last-known", "hw", "event"), flush=True)
 
 
-def _print_moment(moment: Moment) -> None:
+def _print_moment(moment: TimelineEntry) -> None:
     view = moment.view
     print(
         COLUMNS.format(

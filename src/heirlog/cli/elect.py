@@ -88,7 +88,7 @@ def elect(
     """Elect the preferred leader of partitions, or a leader for partitions that have none."""
     chosen, desired = partitions.wanted(election_type)
     with connected(bootstrap_server) as client:
-        results = elections.hold(client, election_type, chosen, desired=desired, skip_wait=now, wait_s=wait)
+        results = elections.run(client, election_type, chosen, desired=desired, skip_wait=now, wait_s=wait)
     show_results(elections.rows_of(results), as_json)
 
 

@@ -49,7 +49,7 @@ class ElectionType(StrEnum):
         return self in (ElectionType.LONGEST_LOG_BALANCED, ElectionType.LONGEST_LOG_AGGRESSIVE)
 
 
-def hold(
+def run(
     client: Client,
     kind: ElectionType,
     partitions: Sequence[TopicPartition] | None,
@@ -94,7 +94,7 @@ def _asked(
         raise CommandError(f"the election was refused: {error.code.name}{why}") from error
 
 
-class _Wish(NamedTuple):
+class _SeenRequest(NamedTuple):
     """Where it was last seen."""
 
     controller_epoch: int
@@ -113,10 +113,10 @@ def _watch(
     done: dict[TopicPartition, Elected] = {}
     shown: dict[TopicPartition, str] = {}
     left = dict.fromkeys(waiting, "")
-    wishes: dict[TopicPartition, _Wish] = {}
+    seen_requests: dict[TopicPartition, _SeenRequest] = {}
     ended: set[TopicPartition] = set()
     while left:
-        forgotten: list[TopicPartition] = []
+        lost: list[TopicPartition] = []
         epoch, current = described(client, list(left))
         for partition, found in current.items():
             if found is None or found.leader_id != NO_LEADER:
@@ -128,21 +128,21 @@ def _watch(
                 )
                 continue
             left[partition] = state_sentence(found)
-            wish = _Wish(epoch, found.leader_epoch)
+            seen = _SeenRequest(epoch, found.leader_epoch)
             if found.is_requested:
-                wishes[partition] = wish
-            elif not _is_forgotten(wishes.get(partition), wish):
+                seen_requests[partition] = seen
+            elif not _is_lost(seen_requests.get(partition), seen):
                 ended.add(partition)
             elif partition not in ended:
-                forgotten.append(partition)
+                lost.append(partition)
         for partition, state in left.items():
             if shown.get(partition) != state:
                 shown[partition] = state
                 print(f"{partition[0]}-{partition[1]}: {state}", file=sys.stderr)
         if not left or time.monotonic() >= deadline:
             break
-        if forgotten:
-            ask(forgotten)
+        if lost:
+            ask(lost)
         time.sleep(POLL_S)
     done.update(
         (partition, Elected(ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, state)) for partition, state in left.items()
@@ -150,7 +150,7 @@ def _watch(
     return done
 
 
-def _is_forgotten(seen: _Wish | None, now: _Wish) -> bool:
+def _is_lost(seen: _SeenRequest | None, now: _SeenRequest) -> bool:
     """Whether a new controller has lost the request.
 
     Under one controller a request ends because the strategy was configured again. If the leader epoch has changed, a

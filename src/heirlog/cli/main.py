@@ -25,10 +25,10 @@ def main() -> NoReturn:
     is_interruptible = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if is_interruptible:
         signal.signal(signal.SIGINT, _leave)
-    from heirlog.cli.node import run_node, understood
+    from heirlog.cli.node import parse_plain, run_node
 
     arguments = sys.argv[1:]
-    options = understood(arguments[1:]) if arguments[:1] == ["node"] else None
+    options = parse_plain(arguments[1:]) if arguments[:1] == ["node"] else None
     if options is not None:
         sys.exit(run_node(options))
     # the long way: typer and rich only from here on

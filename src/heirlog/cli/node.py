@@ -14,7 +14,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-STOP_PATIENCE_S = 15.0
+STOP_TIMEOUT_S = 15.0
 """How long an orphan may take for its clean stop before it ends itself."""
 CONTROLLER_GRACE_S = 2.0
 """Orphaned brokers and their controller notice at the same time, and brokers need it to stop cleanly."""
@@ -41,7 +41,7 @@ FLAGS = {
 }
 
 
-def understood(arguments: Sequence[str]) -> NodeOptions | None:
+def parse_plain(arguments: Sequence[str]) -> NodeOptions | None:
     """None for anything but the plain form; the long way then explains what is wrong."""
     options = NodeOptions()
     rest = list(arguments)
@@ -82,5 +82,5 @@ def _stop_at_end_of_stdin(grace_s: float) -> None:
     time.sleep(grace_s)
     os.kill(os.getpid(), signal.SIGTERM)
     # an orphan whose peers are gone may wait for them in vain
-    time.sleep(STOP_PATIENCE_S)
+    time.sleep(STOP_TIMEOUT_S)
     os.kill(os.getpid(), signal.SIGKILL)

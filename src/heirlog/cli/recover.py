@@ -182,7 +182,7 @@ def run(
         if not yes:
             _ask(chosen)
         places: list[TopicPartition] = [(name, each.partition_index) for name, each, _ in chosen]
-        results = elections.hold(
+        results = elections.run(
             client,
             strategy.election_type,
             places,

@@ -153,7 +153,7 @@ def _run(layout: Layout, known: bool, accept_older_metadata: bool) -> None:
                 [processes[node.node_id] for node in layout.controllers],
                 LOADED_TIMEOUT_S if known else READY_TIMEOUT_S,
             )
-            _greet(layout, processes, known)
+            _print_started(layout, processes, known)
             _watch(list(processes.values()))
         except KeyboardInterrupt:
             print("stopping", flush=True)
@@ -203,7 +203,7 @@ def _refuse_busy_ports(ports: Sequence[int], data: Path, known: bool = False) ->
                 ) from error
 
 
-def _greet(layout: Layout, processes: dict[int, NodeProcess], known: bool) -> None:
+def _print_started(layout: Layout, processes: dict[int, NodeProcess], known: bool) -> None:
     heirlog = _this_command()
     ids = ", ".join(str(broker.node_id) for broker in layout.brokers)
     controller_ids = ", ".join(map(str, layout.controller_ids))

@@ -247,7 +247,7 @@ class Controller:
         for name in DEPRECATED:
             if name in self.static.given:
                 self._warn_of_deprecated(name, "server.properties")
-        self._derive_sessions()
+        self._start_sessions()
         self._hold_elections()
         self.recovery.start(self.image)
         self._every("no-op", self.static.int("metadata.max.idle.interval.ms"), self._write_no_op)
@@ -267,7 +267,7 @@ class Controller:
         level = first_recovery_level(self.static)
         changes = switched(self.image, self.static, bool(level.feature_level))
         records = all_or_none("Feature levels", [level, *changes.records])
-        self._spontaneously(ControllerResult(_no_answer, records, changes.elections))
+        self._append_own(ControllerResult(_no_answer, records, changes.elections))
 
     def _deactivate(self) -> None:
         self.is_active = False
@@ -283,10 +283,10 @@ class Controller:
         for wait in waiting:
             wait.pending.complete(wait.refuse(ErrorCode.NOT_CONTROLLER))
 
-    def _derive_sessions(self) -> None:
+    def _start_sessions(self) -> None:
         now_ms = self.env.now_ms()
         for broker in sorted(self.image.brokers.values(), key=lambda broker: broker.id):
-            if self._is_predecessor(broker):
+            if self._is_own_earlier_incarnation(broker):
                 self.expire_session(broker.id, "it was a process before this one")
             elif not broker.fenced:
                 session = self.sessions.start(broker.id, broker.epoch, now_ms)
@@ -294,7 +294,7 @@ class Controller:
                     # the offset at which its shutdown began is lost; the image contains everything up to it
                     session.shutdown_offset = self.image.offset
 
-    def _is_predecessor(self, broker: BrokerRegistration) -> bool:
+    def _is_own_earlier_incarnation(self, broker: BrokerRegistration) -> bool:
         """Whether an earlier process of this very node, which is dead, made this broker registration.
 
         Otherwise a node with both roles that was killed would wait for its own session to end. Only the single voter
@@ -307,7 +307,7 @@ class Controller:
     def _hold_elections(self) -> None:
         """Hold the elections that were still missing when a controller stopped in a change of several batches."""
         changes = Leadership(self.image, self.static).broker_joins(None)
-        self._spontaneously(ControllerResult(_no_answer, [*changes.records], changes.elections))
+        self._append_own(ControllerResult(_no_answer, [*changes.records], changes.elections))
 
     # -- appending and committing -------------------------------------------------------------------------------
 
@@ -320,7 +320,7 @@ class Controller:
         """Append, apply and journal the records; returns the first one's offset. Raises the quorum's KafkaError."""
         first = self.next_offset
         check_sizes(records)
-        self._look_over(records)
+        self._note_appended(records)
         for start in range(0, len(records), MAX_RECORDS_PER_BATCH):
             self._append_batch(records[start : start + MAX_RECORDS_PER_BATCH], first + start)
         return first
@@ -340,9 +340,9 @@ class Controller:
         journal = self.image.journal()
         apply_all(self.image, batch, base_offset, self.epoch, journal)
         self._appended.append(_Appended(base_offset, base_offset + len(batch) - 1, self.epoch, batch, journal))
-        self.recovery.noticed(journal)
+        self.recovery.records_applied(journal)
 
-    def _look_over(self, records: Iterable[Any]) -> None:
+    def _note_appended(self, records: Iterable[Any]) -> None:
         """Log what operators should know about these records.
 
         Also write the controller epoch and the time into each election that may lose records: a snapshot keeps no
@@ -379,7 +379,7 @@ class Controller:
             self.env.log("warning", "recovery-manager-config-ignored", configured=configured, finalized=level)
 
     def _elect_recovered(self, changes: Changes) -> None:
-        self._spontaneously(ControllerResult(_no_answer, [*changes.records], changes.elections))
+        self._append_own(ControllerResult(_no_answer, [*changes.records], changes.elections))
 
     def _answer_committed(self) -> None:
         while self._waiting and self._waiting[0].offset <= self._committed_offset:
@@ -410,9 +410,9 @@ class Controller:
 
     def _write_no_op(self) -> None:
         """Write a no-op record, so that followers see a live leader, and waiting fetches and lag metrics advance."""
-        self._spontaneously(ControllerResult(_no_answer, [NoOpRecord()]))
+        self._append_own(ControllerResult(_no_answer, [NoOpRecord()]))
 
-    def _spontaneously(self, outcome: ControllerResult[None]) -> None:
+    def _append_own(self, outcome: ControllerResult[None]) -> None:
         if outcome.records:
             self.submit(lambda: outcome, _no_answer)
 
@@ -423,8 +423,8 @@ class Controller:
     def _check_sessions(self, due_ms: int) -> None:
         now_ms = self.env.now_ms()
         if now_ms - due_ms > self.sessions.check_interval_ms:
-            self.sessions.forgive(now_ms - due_ms)
-        stale = self.sessions.longest_silent(now_ms)
+            self.sessions.extend_all(now_ms - due_ms)
+        stale = self.sessions.longest_without_heartbeat(now_ms)
         # if one session is stale, others may be too
         self._expect_session_check(self.sessions.check_interval_ms if stale is None else 0)
         if stale is not None:
@@ -432,7 +432,7 @@ class Controller:
             self.expire_session(stale, "no heartbeat for broker.session.timeout.ms")
 
     def _end_of_grace(self, broker_id: BrokerId, broker_epoch: BrokerEpoch) -> None:
-        if self.is_active and self.sessions.grace_is_over(broker_id, broker_epoch, self.env.now_ms()):
+        if self.is_active and self.sessions.grace_has_ended(broker_id, broker_epoch, self.env.now_ms()):
             self.expire_session(broker_id, "its connection closed")
 
     def expire_session(self, broker_id: BrokerId, reason: str) -> None:
@@ -441,7 +441,7 @@ class Controller:
         broker = self.image.brokers.get(broker_id)
         if broker is not None and not broker.fenced:
             self.env.log("warning", "broker-fenced", broker=broker_id, reason=reason)
-            self._spontaneously(fence(self.image, self.static, broker))
+            self._append_own(fence(self.image, self.static, broker))
 
     def _run_elections(
         self,
@@ -454,7 +454,7 @@ class Controller:
 
         def run() -> None:
             changes, cut_short = task(self.image, self.static)
-            self._spontaneously(ControllerResult(_no_answer, [*changes.records], changes.elections))
+            self._append_own(ControllerResult(_no_answer, [*changes.records], changes.elections))
             soon = _CONTINUE_ELECTIONS_MS if cut_short else None
             self._run_elections(name, interval_ms, task, soon)
 

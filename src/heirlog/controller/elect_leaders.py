@@ -42,7 +42,7 @@ from heirlog.controller.controller_result import ControllerResult, answer
 from heirlog.controller.election import Election, ElectionResult
 from heirlog.controller.error_messages import sentence
 from heirlog.controller.leadership import Changes, Leadership
-from heirlog.controller.partition_change import Ballot
+from heirlog.controller.partition_change import ElectionRequest
 from heirlog.controller.recovery.manager import RecoveryManager
 from heirlog.controller.recovery.status import waiting_sentence
 from heirlog.controller.recovery.strategy import Strategy
@@ -209,7 +209,10 @@ class _Handling:
 
     def _elect(self, key: tuple[Uuid, int], state: PartitionRegistration, kind: Election) -> ErrorCode:
         built = self._leadership.change(
-            *key, ballot=Ballot(election=kind, answers=self._recovery.open_recoveries.recorded_answers(key, state))
+            *key,
+            election_request=ElectionRequest(
+                election=kind, answers=self._recovery.open_recoveries.recorded_answers(key, state)
+            ),
         )
         if built.record is None:
             return _UNCHANGED[kind]
@@ -237,8 +240,8 @@ class _Handling:
                 f"Broker {desired} cannot lead now: it is fenced, shutting down, or its log directory is offline.",
             )
         answers = self._recovery.open_recoveries.recorded_answers(key, state)
-        ballot = Ballot(chosen=ElectionResult(desired, Basis.DESIGNATED), answers=answers)
-        self.changes.add(self._leadership.change(*key, ballot=ballot))
+        election_request = ElectionRequest(chosen=ElectionResult(desired, Basis.DESIGNATED), answers=answers)
+        self.changes.add(self._leadership.change(*key, election_request=election_request))
         return _Answered(ErrorCode.NONE)
 
 
@@ -248,7 +251,9 @@ def balance(image: Image, static: StaticConfig, limit: int = MAX_ELECTIONS_PER_R
     for topic_id, partition in _imbalanced(image):
         if len(changes.records) >= limit:
             break
-        changes.add(leadership.change(topic_id, partition, ballot=Ballot(election=Election.PREFERRED)))
+        changes.add(
+            leadership.change(topic_id, partition, election_request=ElectionRequest(election=Election.PREFERRED))
+        )
     return changes, len(changes.records) >= limit
 
 
@@ -261,7 +266,9 @@ def elect_unclean(image: Image, static: StaticConfig, limit: int = MAX_ELECTIONS
         if len(changes.records) >= limit:
             break
         if leadership.allows_unclean(topic_id):
-            changes.add(leadership.change(topic_id, partition, ballot=Ballot(election=Election.UNCLEAN)))
+            changes.add(
+                leadership.change(topic_id, partition, election_request=ElectionRequest(election=Election.UNCLEAN))
+            )
     return changes, len(changes.records) >= limit
 
 

@@ -52,7 +52,7 @@ class ElectionResult(NamedTuple):
     """None if no leader was elected, or the current leader stays."""
 
 
-NOBODY = ElectionResult(NO_LEADER, None)
+NO_LEADER_ELECTED = ElectionResult(NO_LEADER, None)
 
 
 @dataclass(slots=True)
@@ -89,7 +89,7 @@ def elect(kind: Election, candidates: Candidates) -> ElectionResult:
         for replica in candidates.replicas:
             if candidates.acceptable(replica):
                 return ElectionResult(replica, Basis.UNCLEAN)
-    return NOBODY
+    return NO_LEADER_ELECTED
 
 
 def last_known_leader(candidates: Candidates) -> BrokerId | None:

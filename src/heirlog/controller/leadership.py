@@ -17,12 +17,12 @@ from dataclasses import dataclass, field
 
 from heirlog.controller.election import Acceptable, Election
 from heirlog.controller.partition_change import (
-    AS_IT_IS,
     NO_CAUSE,
-    USUAL,
-    Ballot,
+    UNCHANGED,
+    USUAL_ELECTION,
     BuiltChange,
     ChangeCause,
+    ElectionRequest,
     PartitionChangeBuilder,
     PartitionRules,
     TargetState,
@@ -145,9 +145,9 @@ class Leadership:
         self,
         topic_id: Uuid,
         partition: int,
-        target: TargetState = AS_IT_IS,
+        target: TargetState = UNCHANGED,
         cause: ChangeCause = NO_CAUSE,
-        ballot: Ballot = USUAL,
+        election_request: ElectionRequest = USUAL_ELECTION,
     ) -> BuiltChange:
         """One change of one partition as it is in the image."""
         before = self._image.partitions[topic_id][partition]
@@ -160,7 +160,7 @@ class Leadership:
             acceptable=self.acceptable(placed, cause.leaving, cause.joining),
             target=target,
             cause=cause,
-            ballot=ballot,
+            election_request=election_request,
         ).build()
 
     def _rules_of(self, topic_id: Uuid) -> PartitionRules:
@@ -173,7 +173,7 @@ class Leadership:
                 manager_enabled=self.manager_enabled,
                 bumps_on_shrink=self._bumps_on_shrink,
                 default_directory=self.default_directory,
-                home=self.home,
+                replacement_directory=self.replacement_directory,
             )
         return found
 
@@ -184,7 +184,7 @@ class Leadership:
             return UNASSIGNED_DIRECTORY
         return broker.directories[0]
 
-    def home(self, broker_id: BrokerId, directory: Uuid) -> Uuid:
+    def replacement_directory(self, broker_id: BrokerId, directory: Uuid) -> Uuid:
         """The directory of a replica that is in `directory` now and may start with an empty log."""
         broker = self._image.brokers.get(broker_id)
         return directory if broker is None or broker.has_online(directory) else self.default_directory(broker_id)

@@ -53,7 +53,7 @@ def _unassigned(broker: BrokerId) -> Uuid:
     return UNASSIGNED_DIRECTORY
 
 
-def _as_it_is(broker: BrokerId, directory: Uuid) -> Uuid:
+def _same_directory(broker: BrokerId, directory: Uuid) -> Uuid:
     return directory
 
 
@@ -79,7 +79,7 @@ class PartitionRules:
     """metadata.version below 3.6-IV0: a replica that leaves the ISR bumps the leader epoch (KAFKA-15021)."""
     default_directory: Callable[[BrokerId], Uuid] = _unassigned
     """The directory of a new replica."""
-    home: Callable[[BrokerId, Uuid], Uuid] = _as_it_is
+    replacement_directory: Callable[[BrokerId, Uuid], Uuid] = _same_directory
     """The directory of a replica whose data is not waited for any more: another one if its own is gone."""
 
 
@@ -113,7 +113,7 @@ class ChangeCause:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ballot:
+class ElectionRequest:
     """How the leader is elected."""
 
     election: Election | None = None
@@ -126,9 +126,9 @@ class Ballot:
     """What the replicas answered about their logs: an election that may lose records stores it."""
 
 
-AS_IT_IS = TargetState()
+UNCHANGED = TargetState()
 NO_CAUSE = ChangeCause()
-USUAL = Ballot()
+USUAL_ELECTION = ElectionRequest()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -143,9 +143,9 @@ class PartitionChangeBuilder:
     before: PartitionRegistration
     rules: PartitionRules
     acceptable: Acceptable
-    target: TargetState = AS_IT_IS
+    target: TargetState = UNCHANGED
     cause: ChangeCause = NO_CAUSE
-    ballot: Ballot = USUAL
+    election_request: ElectionRequest = USUAL_ELECTION
 
     def build(self) -> BuiltChange:
         return _Build(self).run()
@@ -179,10 +179,12 @@ class _Build:
         if awaited:
             # records older than KIP-858 name no directories
             places = zip(self.before.replicas, self.directories, strict=False)
-            self.directories = tuple([self.rules.home(*place) if place[0] in awaited else place[1] for place in places])
+            self.directories = tuple(
+                [self.rules.replacement_directory(*place) if place[0] in awaited else place[1] for place in places]
+            )
         self._write_assignment()
         self._write_recovery_state(elected)
-        return BuiltChange(None if _says_nothing(self.record) else self.record, elected.basis)
+        return BuiltChange(None if _changes_nothing(self.record) else self.record, elected.basis)
 
     @property
     def min_isr(self) -> int:
@@ -219,11 +221,11 @@ class _Build:
             last_known=self._last_known_leader(),
             acceptable=change.acceptable,
         )
-        if change.ballot.chosen is not None:
-            leader, basis = change.ballot.chosen
+        if change.election_request.chosen is not None:
+            leader, basis = change.election_request.chosen
             elected = ElectionResult(leader, candidates.basis(leader) or basis)
         else:
-            elected = elect(change.ballot.election or self.rules.usual_election, candidates)
+            elected = elect(change.election_request.election or self.rules.usual_election, candidates)
         if elected.basis is not None and elected.basis.is_lossy:
             self.isr, self.elr = (elected.leader,), ()
         elif elected.basis is Basis.ELR:
@@ -311,7 +313,7 @@ class _Build:
 
     def _election_basis(self, leader: BrokerId, basis: Basis) -> PartitionChangeRecord.ElectionBasis:
         """What is known about the loss. The controller adds its epoch and the time when it appends the record."""
-        known = {answer.broker: answer for answer in self.change.ballot.answers}
+        known = {answer.broker: answer for answer in self.change.election_request.answers}
         answers = [known.get(replica) or ReplicaAnswer(replica) for replica in self.replicas]
         return PartitionChangeRecord.ElectionBasis(
             basis=basis.number,
@@ -330,7 +332,7 @@ class _Build:
         )
 
 
-def _says_nothing(record: PartitionChangeRecord) -> bool:
+def _changes_nothing(record: PartitionChangeRecord) -> bool:
     return (
         record.leader == LEADER_UNCHANGED
         and record.leader_recovery_state == RECOVERY_STATE_UNCHANGED

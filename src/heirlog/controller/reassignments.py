@@ -33,7 +33,7 @@ from heirlog.controller.assignments import bad_assignment, check_replicas
 from heirlog.controller.controller_result import ControllerResult
 from heirlog.controller.election import Election
 from heirlog.controller.leadership import Changes, Leadership
-from heirlog.controller.partition_change import Ballot, BuiltChange, TargetState
+from heirlog.controller.partition_change import BuiltChange, ElectionRequest, TargetState
 from heirlog.metadata.apply import merged
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.image import Image
@@ -119,7 +119,7 @@ class _Handling:
             topic_id,
             index,
             TargetState(replicas=targets + leaving, adding=coming, removing=leaving),
-            ballot=Ballot(election=Election.ONLINE),
+            election_request=ElectionRequest(election=Election.ONLINE),
         )
 
     def _cancelled(self, topic_id: Uuid, index: int, state: PartitionRegistration) -> BuiltChange:
@@ -132,7 +132,9 @@ class _Handling:
             topic_id,
             index,
             target,
-            ballot=Ballot(election=Election.UNCLEAN if self._may_lose(topic_id, state) else Election.ONLINE),
+            election_request=ElectionRequest(
+                election=Election.UNCLEAN if self._may_lose(topic_id, state) else Election.ONLINE
+            ),
         )
         after = state if built.record is None else merged(self._image, state, built.record)
         # without ELR an empty ISR is not written: the ISR may still name replicas that leave
@@ -141,7 +143,9 @@ class _Handling:
         if len(members) >= required:
             return built
         if not state.has_leader and _gives_nothing_up(state):
-            return self._leadership.change(topic_id, index, target, ballot=Ballot(election=Election.ONLINE))
+            return self._leadership.change(
+                topic_id, index, target, election_request=ElectionRequest(election=Election.ONLINE)
+            )
         if not isr and self._leadership.manager_enabled and not state.has_leader:
             raise bad_assignment(
                 "The partition has no leader, and an adding replica may be the only one that has every committed "

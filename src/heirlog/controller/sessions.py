@@ -86,19 +86,19 @@ class Sessions:
         session.closed_at_ms = now_ms
         return True
 
-    def grace_is_over(self, broker: BrokerId, epoch: BrokerEpoch, now_ms: int) -> bool:
+    def grace_has_ended(self, broker: BrokerId, epoch: BrokerEpoch, now_ms: int) -> bool:
         """Whether the connection closed long enough ago and no heartbeat has come since."""
         session = self.get(broker, epoch)
         if session is None or session.closed_at_ms is None:
             return False
         return now_ms - session.closed_at_ms >= self.disconnect_grace_ms
 
-    def silent_ms(self, broker: BrokerId, now_ms: int) -> int | None:
+    def since_heartbeat_ms(self, broker: BrokerId, now_ms: int) -> int | None:
         """Time since its last heartbeat; None without a session."""
         session = self._sessions.get(broker)
         return None if session is None else now_ms - session.contact_ms
 
-    def longest_silent(self, now_ms: int) -> BrokerId | None:
+    def longest_without_heartbeat(self, now_ms: int) -> BrokerId | None:
         """The broker whose last heartbeat is the oldest, if it is at least the session timeout old."""
         stale = [
             (session.contact_ms, broker)
@@ -107,7 +107,7 @@ class Sessions:
         ]
         return min(stale)[1] if stale else None
 
-    def forgive(self, delay_ms: int) -> None:
+    def extend_all(self, delay_ms: int) -> None:
         """This process did not run for `delay_ms`: that time does not count as missing heartbeats."""
         for session in self._sessions.values():
             session.contact_ms += delay_ms

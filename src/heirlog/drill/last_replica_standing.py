@@ -23,9 +23,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from heirlog.drill.observe import Moment, View
+from heirlog.drill.observe import TimelineEntry, View
 from heirlog.drill.partition_drill import PartitionDrill, write_acknowledged
-from heirlog.drill.workload import Acknowledged, EndWatch, Reader, Writer
+from heirlog.drill.workload import Acknowledged, EndOffsetWatch, Reader, Writer
 from heirlog.local.cluster import Cluster
 from heirlog.protocol.types import NO_LEADER
 
@@ -51,7 +51,7 @@ class Verdict:
     changed_values: int = 0
     watermark_went_back: list[tuple[int, int]] = field(default_factory=list)
     elected_before_caught_up: bool = False
-    timeline: list[Moment] = field(default_factory=list)
+    timeline: list[TimelineEntry] = field(default_factory=list)
 
     @property
     def passed(self) -> bool:
@@ -79,7 +79,7 @@ class Verdict:
 
 
 def run(
-    cluster: Cluster, *, elr: bool = True, seed: int | None = None, say: Callable[[Moment], None] | None = None
+    cluster: Cluster, *, elr: bool = True, seed: int | None = None, say: Callable[[TimelineEntry], None] | None = None
 ) -> tuple[Verdict, list[Acknowledged]]:
     """Play the drill on a started cluster of three brokers whose ELR feature is as `elr` says.
 
@@ -95,7 +95,7 @@ def run(
 
 
 class _Drill(PartitionDrill):
-    def __init__(self, cluster: Cluster, elr: bool, say: Callable[[Moment], None] | None) -> None:
+    def __init__(self, cluster: Cluster, elr: bool, say: Callable[[TimelineEntry], None] | None) -> None:
         super().__init__(cluster, TOPIC, say)
         self.cluster = cluster
         self.verdict = Verdict(elr, timeline=self.timeline)
@@ -103,7 +103,7 @@ class _Drill(PartitionDrill):
     def run(self, seed: int | None) -> tuple[Verdict, list[Acknowledged]]:
         bootstrap = self.cluster.bootstrap_servers
         self.create_topic([A, B, C], {"min.insync.replicas": "2"})
-        with EndWatch(bootstrap, TOPIC) as watch, Reader(bootstrap, TOPIC) as reader:
+        with EndOffsetWatch(bootstrap, TOPIC) as watch, Reader(bootstrap, TOPIC) as reader:
             self.watch = watch
             with Writer(bootstrap, TOPIC, acks="all") as writer:
                 self.until(lambda: len(writer.acknowledged) >= RECORDS_BEFORE, "the first records to be acknowledged")
@@ -165,7 +165,7 @@ class _Drill(PartitionDrill):
             self.verdict.elected_before_caught_up = True
         return C not in view.elr
 
-    def _judge(self, acknowledged: list[Acknowledged], reader: Reader, watch: EndWatch) -> None:
+    def _judge(self, acknowledged: list[Acknowledged], reader: Reader, watch: EndOffsetWatch) -> None:
         kept, changed = self.readable(acknowledged)
         verdict = self.verdict
         verdict.acknowledged = len(acknowledged)

@@ -28,7 +28,7 @@ class View:
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class TimelineEntry:
     """One line of a timeline. `high_watermark` is ListOffsets(latest), -1 while no broker could be asked."""
 
     at_ms: int

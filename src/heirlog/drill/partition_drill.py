@@ -15,8 +15,8 @@ from typing import Protocol
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from heirlog.blocking import Client
-from heirlog.drill.observe import DrillFailure, Moment, PartitionObserver, View
-from heirlog.drill.workload import Acknowledged, EndWatch, read_all
+from heirlog.drill.observe import DrillFailure, PartitionObserver, TimelineEntry, View
+from heirlog.drill.workload import Acknowledged, EndOffsetWatch, read_all
 from heirlog.protocol.types import NO_LEADER
 
 WAIT_S = 60.0
@@ -41,13 +41,13 @@ class Nodes(Protocol):
 class PartitionDrill:
     """One drill on one topic. `timeline` grows with each `note`; say: called with each moment as it happens."""
 
-    def __init__(self, nodes: Nodes, topic: str, say: Callable[[Moment], None] | None) -> None:
+    def __init__(self, nodes: Nodes, topic: str, say: Callable[[TimelineEntry], None] | None) -> None:
         self.nodes = nodes
         self.topic = topic
         self.client = Client(nodes.bootstrap_servers, timeout_s=2.0)
         self.observer = PartitionObserver(self.client, topic)
-        self.timeline: list[Moment] = []
-        self.watch: EndWatch | None = None
+        self.timeline: list[TimelineEntry] = []
+        self.watch: EndOffsetWatch | None = None
         self._say = say
         self._started = time.monotonic()
 
@@ -66,7 +66,7 @@ class PartitionDrill:
         """Wait until the partition has this state, and add it to the timeline. Raises DrillFailure."""
         view = self.observer.wait(event, condition)
         latest = self.watch.latest if self.watch is not None and view.leader != NO_LEADER else -1
-        moment = Moment(
+        moment = TimelineEntry(
             at_ms=int(1000 * (time.monotonic() - self._started)), event=event, view=view, high_watermark=latest
         )
         self.timeline.append(moment)

@@ -33,7 +33,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Generic, NoReturn, TypeVar
 
-from heirlog.local.processes import after_our_end, call_off
+from heirlog.local.processes import cancel_run, run_when_we_end
 
 T = TypeVar("T")
 
@@ -65,14 +65,14 @@ class DrillRunner(Generic[T]):
         """What the drill returns; raises what it raises. Call it in the main thread."""
         with _interrupted_once(), _temporary_files_in(self.folder):
             try:
-                remover = after_our_end(f'sleep {ORPHANS_END_S}; rm -rf -- "$0"', str(self.folder))
+                remover = run_when_we_end(f'sleep {ORPHANS_END_S}; rm -rf -- "$0"', str(self.folder))
                 self.folder.mkdir(mode=0o700)
                 _adopt_orphans()
                 threading.Thread(target=self._run, args=(drill,), name="drill", daemon=True).start()
                 while not self._ended.wait(SIGNAL_POLL_S):
                     pass
                 shutil.rmtree(self.folder, ignore_errors=True)
-                call_off(remover)
+                cancel_run(remover)
             except KeyboardInterrupt:
                 # (inside the block: the drill thread continues, and must not create files elsewhere)
                 self._end()

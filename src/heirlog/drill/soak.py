@@ -8,7 +8,7 @@ broker, drawn at the start, is not killed, and in the last quarter the controlle
 minutes shows whether its memory grows.
 
 Checked at the end: nothing acknowledged is lost, doubled or out of order per producer and partition (`sequences`); no
-group skips a record or loses a commit; memory and open files of no node grow (`levels`).
+group skips a record or loses a commit; memory and open files of no node grow (`resource_usage`).
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from confluent_kafka import Consumer, KafkaError, Message
 from confluent_kafka import TopicPartition as Place
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from heirlog.drill.levels import Levels
 from heirlog.drill.observe import DrillFailure
+from heirlog.drill.resource_usage import ResourceUsage
 from heirlog.drill.sequences import LastValues, Reading
 from heirlog.drill.soak_clients import (
     APPEND_TIME,
@@ -34,9 +34,9 @@ from heirlog.drill.soak_clients import (
     RECONNECT,
     ROLLING,
     AssignedConsumer,
-    Books,
     Commits,
     GroupMember,
+    SoakRecord,
     SteadyConsumer,
     SteadyProducer,
     identify,
@@ -158,8 +158,8 @@ class _Soak:
         self, cluster: Cluster, duration_s: float, random: Random, kill_every_s: float, say: Callable[[str], None]
     ) -> None:
         self.cluster = cluster
-        self.books = Books()
-        self.levels = Levels()
+        self.soak_record = SoakRecord()
+        self.resource_usage = ResourceUsage()
         self._duration_s = duration_s
         self._random = random
         self._say = say
@@ -177,7 +177,13 @@ class _Soak:
         bootstrap = self.cluster.bootstrap_servers
         producers = [
             SteadyProducer(
-                bootstrap, number, topic, RATE_PER_S, self.books, COMPRESSIONS[number % len(COMPRESSIONS)], FLUSH_S
+                bootstrap,
+                number,
+                topic,
+                RATE_PER_S,
+                self.soak_record,
+                COMPRESSIONS[number % len(COMPRESSIONS)],
+                FLUSH_S,
             )
             for number, topic in enumerate(WRITERS)
         ]
@@ -191,9 +197,8 @@ class _Soak:
                 producer.ask_to_stop()
             for producer in producers:
                 producer.stop()
-        self._print(
-            f"{self.books.acknowledged.count} records acknowledged; consumers continue until they have read them all"
-        )
+        count = self.soak_record.acknowledged.count
+        self._print(f"{count} records acknowledged; consumers continue until they have read them all")
         self._drain()
         self._print("consumers leave")
         for consumer in consumers:
@@ -213,7 +218,9 @@ class _Soak:
     def _consumers(self, bootstrap: str) -> list[SteadyConsumer]:
         def assigned(topic: str) -> SteadyConsumer:
             name = f"assigned to {topic}"
-            return AssignedConsumer(bootstrap, name, self.books, self._reading(name, topic, gaps=topic == COMPACTED))
+            return AssignedConsumer(
+                bootstrap, name, self.soak_record, self._reading(name, topic, gaps=topic == COMPACTED)
+            )
 
         def group(topic: str, members: int, strategy: str) -> Iterator[SteadyConsumer]:
             name, commits = f"group of {topic}", Commits()
@@ -223,7 +230,7 @@ class _Soak:
                     bootstrap,
                     f"{name}, member {number}",
                     name,
-                    self.books,
+                    self.soak_record,
                     reading,
                     commits,
                     strategy=strategy,
@@ -238,7 +245,7 @@ class _Soak:
 
     def _reading(self, name: str, topic: str, *, repeats: bool = False, gaps: bool = False) -> Reading:
         reading = Reading(topic, repeats=repeats, gaps=gaps)
-        self.books.readings.append((name, reading))
+        self.soak_record.readings.append((name, reading))
         return reading
 
     # time passes
@@ -250,7 +257,7 @@ class _Soak:
         """Inject faults and take samples, until the duration has passed and all nodes are back."""
         self._began_s = time.monotonic()
         while (now_s := time.monotonic() - self._began_s) < duration_s:
-            self._strike(now_s)
+            self._inject_fault(now_s)
             self._watch()
             time.sleep(SAMPLE_S / 4)
         for node in self.cluster.node_ids:
@@ -258,7 +265,7 @@ class _Soak:
                 self.cluster.start(node)
         self._down.clear()
 
-    def _strike(self, now_s: float) -> None:
+    def _inject_fault(self, now_s: float) -> None:
         while self._next_fault is not None and self._next_fault.at_s <= now_s:
             fault, self._next_fault = self._next_fault, next(self._faults, None)
             self._print(f"{'start' if fault.start else 'kill'} {fault.node}")
@@ -277,23 +284,27 @@ class _Soak:
             return
         self._sampled_s = now_s
         pids = self.cluster.pids
-        self.levels.sample(now_s, pids)
+        self.resource_usage.sample(now_s, pids)
         for node in self.cluster.node_ids:
             if node not in pids and node not in self._down:
                 self._down.add(node)
-                self.books.failed(f"node {node} ended by itself; it said: {self.cluster.output(node)[-OUTPUT_SHOWN:]}")
+                self.soak_record.failed(
+                    f"node {node} ended by itself; it said: {self.cluster.output(node)[-OUTPUT_SHOWN:]}"
+                )
 
     def _drain(self) -> None:
         """Wait until every reader has all acknowledged records, or no reader gets a new one for `QUIET_LIMIT_S`."""
         seen, since_s = -1, time.monotonic()
         while self._unread() and time.monotonic() - since_s < QUIET_LIMIT_S:
-            if seen != (seen := sum(reading.read for _, reading in self.books.readings)):
+            if seen != (seen := sum(reading.read for _, reading in self.soak_record.readings)):
                 since_s = time.monotonic()
             self._watch()
             time.sleep(0.05)
 
     def _unread(self) -> int:
-        return sum(reading.unread(self.books.acknowledged.of(reading.topic)) for _, reading in self.books.readings)
+        return sum(
+            reading.unread(self.soak_record.acknowledged.of(reading.topic)) for _, reading in self.soak_record.readings
+        )
 
     def _read_once_more(self) -> None:
         """The content of the log now, for a new client: a record may be lost after it was read."""
@@ -307,17 +318,17 @@ class _Soak:
             assert topic is not None
             readings[topic].add(message.partition(), message.offset(), record)
             if topic == COMPACTED and record is not None:
-                _keep(self.books.last_values, message, record.sequence)
+                _keep(self.soak_record.last_values, message, record.sequence)
 
     def _judged(self, verdict: Verdict) -> Verdict:
-        books = self.books
-        verdict.acknowledged = books.acknowledged.count
-        verdict.doubled = books.acknowledged.doubled
-        verdict.out_of_order = books.acknowledged.out_of_order
-        for name, reading in books.readings:
-            unread = reading.unread(books.acknowledged.of(reading.topic))
+        soak_record = self.soak_record
+        verdict.acknowledged = soak_record.acknowledged.count
+        verdict.doubled = soak_record.acknowledged.doubled
+        verdict.out_of_order = soak_record.acknowledged.out_of_order
+        for name, reading in soak_record.readings:
+            unread = reading.unread(soak_record.acknowledged.of(reading.topic))
             if unread or reading.missing or reading.doubled or reading.out_of_order or reading.wrong_bytes:
-                books.failed(
+                soak_record.failed(
                     f"{name}: {unread} acknowledged records unread, {reading.missing} skipped, {reading.doubled} "
                     f"doubled, {reading.out_of_order} out of order, {reading.wrong_bytes} with wrong bytes"
                 )
@@ -328,18 +339,22 @@ class _Soak:
             verdict.out_of_order += reading.out_of_order
             verdict.wrong_bytes += reading.wrong_bytes
             verdict.read_again += reading.read_again
-        verdict.wrong_timestamps = books.wrong_timestamps
-        verdict.rebalances, verdict.commits, verdict.commits_lost = books.rebalances, books.commits, books.commits_lost
-        verdict.keys, verdict.keys_lost = len(books.last_values.acknowledged), books.last_values.lost()
+        verdict.wrong_timestamps = soak_record.wrong_timestamps
+        verdict.rebalances, verdict.commits, verdict.commits_lost = (
+            soak_record.rebalances,
+            soak_record.commits,
+            soak_record.commits_lost,
+        )
+        verdict.keys, verdict.keys_lost = len(soak_record.last_values.acknowledged), soak_record.last_values.lost()
         verdict.kills, verdict.controller_kills = self._kills, self._controller_kills
         verdict.trimmed_replicas = self._trimmed_replicas()
         verdict.compactions = sum(self.cluster.output(node).count("log-compacted") for node in self.cluster.brokers)
         if self._duration_s >= MEANINGFUL_S and not (verdict.trimmed_replicas and verdict.compactions):
-            books.failed(
+            soak_record.failed(
                 "no segment was deleted by retention, or no log compacted: the drill proved nothing about them"
             )
-        verdict.resources = self.levels.as_json()
-        verdict.failures = [*books.failures, *self.levels.findings()]
+        verdict.resources = self.resource_usage.as_json()
+        verdict.failures = [*soak_record.failures, *self.resource_usage.findings()]
         return verdict
 
     def _trimmed_replicas(self) -> int:

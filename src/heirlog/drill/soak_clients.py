@@ -41,7 +41,7 @@ RECONNECT = {"reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 500, "log_l
 
 
 @dataclass(slots=True)
-class Books:
+class SoakRecord:
     """What all clients of the drill write down."""
 
     acknowledged: Acknowledgements = field(default_factory=Acknowledgements)
@@ -63,7 +63,14 @@ class SteadyProducer(Loop):
     """Writes to every partition of one topic in turn, `rate_per_s` records a second."""
 
     def __init__(
-        self, bootstrap: str, number: int, topic: str, rate_per_s: int, books: Books, compression: str, flush_s: float
+        self,
+        bootstrap: str,
+        number: int,
+        topic: str,
+        rate_per_s: int,
+        soak_record: SoakRecord,
+        compression: str,
+        flush_s: float,
     ) -> None:
         super().__init__()
         self.number = number
@@ -71,7 +78,7 @@ class SteadyProducer(Loop):
         self.sent = 0
         self._flush_s = flush_s
         self._rate_per_s = rate_per_s
-        self._books = books
+        self._soak_record = soak_record
         self._sequences = dict.fromkeys(range(PARTITIONS[topic]), 0)
         self._waiting = 0
         self._due = 0.0
@@ -129,16 +136,16 @@ class SteadyProducer(Loop):
     ) -> None:
         self._waiting -= 1
         if error is not None:
-            self._books.failed(f"{self.topic} refused {record}: {error}")
+            self._soak_record.failed(f"{self.topic} refused {record}: {error}")
             return
-        self._books.acknowledged.add(self.topic, record, message.offset())
+        self._soak_record.acknowledged.add(self.topic, record, message.offset())
         if key is not None:
-            self._books.last_values.acknowledged[key] = None if value is None else record.sequence
+            self._soak_record.last_values.acknowledged[key] = None if value is None else record.sequence
 
     def finish(self) -> None:
         left = self._producer.flush(self._flush_s)
         if left:
-            self._books.failed(f"producer {self.number}: {left} records had no answer after {self._flush_s:g} s")
+            self._soak_record.failed(f"producer {self.number}: {left} records had no answer after {self._flush_s:g} s")
 
 
 def identify(message: Message) -> Id | None:
@@ -152,10 +159,10 @@ def identify(message: Message) -> Id | None:
 class SteadyConsumer(Loop):
     """Reads the partitions that it is given, and records what it reads."""
 
-    def __init__(self, name: str, books: Books, readings: Sequence[Reading]) -> None:
+    def __init__(self, name: str, soak_record: SoakRecord, readings: Sequence[Reading]) -> None:
         super().__init__()
         self.name = name
-        self._books = books
+        self._soak_record = soak_record
         self._readings = {reading.topic: reading for reading in readings}
         self._consumer = self._made()
 
@@ -168,13 +175,13 @@ class SteadyConsumer(Loop):
             if error is None:
                 self._read(message)
             elif error.fatal() or error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
-                self._books.failed(f"{self.name}: {message.topic()}-{message.partition()}: {error}")
+                self._soak_record.failed(f"{self.name}: {message.topic()}-{message.partition()}: {error}")
 
     def _read(self, message: Message) -> None:
         reading = self._readings[message.topic()]
         reading.add(message.partition(), message.offset(), identify(message))
         if message.topic() == APPEND_TIME and message.timestamp()[0] != TIMESTAMP_LOG_APPEND_TIME:
-            self._books.wrong_timestamps += 1
+            self._soak_record.wrong_timestamps += 1
 
     def finish(self) -> None:
         self._consumer.close()
@@ -183,10 +190,10 @@ class SteadyConsumer(Loop):
 class AssignedConsumer(SteadyConsumer):
     """Every partition of a topic, from its beginning; nothing is committed."""
 
-    def __init__(self, bootstrap: str, name: str, books: Books, reading: Reading) -> None:
+    def __init__(self, bootstrap: str, name: str, soak_record: SoakRecord, reading: Reading) -> None:
         self._bootstrap = bootstrap
         self._topic = reading.topic
-        super().__init__(name, books, [reading])
+        super().__init__(name, soak_record, [reading])
 
     def _made(self) -> Consumer:
         consumer = Consumer(
@@ -228,7 +235,7 @@ class GroupMember(SteadyConsumer):
         bootstrap: str,
         name: str,
         group: str,
-        books: Books,
+        soak_record: SoakRecord,
         reading: Reading,
         commits: Commits,
         *,
@@ -242,7 +249,7 @@ class GroupMember(SteadyConsumer):
         self._commits = commits
         self._leaves = leaves
         self._committed_s = self._joined_s = time.monotonic()
-        super().__init__(name, books, [reading])
+        super().__init__(name, soak_record, [reading])
 
     def _made(self) -> Consumer:
         consumer = Consumer(
@@ -282,14 +289,14 @@ class GroupMember(SteadyConsumer):
     def _answered(self, error: KafkaError | None, places: list[Place]) -> None:
         if error is not None:
             return
-        self._books.commits += 1
+        self._soak_record.commits += 1
         for place in places:
             if place.error is None and place.offset >= 0:
                 self._commits.add(place.partition, place.offset)
 
     def _assigned(self, consumer: Consumer, places: list[Place]) -> None:
         """The new owner of a partition must find the offset that was committed for it."""
-        self._books.rebalances += 1
+        self._soak_record.rebalances += 1
         answered = self._commits.copy()
         try:
             committed = consumer.committed(places, timeout=10)
@@ -298,8 +305,8 @@ class GroupMember(SteadyConsumer):
         for place in committed:
             expected = answered.get(place.partition, 0)
             if place.error is None and max(place.offset, 0) < expected:
-                self._books.commits_lost += 1
-                self._books.failed(
+                self._soak_record.commits_lost += 1
+                self._soak_record.failed(
                     f"{self._group}: {place.topic}-{place.partition} was committed at {expected}, found {place.offset}"
                 )
 

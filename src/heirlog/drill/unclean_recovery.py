@@ -27,9 +27,9 @@ from heirlog.blocking import Client
 from heirlog.blocking.loss_reports import read_reports
 from heirlog.client.admin import elect_leaders
 from heirlog.client.recovery import RecoveryPartition, describe_recovery
-from heirlog.drill.observe import DrillFailure, Moment
+from heirlog.drill.observe import DrillFailure, TimelineEntry
 from heirlog.drill.partition_drill import QUICK_STOPS, Nodes, PartitionDrill
-from heirlog.drill.workload import Acknowledged, EndWatch, Writer
+from heirlog.drill.workload import Acknowledged, EndOffsetWatch, Writer
 from heirlog.local.cluster import Cluster
 from heirlog.metadata.loss_report import LossReport
 from heirlog.protocol.types import NO_LEADER
@@ -64,7 +64,7 @@ class Verdict:
     """Offsets that the loss report says were given up; None: without limit, or there is no report."""
     reported_exactly: bool = False
     waited_for: list[int] = field(default_factory=list)
-    timeline: list[Moment] = field(default_factory=list)
+    timeline: list[TimelineEntry] = field(default_factory=list)
 
     @property
     def passed(self) -> bool:
@@ -101,7 +101,7 @@ def run(
     *,
     manager: bool = True,
     seed: int = SEED,
-    say: Callable[[Moment], None] | None = None,
+    say: Callable[[TimelineEntry], None] | None = None,
 ) -> tuple[Verdict, list[Acknowledged]]:
     """Play one of SCENARIOS on a started cluster of three brokers, whose nodes have `config(...)`.
 
@@ -128,7 +128,7 @@ class Recovery(PartitionDrill):
         scenario: str,
         manager: bool,
         lose_tail: LoseTail,
-        say: Callable[[Moment], None] | None = None,
+        say: Callable[[TimelineEntry], None] | None = None,
     ) -> None:
         super().__init__(nodes, TOPIC, say)
         self.manager = manager
@@ -138,7 +138,7 @@ class Recovery(PartitionDrill):
 
     def run(self, scenario: Callable[[Recovery], None]) -> tuple[Verdict, list[Acknowledged]]:
         self.create_topic([LAST, OTHER, EARLY], {"min.insync.replicas": "2", **_strategy(self)})
-        with EndWatch(self.nodes.bootstrap_servers, self.topic) as self.watch:
+        with EndOffsetWatch(self.nodes.bootstrap_servers, self.topic) as self.watch:
             self.note("all three replicas in the ISR", lambda view: len(view.isr) == 3)
             self.write(TAIL_RECORDS // 3)
             scenario(self)

@@ -158,7 +158,7 @@ class Writer(Loop):
 
 
 @dataclass(slots=True)
-class Seen:
+class ReadRecords:
     """What a reader found. `changed` counts offsets whose value was another one before."""
 
     crc_by_offset: dict[int, int] = field(default_factory=dict)
@@ -192,7 +192,7 @@ class Reader(Loop):
 
     def __init__(self, bootstrap: str, topic: str) -> None:
         super().__init__()
-        self.seen = Seen()
+        self.seen = ReadRecords()
         self._consumer = _consumer(bootstrap)
         self._consumer.assign([TopicPartition(topic, 0, 0)])
 
@@ -205,7 +205,7 @@ class Reader(Loop):
         self._consumer.close()
 
 
-class EndWatch(Loop):
+class EndOffsetWatch(Loop):
     """Asks ListOffsets(latest) of partition 0 without pause; `went_back` holds every (before, after) that shrank."""
 
     def __init__(self, bootstrap: str, topic: str) -> None:
@@ -240,10 +240,10 @@ class EndWatch(Loop):
         self._consumer.close()
 
 
-def read_all(bootstrap: str, topic: str, partition: int = 0, *, timeout_s: float = 60.0) -> Seen:
+def read_all(bootstrap: str, topic: str, partition: int = 0, *, timeout_s: float = 60.0) -> ReadRecords:
     """Everything that a new client finds in the partition now. Raises TimeoutError."""
     consumer = _consumer(bootstrap, **{"enable.partition.eof": True})
-    seen = Seen()
+    seen = ReadRecords()
     try:
         consumer.assign([TopicPartition(topic, partition, 0)])
         quiet_s = 0.0

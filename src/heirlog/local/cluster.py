@@ -33,9 +33,9 @@ from heirlog.local.layout import CONTROLLER_ID, Layout, NodeLayout
 from heirlog.local.ports import PortReservation
 from heirlog.local.processes import (
     NodeProcess,
-    after_our_end,
-    call_off,
+    cancel_run,
     end_description,
+    run_when_we_end,
     stop_all,
     wait_until_ready,
 )
@@ -125,7 +125,7 @@ class Cluster:
         self._data = Path(self._given_data or tempfile.mkdtemp(prefix="heirlog-")).resolve()
         atexit.register(self.close)
         if not self._keep_data:
-            self._remover = after_our_end(f'sleep {ORPHANS_END_S}; rm -rf -- "$0"', str(self._data))
+            self._remover = run_when_we_end(f'sleep {ORPHANS_END_S}; rm -rf -- "$0"', str(self._data))
         try:
             self._lock = data_folder.hold(self._data)
             self._layout = self._prepare(self._data)
@@ -194,7 +194,7 @@ class Cluster:
         if not self._keep_data and self._data is not None:
             shutil.rmtree(self._data, ignore_errors=True)
         if self._remover is not None:
-            call_off(self._remover)
+            cancel_run(self._remover)
             self._remover = None
 
     def wait_until_ready(self, timeout_s: float = READY_TIMEOUT_S) -> None:
@@ -268,11 +268,11 @@ class Cluster:
         if not process.wait(timeout_s):
             process.kill()
             raise ClusterError(
-                f"{process.layout.name} did not stop within {timeout_s:g} s; it said: {process.last_words()}"
+                f"{process.layout.name} did not stop within {timeout_s:g} s; it said: {process.last_output()}"
             )
         # ended by the signal itself: the process was not yet far enough to catch it, hence had not touched its files
         if process.exit_code not in (0, -signal.SIGTERM):
-            raise ClusterError(f"{end_description(process)}; it said: {process.last_words()}")
+            raise ClusterError(f"{end_description(process)}; it said: {process.last_output()}")
 
     def pause(self, node: int) -> None:
         """Pause the node (SIGSTOP): its sockets stay open and it answers nothing, like a machine that hangs.

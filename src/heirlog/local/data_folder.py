@@ -84,8 +84,8 @@ def taken_in(layout: Layout) -> str | None:
     outside = [entry for node in layout.nodes for entry in _outside_paths(node)]
     away = {entry.node.node_id for entry in outside}
     roots = {entry.root for entry in outside}
-    came_along = len(roots) == 1 and len(away) == len(layout.nodes) and all(map(_came_along, outside))
-    if not came_along:
+    moved_with_data = len(roots) == 1 and len(away) == len(layout.nodes) and all(map(_moved_with_data, outside))
+    if not moved_with_data:
         for entry in outside:
             if not _inside(entry.path, layout.data):
                 raise LocalError(_refusal(entry))
@@ -118,7 +118,7 @@ def _inside(path: str, directory: Path) -> bool:
     return bool(found) and here.exists() and here.resolve() == here and os.path.exists(path) and here.samefile(path)
 
 
-def _came_along(entry: OutsidePath) -> bool:
+def _moved_with_data(entry: OutsidePath) -> bool:
     """Whether a copy of the whole folder, or moving it, explains the path."""
     if not entry.root or not os.path.isdir(entry.here) or os.path.realpath(entry.here) != entry.here:
         return False

@@ -29,7 +29,7 @@ from heirlog.local.layout import HOST, NodeLayout
 STOP_TIMEOUT_S = 30.0
 LOG_STOP_S = 0.03
 """More for each partition: a clean stop flushes all of its files, one after the other."""
-LAST_WORDS_BYTES = 2_000
+LAST_OUTPUT_BYTES = 2_000
 POLL_S = 0.01
 CONNECT_TIMEOUT_S = 1.0
 
@@ -93,14 +93,14 @@ class NodeProcess:
     def pause(self) -> None:
         """Its sockets stay open, and nothing of it runs until `resume`, or until this process has died."""
         assert self._process is not None and self.running and not self.paused, f"{self.layout.name} cannot be paused"
-        self._waker = after_our_end('kill -CONT "$0"', str(self._process.pid))
+        self._waker = run_when_we_end('kill -CONT "$0"', str(self._process.pid))
         self._signal(signal.SIGSTOP)
 
     def resume(self) -> None:
         """If it is paused."""
         if self._waker is not None:
             # before the node is gone: its number may soon be another's
-            call_off(self._waker)
+            cancel_run(self._waker)
             self._waker = None
             self._signal(signal.SIGCONT)
 
@@ -152,12 +152,12 @@ class NodeProcess:
                     return f"{said['host']}:{said['port']}"
         return None
 
-    def last_words(self) -> str:
+    def last_output(self) -> str:
         """The end of what it printed, for a report of its death."""
         try:
             with self.layout.output_path.open("rb") as output:
                 output.seek(0, os.SEEK_END)
-                output.seek(max(0, output.tell() - LAST_WORDS_BYTES))
+                output.seek(max(0, output.tell() - LAST_OUTPUT_BYTES))
                 return output.read().decode(errors="replace").strip()
         except OSError:
             return ""
@@ -167,7 +167,7 @@ class NodeProcess:
             self._process.send_signal(number)
 
 
-def after_our_end(script: str, argument: str) -> subprocess.Popen[bytes]:
+def run_when_we_end(script: str, argument: str) -> subprocess.Popen[bytes]:
     """A shell that runs `script`, with `argument` as its $0, once this process has ended, in whatever way."""
     return subprocess.Popen(
         ["/bin/sh", "-c", f"read -r _; {script}", argument],
@@ -178,8 +178,8 @@ def after_our_end(script: str, argument: str) -> subprocess.Popen[bytes]:
     )
 
 
-def call_off(shell: subprocess.Popen[bytes]) -> None:
-    """`after_our_end` will do nothing."""
+def cancel_run(shell: subprocess.Popen[bytes]) -> None:
+    """`run_when_we_end` will do nothing."""
     shell.kill()
     shell.communicate()
 
@@ -236,7 +236,7 @@ def wait_until_ready(brokers: Sequence[NodeProcess], others: Sequence[NodeProces
     while waiting or silent:
         for process in (*brokers, *others):
             if not process.running:
-                raise LocalError(f"{end_description(process)} while it started; it said: {process.last_words()}")
+                raise LocalError(f"{end_description(process)} while it started; it said: {process.last_output()}")
         if time.monotonic() > deadline:
             if not waiting:
                 raise LocalError(f"not ready after {timeout_s:g} s: {silent[0].layout.name} does not listen")

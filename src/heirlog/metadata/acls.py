@@ -209,7 +209,7 @@ class Acls:
             self._enter(acl_id, acl)
         self.version += 1
 
-    def concerning(self, resource_type: int, name: str) -> Iterator[Acl]:
+    def matching_resource(self, resource_type: int, name: str) -> Iterator[Acl]:
         """The ACLs of this name, of a prefix of it, or of every name."""
         for literal in (name, ANY_NAME) if name != ANY_NAME else (name,):
             yield from self._literal.get((resource_type, literal), {}).values()

@@ -122,8 +122,8 @@ class Authorizer:
         key = (principal, host, operation, resource_type, name)
         decision = decisions.get(key)
         if decision is None:
-            concerning = self._acls().concerning(resource_type, name)
-            decision = decide(concerning, principal, host, operation, self._allows_by_default)
+            matching_resource = self._acls().matching_resource(resource_type, name)
+            decision = decide(matching_resource, principal, host, operation, self._allows_by_default)
             if len(name) <= REMEMBERED_NAME_MAX:
                 decisions[key] = decision
         return decision

@@ -143,11 +143,11 @@ class ClientConnection:
         "_ahead",
         "_closed",
         "_cost",
-        "_meter",
         "_node",
         "_on_closed",
         "_paused",
         "_queue",
+        "_request_metrics",
         "listener",
         "principal",
         "transport",
@@ -160,7 +160,7 @@ class ClientConnection:
         self._queue: deque[_Slot] = deque()
         self._cost = 0
         self._ahead = node.read_ahead
-        self._meter = node.requests
+        self._request_metrics = node.requests
         self._paused = False
         self._closed = False
         self.principal = ANONYMOUS
@@ -177,7 +177,7 @@ class ClientConnection:
 
     def received_frame(self, frame: memoryview) -> None:
         """One frame without its length prefix; owned by the receiver. Undecodable: answered or closed."""
-        meter = self._meter
+        meter = self._request_metrics
         begun_ns = 0 if meter is None else meter.now_ns()
         decoded = wire.decode(self.listener, frame)
         if isinstance(decoded, wire.RefusedFrame):
@@ -192,9 +192,9 @@ class ClientConnection:
     def received(self, header: RequestHeader, request: Any, size: int = 0, begun_ns: int = 0) -> None:
         """`size`: of its frame in bytes, as far as the body knows. `begun_ns`: when it came; 0: now."""
         api: ApiRequestMetrics | None = None
-        if self._meter is not None:
-            api = self._meter.came(header.api_key, header.api_version, request)
-            begun_ns = begun_ns or self._meter.now_ns()
+        if self._request_metrics is not None:
+            api = self._request_metrics.received(header.api_key, header.api_version, request)
+            begun_ns = begun_ns or self._request_metrics.now_ns()
         context = Context(
             header.api_version,
             header.client_id or "",
@@ -234,7 +234,7 @@ class ClientConnection:
             api.choose_next()
             handled_ns = api.now_ns()
             self.transport.send(header, answer)
-            api.took(begun_ns, handled_ns, handled_ns, handled_ns)
+            api.record_times(begun_ns, handled_ns, handled_ns, handled_ns)
         api.done += 1
         api.count_errors(answer, api.errors)
 
@@ -302,7 +302,7 @@ class ClientConnection:
         taken_ns = api.now_ns() if waited else head.ready_ns
         self.transport.send(head.header, response)
         api.answered(response)
-        api.took(head.begun_ns, head.handled_ns, head.ready_ns, taken_ns)
+        api.record_times(head.begun_ns, head.handled_ns, head.ready_ns, taken_ns)
 
     def _has_room(self) -> bool:
         if not self._queue:

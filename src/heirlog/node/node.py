@@ -415,7 +415,7 @@ class Node:
         first = self.controller.next_offset
         answer = self._serve(route, request, context)
         end = self.controller.next_offset
-        return answer if end == first else self.every_broker.knows_first(answer, end)
+        return answer if end == first else self.every_broker.when_all_know(answer, end)
 
     def _serve(self, route: ApiRoute, request: Any, context: Context) -> Reply[Any]:
         authorizer = self.authorizer

@@ -47,7 +47,7 @@ class MetadataPropagation:
         self._queues: dict[int, OrderedDict[_Wait, None]] = {}
         """By broker, without empty ones."""
 
-    def knows_first(self, answer: Reply[Any], end_offset: int) -> Reply[Any]:
+    def when_all_know(self, answer: Reply[Any], end_offset: int) -> Reply[Any]:
         """`answer`, once it is there and every broker that is unfenced now has applied all below `end_offset`."""
         behind = {b.id for b in self._image().brokers.values() if not b.fenced and b.id != self._node_id}
         if not behind or len(self._waits) >= WAITS_MAX:

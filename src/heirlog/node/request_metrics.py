@@ -8,7 +8,7 @@ here: a request is handled as soon as it is read. A request without an answer (a
 whose connection closes before it was answered counts only as received.
 
 Times are not stored but counted in buckets: exact to 16 µs below 262 µs, to an eighth above. A quantile covers the
-requests of the last minutes (`Recent`), so that an hour without load does not hide a bad minute.
+requests of the last minutes (`RecentIncrease`), so that an hour without load does not hide a bad minute.
 
 Counting a request may cost a microsecond, and nothing if the node serves no metrics (then there is no
 `RequestMetrics`). So every request is counted, but of a frequent API only one in thirty-two is timed. Buckets are found
@@ -138,7 +138,7 @@ class ApiRequestMetrics:
         self.done += 1
         self.count_errors(response, self.errors)
 
-    def took(self, begun_ns: int, handled_ns: int, ready_ns: int, taken_ns: int) -> None:
+    def record_times(self, begun_ns: int, handled_ns: int, ready_ns: int, taken_ns: int) -> None:
         """A request that is timed was answered: the answer has just been handed to the body."""
         sent_ns = self.now_ns()
         units = sent_ns - begun_ns >> UNIT_BITS
@@ -176,7 +176,7 @@ class RequestMetrics:
         self._consumers = ApiRequestMetrics(FETCH, CONSUMER_FETCH, now_ns)
         self._followers = ApiRequestMetrics(FETCH, FOLLOWER_FETCH, now_ns)
 
-    def came(self, api_key: int, version: int, request: Any) -> ApiRequestMetrics:
+    def received(self, api_key: int, version: int, request: Any) -> ApiRequestMetrics:
         """A request has come; its meter, which wants to hear of its answer."""
         meter = self._by_key.get(api_key)
         if meter is None:
@@ -188,13 +188,13 @@ class RequestMetrics:
         meter.versions[version] += 1
         return meter
 
-    def meters(self) -> list[ApiRequestMetrics]:
+    def all(self) -> list[ApiRequestMetrics]:
         """Of everything that was asked so far; both kinds of Fetch apart."""
         fetches = [meter for meter in (self._consumers, self._followers) if any(meter.versions)]
         return [*fetches, *self._by_key.values()]
 
 
-class Recent:
+class RecentIncrease:
     """Increases of a list of counts in the last minutes, if it is read from time to time."""
 
     __slots__ = ("_earlier",)

@@ -119,7 +119,7 @@ class PartitionDecoder:
                 passed_over = header.last_offset < self.next_offset
                 if not passed_over:
                     self.next_offset = header.next_offset
-                if transactions.pass_over(records, position, header) or passed_over or not header.record_count:
+                if transactions.skip_aborted(records, position, header) or passed_over or not header.record_count:
                     continue
                 yield from self._take(records, position, header)
         except (InvalidBatch, DecompressionError) as error:
@@ -170,7 +170,7 @@ class _Aborted:
         self._upcoming = sorted(((first_offset, producer) for producer, first_offset in aborted), reverse=True)
         self._producers: set[int] = set()
 
-    def pass_over(self, records: Buffer, position: int, header: BatchHeader) -> bool:
+    def skip_aborted(self, records: Buffer, position: int, header: BatchHeader) -> bool:
         """Call this for each batch, in order."""
         while self._upcoming and self._upcoming[-1][0] <= header.last_offset:
             self._producers.add(self._upcoming.pop()[1])

@@ -23,14 +23,14 @@ PREFIX = "heirlog-spark-"
 LOCK = "lock"
 REMOVED_MAX = 100
 """Folders that one start removes at most, so that the user does not wait long."""
-YOUNG_S = 60.0
+MIN_AGE_S = 60.0
 """A folder without a lock file is being created at this moment, unless it is older than this."""
 
 
 @functools.cache
 def folder() -> Path:
     """This process's folder."""
-    remove_of_the_dead()
+    remove_leftovers()
     while True:
         made = Path(tempfile.mkdtemp(prefix=PREFIX))
         if _locked(made):
@@ -39,18 +39,18 @@ def folder() -> Path:
     return made
 
 
-def remove_of_the_dead() -> None:
+def remove_leftovers() -> None:
     """Folders of processes that ended without removing them."""
     removed = 0
     for entry in os.scandir(tempfile.gettempdir()):
         if removed == REMOVED_MAX:
             return
-        if entry.name.startswith(PREFIX) and entry.is_dir(follow_symlinks=False) and _is_of_the_dead(entry):
+        if entry.name.startswith(PREFIX) and entry.is_dir(follow_symlinks=False) and _owner_has_ended(entry):
             shutil.rmtree(entry.path, ignore_errors=True)
             removed += 1
 
 
-def _is_of_the_dead(entry: os.DirEntry[str]) -> bool:
+def _owner_has_ended(entry: os.DirEntry[str]) -> bool:
     try:
         if entry.stat(follow_symlinks=False).st_uid != os.getuid():
             return False
@@ -70,7 +70,7 @@ def _is_of_the_dead(entry: os.DirEntry[str]) -> bool:
 
 def _is_old(entry: os.DirEntry[str]) -> bool:
     try:
-        return time.time() - entry.stat(follow_symlinks=False).st_mtime > YOUNG_S
+        return time.time() - entry.stat(follow_symlinks=False).st_mtime > MIN_AGE_S
     except FileNotFoundError:
         return False
 

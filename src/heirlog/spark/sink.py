@@ -32,7 +32,7 @@ from pyspark.sql.types import (
 from heirlog.blocking import BatchProducer, Client
 from heirlog.spark import clients, worker
 from heirlog.spark.options import OptionError, SinkOptions
-from heirlog.spark.worker import Shipped
+from heirlog.spark.worker import SentToWorkers
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -49,7 +49,7 @@ class Written(WriterCommitMessage):
     records: int
 
 
-class HeirlogWriter(Shipped, DataSourceArrowWriter):
+class HeirlogWriter(SentToWorkers, DataSourceArrowWriter):
     def __init__(self, options: SinkOptions, schema: StructType) -> None:
         check_schema(options, schema)
         self._options = options
@@ -64,7 +64,7 @@ class HeirlogWriter(Shipped, DataSourceArrowWriter):
         """What was appended stays: a log has no undo."""
 
 
-class HeirlogStreamWriter(Shipped, DataSourceStreamArrowWriter):
+class HeirlogStreamWriter(SentToWorkers, DataSourceStreamArrowWriter):
     def __init__(self, options: SinkOptions, schema: StructType) -> None:
         check_schema(options, schema)
         self._options = options

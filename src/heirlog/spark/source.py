@@ -32,8 +32,8 @@ from pyspark.sql.types import (
 
 from heirlog.blocking import Client
 from heirlog.spark import loss, resolve
+from heirlog.spark.current_state import CurrentState
 from heirlog.spark.loss import Cause, Loss
-from heirlog.spark.now import Now
 from heirlog.spark.offsets import StreamOffset, stream_offset
 from heirlog.spark.options import (
     LATEST,
@@ -49,7 +49,7 @@ from heirlog.spark.plan import Range, split
 from heirlog.spark.read import read_range
 from heirlog.spark.sink import HeirlogStreamWriter, HeirlogWriter
 from heirlog.spark.stream import HeirlogStreamReader
-from heirlog.spark.worker import Shipped
+from heirlog.spark.worker import SentToWorkers
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -139,7 +139,7 @@ class _Refusal(DataSourceStreamReader):
         raise self._error
 
 
-class HeirlogReader(Shipped, DataSourceReader):
+class HeirlogReader(SentToWorkers, DataSourceReader):
     def __init__(self, options: Options, schema: StructType) -> None:
         self._options = options
         self._schema: pa.Schema = to_arrow_schema(schema, timezone="UTC")
@@ -163,7 +163,7 @@ def planned(client: Client, options: Options) -> list[Range]:
     starts = resolve.resolved(client, options.starting, "starting", subscribed.partitions, options.isolation)
     ends = resolve.resolved(client, options.ending, "ending", subscribed.partitions, options.isolation)
     remembered = _remembered(options.starting)
-    lost_starts = Now(client, options, remembered).losses if remembered.offsets else []
+    lost_starts = CurrentState(client, options, remembered).losses if remembered.offsets else []
     starts = {**starts, **{one.topic_partition: one.resume for one in lost_starts}}
     lost_ends = _lost_ends(client, options, subscribed, starts, ends) if options.ending.offsets is not None else []
     ends = {**ends, **{one.topic_partition: one.resume for one in lost_ends}}
@@ -207,8 +207,8 @@ def _lost_ends(
     ids = _remembered(options.ending).topic_ids
     losses = []
     for partition, end in sorted(ends.items()):
-        start, now = starts[partition], subscribed.topic_ids.get(partition[0])
-        if now is not None and ids.get(partition[0], now) != now:
+        start, current_state = starts[partition], subscribed.topic_ids.get(partition[0])
+        if current_state is not None and ids.get(partition[0], current_state) != current_state:
             losses.append(Loss(*partition, start, end, start, Cause.RECREATED.value))
         elif end > latest[partition]:
             losses.append(Loss(*partition, latest[partition], end, latest[partition], Cause.BEYOND.value))

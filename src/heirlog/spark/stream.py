@@ -33,13 +33,13 @@ from pyspark.sql.streaming.datasource import (
 from heirlog.blocking import Client
 from heirlog.protocol.errors import KafkaError
 from heirlog.spark import clients, groups, loss, resolve
+from heirlog.spark.current_state import CurrentState
 from heirlog.spark.loss import Cause, Loss
-from heirlog.spark.now import Now
 from heirlog.spark.offsets import StreamOffset, by_topic, stream_offset
 from heirlog.spark.options import EARLIEST, LATEST, Options, TopicPartition
 from heirlog.spark.plan import Range, share, split, waiting
 from heirlog.spark.read import read_range
-from heirlog.spark.worker import Shipped
+from heirlog.spark.worker import SentToWorkers
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("heirlog.spark")
 
 
-class HeirlogStreamReader(Shipped, DataSourceStreamReader, SupportsTriggerAvailableNow):
+class HeirlogStreamReader(SentToWorkers, DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, options: Options, schema: pa.Schema) -> None:
         self._options = options
         self._schema = schema
@@ -83,19 +83,21 @@ class HeirlogStreamReader(Shipped, DataSourceStreamReader, SupportsTriggerAvaila
         before = stream_offset(start)
         # Spark looks for the next batch when the one before is in the sink
         self.commit(start)
-        now = resolve.ask(self._options, lambda client: Now(client, self._options, before))
-        self._seen = {partition: end.offset for partition, end in now.latest.items()}
-        loss.handle(now.losses, self._options)
-        for one in now.losses:
+        current_state = resolve.ask(self._options, lambda client: CurrentState(client, self._options, before))
+        self._seen = {partition: end.offset for partition, end in current_state.latest.items()}
+        loss.handle(current_state.losses, self._options)
+        for one in current_state.losses:
             _log.warning("%s", one)
-        begins = {**now.begins, **{one.topic_partition: one.resume for one in now.losses}}
-        begins = {partition: begins[partition] for partition in now.partitions}
-        ends = self._limited(begins, now.ends(begins), limit)
-        if not now.losses and ends == dict(before.offsets):
+        begins = {**current_state.begins, **{one.topic_partition: one.resume for one in current_state.losses}}
+        begins = {partition: begins[partition] for partition in current_state.partitions}
+        ends = self._limited(begins, current_state.ends(begins), limit)
+        if not current_state.losses and ends == dict(before.offsets):
             return start
-        known = {} if now.losses else before.epochs
-        epochs = resolve.ask(self._options, lambda client: resolve.epochs_before(client, ends, known, now.latest))
-        self._last_end = StreamOffset(ends, now.topic_ids, epochs, tuple(now.losses)).as_json()
+        known = {} if current_state.losses else before.epochs
+        epochs = resolve.ask(
+            self._options, lambda client: resolve.epochs_before(client, ends, known, current_state.latest)
+        )
+        self._last_end = StreamOffset(ends, current_state.topic_ids, epochs, tuple(current_state.losses)).as_json()
         return self._last_end
 
     def getDefaultReadLimit(self) -> ReadLimit:

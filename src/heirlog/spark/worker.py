@@ -29,7 +29,7 @@ _HIGHEST = 16
 """The first TCP connection among the files of a worker is Spark's."""
 
 
-class Shipped:
+class SentToWorkers:
     """An object that Spark pickles for its workers."""
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -31,7 +31,7 @@ DIRECTORY = "discarded"
 SUFFIX = ".log"
 SLICE_BYTES = 1024 * 1024
 """Bytes copied in one turn of the event loop."""
-FOR_EVER = -1
+NO_AGE_LIMIT = -1
 
 OnKept = Callable[[OSError | None], None]
 
@@ -40,7 +40,7 @@ class DiscardedLimits(NamedTuple):
     max_bytes: int
     min_free_bytes: int
     retention_ms: int
-    """FOR_EVER: only the other two limits count."""
+    """NO_AGE_LIMIT: only the other two limits count."""
 
 
 class DiscardedFile(NamedTuple):
@@ -64,7 +64,7 @@ def parse_file_name(name: str) -> tuple[int, int] | None:
     return int(base), int(epoch)
 
 
-class Discarded:
+class DiscardedStore:
     """The kept files of one log directory. The first call reads the directory; later calls use memory."""
 
     def __init__(
@@ -154,7 +154,7 @@ class Discarded:
     def trim(self, wall_ms: int) -> None:
         """Delete files that are too old or exceed the limits. Raises OSError."""
         limits = self._limits
-        if limits.retention_ms != FOR_EVER:
+        if limits.retention_ms != NO_AGE_LIMIT:
             for kept in self.kept:
                 if wall_ms - kept.modified_ms > limits.retention_ms:
                     self._drop(kept)
@@ -182,7 +182,7 @@ class DiscardedCopy:
     The log must not be truncated or closed before `finish`; afterwards it may.
     """
 
-    def __init__(self, files: Files, log: Log, start_offset: int, leader_epoch: int, store: Discarded) -> None:
+    def __init__(self, files: Files, log: Log, start_offset: int, leader_epoch: int, store: DiscardedStore) -> None:
         self._files = files
         self._log = log
         self._store = store

@@ -345,7 +345,7 @@ class Log:
         self._flusher.lower_to(offset)
         self.epochs.clear()
         self._segments.drop_from(0)
-        self._deletion.hurry()
+        self._deletion.delete_now()
         remove_snapshots(self._directory.files, self.dir_path, lambda _: True)
         self.producers = ProducerStateManager()
         self._segments.add(Segment.create(self._directory.files, self.dir_path, offset))

@@ -36,7 +36,7 @@ from heirlog.storage.producers import ProducerStateManager, read_newest_snapshot
 from heirlog.storage.segment import Segment
 
 _INDEX_SUFFIXES = (".index", ".timeindex")
-_LITTER_SUFFIXES = (".deleted", ".cleaned", ".swap")
+_LEFTOVER_SUFFIXES = (".deleted", ".cleaned", ".swap")
 SLICE_BYTES = 8 << 20
 """Bytes checked without a pause: some milliseconds of work."""
 _BATCH_WORK_BYTES = 4096
@@ -122,7 +122,7 @@ def _tidy(files: Files, dir_path: str) -> list[int]:
     for name in names:
         stem, dot, suffix = name.rpartition(".")
         orphan = dot + suffix in _INDEX_SUFFIXES and stem not in known
-        if orphan or name.endswith(_LITTER_SUFFIXES):
+        if orphan or name.endswith(_LEFTOVER_SUFFIXES):
             files.unlink(f"{dir_path}/{name}")
     return sorted(bases)
 

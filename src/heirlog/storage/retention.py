@@ -99,7 +99,7 @@ class SegmentDeletion:
                 error = failure
         self._on_done(error)
 
-    def hurry(self) -> None:
+    def delete_now(self) -> None:
         """Unlink all waiting segments at once, newest first. Raises OSError.
 
         The log starts over at another offset, and a later start must not find these segments before it."""

@@ -13,7 +13,7 @@ from cli.conftest import Heirlog
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from heirlog.cli.offline.doctor import Examination, examine
+from heirlog.cli.offline.doctor import DirectoryCheck, examine
 from heirlog.env import Files
 from heirlog.local.errors import LocalError
 from heirlog.local.format import Disk
@@ -112,7 +112,7 @@ def sizes(tree: dict[str, bytes]) -> int:
 
 def compare(path: Path) -> None:
     before = stats_of(path)
-    examination = Examination(str(path))
+    examination = DirectoryCheck(str(path))
     examination.keep_changes = True
     report = examination.run()
     predicted = tree_of(examination.after, str(path))

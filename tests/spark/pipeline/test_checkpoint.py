@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from heirlog.spark.pipeline.checkpoint import claim, planned_files, refuse_patterns, refuse_strangers
+from heirlog.spark.pipeline.checkpoint import claim, planned_files, refuse_other_owner, refuse_patterns
 from heirlog.spark.pipeline.load import parse
 from heirlog.spark.pipeline.spec import Pipeline, PipelineError
 from heirlog.spark.pipeline.table import BatchTable
@@ -51,20 +51,20 @@ def begun(folder: Path, batches: int = 1) -> Path:
 def test_another_pipeline_is_refused(tmp_path: Path, old: str, new: str, why: str) -> None:
     begun(tmp_path)
     claim(pipeline(tmp_path))
-    refuse_strangers(pipeline(tmp_path, TO_TOPIC.replace("127.0.0.1:1", "127.0.0.1:2").replace('"p"', '"q"')))
+    refuse_other_owner(pipeline(tmp_path, TO_TOPIC.replace("127.0.0.1:1", "127.0.0.1:2").replace('"p"', '"q"')))
     with pytest.raises(PipelineError, match=why):
-        refuse_strangers(pipeline(tmp_path, TO_TOPIC.replace(old, new)))
+        refuse_other_owner(pipeline(tmp_path, TO_TOPIC.replace(old, new)))
 
 
 def test_a_new_table_for_a_checkpoint_that_has_batches_behind_it_is_refused(tmp_path: Path) -> None:
     checkpoint = begun(tmp_path, 3)
     into_table = pipeline(tmp_path, TO_TOPIC.replace('topic = "out"', 'table = "lake"'))
     with pytest.raises(PipelineError, match=r"has 3 finished batches, and the table .*lake has none of them"):
-        refuse_strangers(into_table)
+        refuse_other_owner(into_table)
     BatchTable(str(tmp_path / "lake")).claim(str(checkpoint), "id-1", {})
     claim(into_table)
     (tmp_path / "lake").rename(tmp_path / "moved")
-    refuse_strangers(pipeline(tmp_path, TO_TOPIC.replace('topic = "out"', 'table = "moved"')))
+    refuse_other_owner(pipeline(tmp_path, TO_TOPIC.replace('topic = "out"', 'table = "moved"')))
 
 
 def test_a_folder_with_everything_in_it_may_be_moved(tmp_path: Path) -> None:
@@ -72,9 +72,9 @@ def test_a_folder_with_everything_in_it_may_be_moved(tmp_path: Path) -> None:
     begun(tmp_path / "before")
     claim(pipeline(tmp_path / "before", text))
     (tmp_path / "before").rename(tmp_path / "after")
-    refuse_strangers(pipeline(tmp_path / "after", text))
+    refuse_other_owner(pipeline(tmp_path / "after", text))
     with pytest.raises(PipelineError, match=r"reads files \.\./\.\./in, and this one reads files \.\./\.\./new"):
-        refuse_strangers(pipeline(tmp_path / "after", text.replace('"in"', '"new"')))
+        refuse_other_owner(pipeline(tmp_path / "after", text.replace('"in"', '"new"')))
 
 
 def test_files_whose_names_spark_takes_for_patterns_are_refused(tmp_path: Path) -> None:

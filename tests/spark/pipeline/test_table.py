@@ -86,9 +86,9 @@ def test_another_checkpoint_is_refused(table: BatchTable) -> None:
     table.claim("/cp", "id-1", MEANING)
     table.claim("/cp", "id-1", MEANING)
     with pytest.raises(PipelineError, match="checkpoint /cp, and this pipeline's checkpoint is another one"):
-        table.refuse_strangers("id-2", MEANING)
+        table.refuse_other_owner("id-2", MEANING)
     with pytest.raises(PipelineError, match="does not exist yet"):
-        table.refuse_strangers(None, MEANING)
+        table.refuse_other_owner(None, MEANING)
 
 
 def test_a_changed_query_is_refused_by_name(table: BatchTable) -> None:
@@ -103,10 +103,10 @@ def test_a_changed_query_is_refused_by_name(table: BatchTable) -> None:
 
 def test_a_directory_with_other_things_in_it_is_refused(table: BatchTable) -> None:
     table.path.mkdir()
-    table.refuse_strangers(None, MEANING)
+    table.refuse_other_owner(None, MEANING)
     (table.path / "something.parquet").write_text("")
     with pytest.raises(PipelineError, match="was not created by a pipeline"):
-        table.refuse_strangers(None, MEANING)
+        table.refuse_other_owner(None, MEANING)
 
 
 def test_a_claim_that_was_killed_half_way_is_made_again(table: BatchTable) -> None:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Protocol, TypeVar, cast
 
 from heirlog.apis.common.address import kafka_host
-from heirlog.context import Context, Reply, Sign
+from heirlog.context import Context, Reply, Sentinel
 from heirlog.metadata.acls import CLUSTER_NAME, AclOperation, ResourceType
 from heirlog.metadata.authorizer import Authorizer
 from heirlog.pending import Pending
@@ -169,7 +169,7 @@ def parted(items: Iterable[T], is_allowed: Callable[[T], bool]) -> tuple[list[T]
 
 def changed(answer: Reply[R], change: Callable[[R], None]) -> Reply[R]:
     """The answer, or `Pending` for one, after `change` was made to it."""
-    if isinstance(answer, Sign):
+    if isinstance(answer, Sentinel):
         return answer
     if not isinstance(answer, Pending):
         change(answer)
@@ -177,7 +177,7 @@ def changed(answer: Reply[R], change: Callable[[R], None]) -> Reply[R]:
     later: Pending[R] = Pending(answer.abandon)
 
     def answered(response: R) -> None:
-        if not isinstance(response, Sign):
+        if not isinstance(response, Sentinel):
             change(response)
         later.complete(response)
 

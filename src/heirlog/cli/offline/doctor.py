@@ -82,10 +82,10 @@ def examine(path: str, on_read: Callable[[int], None] = lambda count: None) -> R
 
     on_read: called with the number of bytes just read. Raises OSError if the directory itself cannot be listed.
     """
-    return Examination(os.path.abspath(path), on_read).run()
+    return DirectoryCheck(os.path.abspath(path), on_read).run()
 
 
-class Examination:
+class DirectoryCheck:
     def __init__(self, path: str, on_read: Callable[[int], None] = lambda count: None) -> None:
         self.path = path
         self.report = Report(path)
@@ -102,7 +102,7 @@ class Examination:
         self._check_checkpoint_files()
         if any(parse_directory_name(name) for name in names if not name.startswith(METADATA_TOPIC)):
             self._check_logs()
-        self._check_litter(names)
+        self._check_leftovers(names)
         if self._disk.exists(log_directory(self.path)):
             self._check_metadata_log()
         self._check_bootstrap()
@@ -147,7 +147,7 @@ class Examination:
             path = f"{self.path}/{BOOTSTRAP_RECORDS}"
             self.report.damage("bootstrap-damaged", path, str(error), "the node refuses to start")
 
-    def _check_litter(self, names: list[str]) -> None:
+    def _check_leftovers(self, names: list[str]) -> None:
         for name in names:
             if name.endswith(STRAY_SUFFIX):
                 self._note_stray(name)

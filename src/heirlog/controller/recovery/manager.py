@@ -13,8 +13,8 @@ replicas again. A recovery belongs to one partition (by topic id) and one leader
 an answer can only elect a leader in the epoch for which it was given. A decision reads the current image, and its
 record is appended in the same event: nothing can change between the check and the record.
 
-All partitions of one turn are judged first; then all their elections are appended as one list of records. If there are
-very many partitions, a turn takes some of them and another turn follows.
+All partitions of one round are judged first; then all their elections are appended as one list of records. If there are
+very many partitions, a round takes some of them and another round follows.
 
 With the manager off (level 0 of the feature `heirlog.recovery.version`) there are no recoveries, and no leader is
 elected here. Replicas are still asked when an operator wants to know what they hold.
@@ -32,7 +32,7 @@ from typing import Final, NamedTuple
 
 from heirlog.controller.election import ElectionResult
 from heirlog.controller.leadership import Changes, Leadership
-from heirlog.controller.partition_change import Ballot, BuiltChange
+from heirlog.controller.partition_change import BuiltChange, ElectionRequest
 from heirlog.controller.recovery.decision import Case, Phase, RecoveryDecision, judge, judge_without_manager
 from heirlog.controller.recovery.open_recoveries import OpenRecoveries
 from heirlog.controller.recovery.replica_log_info import ReplicaLogInfo, counts
@@ -53,14 +53,14 @@ AGGRESSIVE_WINDOW_MS: Final = 5000
 SWEEP_INTERVAL_MS: Final = 2000
 """Minimum interval between two heartbeats that have every partition judged again."""
 LOGGED_MAX: Final = 20
-"""Elections and waits of one turn that are logged one by one."""
-TURN_MAX: Final = PARTITIONS_MAX
-"""Partitions judged in one turn: as many as one request holds. Before the next turn the node does its other work: it
+"""Elections and waits of one round that are logged one by one."""
+ROUND_PARTITIONS_MAX: Final = PARTITIONS_MAX
+"""Partitions judged in one round: as many as one request holds. Before the next round the node does its other work: it
 answers heartbeats, and brokers take over the partitions that were elected.
 """
 MANY_ELECTIONS: Final = 100
 MANY_ELECTIONS_MS: Final = 200
-"""For this time after a turn with many elections, more are likely to follow."""
+"""For this time after a round with many elections, more are likely to follow."""
 SURVEY_MS: Final = 5000
 """How long replicas are asked again when only an operator wants the answer."""
 _CONFIGS: Final = (STRATEGY, UNCLEAN_ELECTION_ENABLE, MIN_ISR, TIMEOUT)
@@ -74,14 +74,14 @@ class Failure(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Turn:
-    """The results of one turn so far."""
+class _Round:
+    """The results of one round so far."""
 
     leadership: Leadership
     changes: Changes = field(default_factory=Changes)
     lossy: list[tuple[PartitionKey, BuiltChange]] = field(default_factory=list)
     waiting: list[tuple[PartitionKey, RecoveryDecision]] = field(default_factory=list)
-    """Partitions for which this turn set the end of a wait."""
+    """Partitions for which this round set the end of a wait."""
     began: int = 0
     cancelled: int = 0
 
@@ -99,7 +99,7 @@ class RecoveryManager:
         self.open_recoveries = OpenRecoveries()
         self.failures: dict[BrokerId, Failure] = {}
         """The failure of the last request to each broker, if it had no answer."""
-        self._unjudged: dict[PartitionKey, None] = {}
+        self._to_judge: dict[PartitionKey, None] = {}
         self._settling = False
         self._cancel_pause: Cancel | None = None
         self._elects_many_until_ms = -1
@@ -124,7 +124,7 @@ class RecoveryManager:
         self.sender.stop()
         self.open_recoveries.recoveries.clear()
         self.failures.clear()
-        self._unjudged.clear()
+        self._to_judge.clear()
         self._due.clear()
         self._next_sweep_ms = self._elects_many_until_ms = -1
         for cancel in (self._cancel_timer, self._cancel_pause):
@@ -143,11 +143,11 @@ class RecoveryManager:
 
     # -- events -----------------------------------------------------------------------------------------------------
 
-    def noticed(self, changed: ImageJournal) -> None:
+    def records_applied(self, changed: ImageJournal) -> None:
         """Records were applied. `settle` acts on it."""
         if not self._runs:
             return
-        self._unjudged |= dict.fromkeys(changed.partitions)
+        self._to_judge |= dict.fromkeys(changed.partitions)
         if changed.brokers:
             for broker in sorted(changed.brokers):
                 self.failures.pop(broker, None)
@@ -164,7 +164,7 @@ class RecoveryManager:
         if not self._runs or not self.enabled or not self._image.leaders.any(NO_LEADER):
             return
         if self._cancel_pause is not None:
-            return  # another turn follows anyway
+            return  # another round follows anyway
         now_ms = self._env.now_ms()
         if now_ms >= self._next_sweep_ms:
             self._next_sweep_ms = now_ms + SWEEP_INTERVAL_MS
@@ -172,33 +172,33 @@ class RecoveryManager:
             self.settle()
 
     def judge_all(self) -> None:
-        self._unjudged |= dict.fromkeys(self._image.leaderless())
+        self._to_judge |= dict.fromkeys(self._image.leaderless())
 
     def settle(self) -> None:
-        """Judge changed partitions, elect and ask, until nothing is left to do or a full turn is done."""
+        """Judge changed partitions, elect and ask, until nothing is left to do or a full round is done."""
         if self._settling or self._cancel_pause is not None or not self._runs:
             return
         self._settling = True
         try:
-            while self._unjudged and self._runs and self._cancel_pause is None:
-                keys = list(islice(self._unjudged, TURN_MAX))
+            while self._to_judge and self._runs and self._cancel_pause is None:
+                keys = list(islice(self._to_judge, ROUND_PARTITIONS_MAX))
                 for key in keys:
-                    del self._unjudged[key]
-                if len(keys) == TURN_MAX:
-                    self._cancel_pause = self._env.call_later(0, self._next_turn)
-                self._turn(sorted(keys))
+                    del self._to_judge[key]
+                if len(keys) == ROUND_PARTITIONS_MAX:
+                    self._cancel_pause = self._env.call_later(0, self._next_round)
+                self._judge_round(sorted(keys))
         finally:
             self._settling = False
         self._set_timer()
 
-    def _next_turn(self) -> None:
+    def _next_round(self) -> None:
         self._cancel_pause = None
         self.settle()
 
     def _judge_replicas_of(self, brokers: set[BrokerId]) -> None:
         for topic_id, partition in self._image.leaderless():
             if not brokers.isdisjoint(self._image.partitions[topic_id][partition].replicas):
-                self._unjudged[topic_id, partition] = None
+                self._to_judge[topic_id, partition] = None
 
     def _judge_configured(self, changed: ImageJournal) -> None:
         names = {name for kind, name, key in changed.configs if kind == TOPIC_RESOURCE and key in _CONFIGS}
@@ -207,7 +207,7 @@ class RecoveryManager:
         )
         for topic_id, partition in self._image.leaderless():
             if everywhere or self._image.topics[topic_id].name in names:
-                self._unjudged[topic_id, partition] = None
+                self._to_judge[topic_id, partition] = None
 
     # -- judging ----------------------------------------------------------------------------------------------------
 
@@ -245,9 +245,9 @@ class RecoveryManager:
             return recovery.requested
         return leadership.strategy(key[0])
 
-    def _turn(self, keys: Sequence[PartitionKey]) -> None:
+    def _judge_round(self, keys: Sequence[PartitionKey]) -> None:
         self._timeout_ms = server_value(self._image, self._static, TIMEOUT)
-        turn = _Turn(Leadership(self._image, self._static))
+        current = _Round(Leadership(self._image, self._static))
         asked: dict[BrokerId, list[PartitionKey]] = {}
         for key in keys:
             state = self._image.partition(*key)
@@ -255,38 +255,38 @@ class RecoveryManager:
                 self.open_recoveries.recoveries.pop(key, None)
                 continue
             self.open_recoveries.drop_if_stale(key, state)
-            if not self.enabled or not self._act(key, state, turn):
+            if not self.enabled or not self._act(key, state, current):
                 for broker in self._to_ask(key, state):
                     asked.setdefault(broker, []).append(key)
-        self._report(turn)
-        if turn.changes.records:
-            self._elect(turn.changes)
-        if len(turn.changes.records) >= MANY_ELECTIONS:
+        self._report(current)
+        if current.changes.records:
+            self._elect(current.changes)
+        if len(current.changes.records) >= MANY_ELECTIONS:
             self._elects_many_until_ms = self._env.now_ms() + MANY_ELECTIONS_MS
         for broker in sorted(asked):
             self.sender.ask(broker, asked[broker])
 
-    def _act(self, key: PartitionKey, state: PartitionRegistration, turn: _Turn) -> bool:
+    def _act(self, key: PartitionKey, state: PartitionRegistration, current: _Round) -> bool:
         """Start, continue, end or decide the recovery; returns whether a leader was elected."""
         recovery = self.open_recoveries.recoveries.get(key)
-        if recovery is not None and recovery.overrules not in (None, turn.leadership.strategy(key[0])):
-            recovery.requested, recovery.overrules, recovery.skips_wait = None, None, False
-        strategy = self.strategy(key, turn.leadership)
+        if recovery is not None and recovery.replaced_strategy not in (None, current.leadership.strategy(key[0])):
+            recovery.requested, recovery.replaced_strategy, recovery.skips_wait = None, None, False
+        strategy = self.strategy(key, current.leadership)
         if recovery is not None and recovery.strategy is not strategy:
             # a recovery with another strategy starts from its beginning
-            recovery.rest()
-        verdict = self.judge(key, state, turn.leadership)
+            recovery.stop()
+        verdict = self.judge(key, state, current.leadership)
         if verdict.phase is Phase.RECOVERING:
             recovery = recovery or self.open_recoveries.opened(key, state)
             if recovery.began_ms is None:
                 recovery.began_ms, recovery.strategy = self._env.now_ms(), strategy
-                turn.began += 1
+                current.began += 1
         elif recovery is not None and recovery.began_ms is not None and verdict.phase is not Phase.WAITING_FOR_QUORUM:
             # the answers stay valid: without a leader no log changes
-            recovery.rest()
-            turn.cancelled += 1
+            recovery.stop()
+            current.cancelled += 1
         if verdict.phase is Phase.CLEAN_CANDIDATE or verdict.winner is not None:
-            return self._decide(key, state, verdict, turn)
+            return self._decide(key, state, verdict, current)
         if recovery is None:
             return False
         recovery.awaited = set() if verdict.any_decides else set(verdict.waits_for)
@@ -294,34 +294,37 @@ class RecoveryManager:
             recovery.due_ms = verdict.wait_ends_ms
             if recovery.due_ms is not None:
                 heapq.heappush(self._due, (recovery.due_ms, key))
-                turn.waiting.append((key, verdict))
+                current.waiting.append((key, verdict))
         return False
 
-    def _decide(self, key: PartitionKey, state: PartitionRegistration, verdict: RecoveryDecision, turn: _Turn) -> bool:
+    def _decide(
+        self, key: PartitionKey, state: PartitionRegistration, verdict: RecoveryDecision, current: _Round
+    ) -> bool:
         chosen = None if verdict.winner is None else ElectionResult(verdict.winner, Basis.RECOVERED)
-        built = turn.leadership.change(
-            *key, ballot=Ballot(chosen=chosen, answers=self.open_recoveries.recorded_answers(key, state))
+        built = current.leadership.change(
+            *key,
+            election_request=ElectionRequest(chosen=chosen, answers=self.open_recoveries.recorded_answers(key, state)),
         )
         if built.basis is None:
             return False
-        turn.changes.add(built)
+        current.changes.add(built)
         if built.basis.is_lossy:
-            turn.lossy.append((key, built))
+            current.lossy.append((key, built))
         return True
 
-    def _report(self, turn: _Turn) -> None:
-        if turn.began or turn.cancelled or turn.waiting or turn.changes.records:
+    def _report(self, current: _Round) -> None:
+        if current.began or current.cancelled or current.waiting or current.changes.records:
             self._env.log(
                 "info",
                 "unclean-recovery",
-                began=turn.began,
-                cancelled=turn.cancelled,
-                waiting=len(turn.waiting),
-                elected=len(turn.lossy),
-                elected_clean=len(turn.changes.records) - len(turn.lossy),
+                began=current.began,
+                cancelled=current.cancelled,
+                waiting=len(current.waiting),
+                elected=len(current.lossy),
+                elected_clean=len(current.changes.records) - len(current.lossy),
                 requests=self.sender.requests_sent,
             )
-        for (topic_id, partition), verdict in turn.waiting[:LOGGED_MAX]:
+        for (topic_id, partition), verdict in current.waiting[:LOGGED_MAX]:
             assert verdict.wait_ends_ms is not None, "only such a wait is noted"
             self._env.log(
                 "info",
@@ -331,7 +334,7 @@ class RecoveryManager:
                 waits_for=list(verdict.waits_for),
                 ends_in_ms=verdict.wait_ends_ms - self._env.now_ms(),
             )
-        for (topic_id, partition), built in turn.lossy[:LOGGED_MAX]:
+        for (topic_id, partition), built in current.lossy[:LOGGED_MAX]:
             assert built.record is not None and built.record.election_basis is not None, "a lossy election says so"
             basis = built.record.election_basis
             self._env.log(
@@ -358,7 +361,7 @@ class RecoveryManager:
             state = self._image.partition(*key)
             if state is not None and not state.has_leader:
                 self.open_recoveries.opened(key, state).surveyed_until_ms = until_ms
-                self._unjudged[key] = None
+                self._to_judge[key] = None
 
     def request(
         self, key: PartitionKey, strategy: Strategy, skips_wait: bool, leadership: Leadership, changes: Changes
@@ -371,22 +374,22 @@ class RecoveryManager:
         state = self._image.partitions[key[0]][key[1]]
         recovery = self.open_recoveries.opened(key, state)
         recovery.requested, recovery.skips_wait = strategy, skips_wait
-        recovery.overrules = leadership.strategy(key[0])
-        turn = _Turn(leadership)
-        if self._act(key, state, turn):
-            self._report(turn)
-            changes.records += turn.changes.records
-            changes.elections += turn.changes.elections
-        self._unjudged[key] = None
+        recovery.replaced_strategy = leadership.strategy(key[0])
+        current = _Round(leadership)
+        if self._act(key, state, current):
+            self._report(current)
+            changes.records += current.changes.records
+            changes.elections += current.changes.elections
+        self._to_judge[key] = None
         return self.judge(key, state, leadership)
 
     def _to_ask(self, key: PartitionKey, state: PartitionRegistration) -> list[BrokerId]:
-        if not self._is_curious(key):
+        if not self._asks_replicas(key):
             return []
         known = self.open_recoveries.answers_that_count(key, state)
         return [replica for replica in state.replicas if replica not in known]
 
-    def _is_curious(self, key: PartitionKey) -> bool:
+    def _asks_replicas(self, key: PartitionKey) -> bool:
         recovery = self.open_recoveries.recoveries.get(key)
         if recovery is None:
             return False
@@ -409,7 +412,7 @@ class RecoveryManager:
 
     def wants(self, broker: BrokerId, key: PartitionKey) -> bool:
         state = self._image.partition(*key)
-        if state is None or state.has_leader or broker not in state.replicas or not self._is_curious(key):
+        if state is None or state.has_leader or broker not in state.replicas or not self._asks_replicas(key):
             return False
         recovery, registered = self.open_recoveries.recoveries[key], self._image.brokers.get(broker)
         answer = recovery.answers.get(broker)
@@ -425,7 +428,7 @@ class RecoveryManager:
                 # judge only after the last answer that the partition waits for: once instead of once per answer
                 recovery.awaited.discard(broker)
                 if not recovery.awaited:
-                    self._unjudged[key] = None
+                    self._to_judge[key] = None
         self.settle()
 
     def not_answered(self, broker: BrokerId, keys: Sequence[PartitionKey], failure: SendFailure) -> None:
@@ -448,6 +451,6 @@ class RecoveryManager:
         now_ms = self._env.now_ms()
         while self._due and self._due[0][0] <= now_ms:
             _, key = heapq.heappop(self._due)
-            self._unjudged[key] = None
+            self._to_judge[key] = None
         self.settle()
         self._set_timer()

@@ -29,7 +29,7 @@ class OpenRecovery:
     """The strategy with which the recovery began."""
     requested: Strategy | None = None
     """The strategy that an operator requested for this election."""
-    overrules: Strategy | None = None
+    replaced_strategy: Strategy | None = None
     """The configured strategy at the time of that request. Once the configuration changes, it is newer and wins."""
     skips_wait: bool = False
     surveyed_until_ms: int = -1
@@ -38,7 +38,7 @@ class OpenRecovery:
     awaited: set[BrokerId] = field(default_factory=set)
     """Replicas that must all answer before a decision is possible; empty if any answer may decide."""
 
-    def rest(self) -> None:
+    def stop(self) -> None:
         """Stop the recovery; the answers and the operator's request stay."""
         self.began_ms = self.due_ms = None
 

@@ -69,7 +69,7 @@ def families(node: Node, controller: Controller) -> Iterator[Family | None]:
     yield gauges(
         KAFKA + "timesincelastheartbeatreceivedms",
         "Milliseconds since a broker's last heartbeat, at the active controller.",
-        _silences(node, controller, brokers),
+        _since_heartbeat(node, controller, brokers),
     )
     yield from _elections(controller)
     yield gauge(
@@ -134,9 +134,9 @@ def _registration(broker: BrokerRegistration) -> int:
     return IN_CONTROLLED_SHUTDOWN if broker.in_controlled_shutdown else ACTIVE
 
 
-def _silences(node: Node, controller: Controller, brokers: list[BrokerRegistration]) -> Iterator[Sample]:
+def _since_heartbeat(node: Node, controller: Controller, brokers: list[BrokerRegistration]) -> Iterator[Sample]:
     now_ms = node.env.now_ms()
     for broker in brokers:
-        silent_ms = controller.sessions.silent_ms(broker.id, now_ms)
-        if silent_ms is not None:
-            yield {"broker": str(broker.id)}, silent_ms
+        since_heartbeat_ms = controller.sessions.since_heartbeat_ms(broker.id, now_ms)
+        if since_heartbeat_ms is not None:
+            yield {"broker": str(broker.id)}, since_heartbeat_ms

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from importlib.metadata import version
 
 from heirlog.node.node import Node
-from heirlog.node.request_metrics import Recent
+from heirlog.node.request_metrics import RecentIncrease
 from heirlog.server.metrics import broker, controller, process, quorum, requests
 from heirlog.server.metrics.family import Family, gauge, gauges
 
@@ -25,8 +25,8 @@ class NodeFamilies:
     def __init__(self, node: Node, connections: Callable[[], Mapping[str, int]]) -> None:
         self._node = node
         self._connections = connections
-        self._recent: dict[str, Recent] = {}
-        self._growth = quorum.Growth()
+        self._recent: dict[str, RecentIncrease] = {}
+        self._growth = quorum.GrowthRate()
         self._version = version("heirlog")
         self._read_at_s = self._busy_s = 0.0
 
@@ -54,7 +54,7 @@ class NodeFamilies:
         )
         yield None
         if node.requests is not None:
-            yield from requests.families(node.requests.meters(), self._recent, node.env.now_ms())
+            yield from requests.families(node.requests.all(), self._recent, node.env.now_ms())
 
     def _idle_share(self) -> float:
         """Of the thread that asks, which is the loop's; at first, since that thread began."""

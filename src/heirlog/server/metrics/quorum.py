@@ -19,7 +19,7 @@ NOBODY = -1
 GROWTH_WINDOW_MS = 60_000
 
 
-class Growth:
+class GrowthRate:
     """How fast the metadata log grows, from one reading to another."""
 
     def __init__(self) -> None:
@@ -35,7 +35,7 @@ class Growth:
         return max(0, end_offset - began) / ((now_ms - began_ms) / 1000) if now_ms > began_ms else 0.0
 
 
-def families(node: Node, quorum: Quorum, growth: Growth) -> Iterator[Family | None]:
+def families(node: Node, quorum: Quorum, growth: GrowthRate) -> Iterator[Family | None]:
     leads = quorum.leader_id == node.config.node_id
     state = _state(node, quorum)
     for name in ("current_state", "current_state_info"):  # with the exporter since 1.0, and before

@@ -10,7 +10,7 @@ from heirlog.node.request_metrics import (
     CONSUMER_FETCH,
     FOLLOWER_FETCH,
     ApiRequestMetrics,
-    Recent,
+    RecentIncrease,
     no_times,
     quantiles_ms,
 )
@@ -44,7 +44,9 @@ class _Api:
     timed: int
 
 
-def families(meters: Sequence[ApiRequestMetrics], recent: dict[str, Recent], now_ms: int) -> Iterator[Family | None]:
+def families(
+    meters: Sequence[ApiRequestMetrics], recent: dict[str, RecentIncrease], now_ms: int
+) -> Iterator[Family | None]:
     """recent: kept from one reading to the next, by API and part."""
     apis = [*map(_api, meters)]
     fetches = [api for api in apis if api.name in (CONSUMER_FETCH, FOLLOWER_FETCH)]
@@ -116,10 +118,10 @@ def _error_name(code: int) -> str:
     return known.name if known == code else str(code)
 
 
-def _times(apis: Sequence[_Api], part: str, recent: dict[str, Recent], now_ms: int) -> Iterator[Sample]:
+def _times(apis: Sequence[_Api], part: str, recent: dict[str, RecentIncrease], now_ms: int) -> Iterator[Sample]:
     for api in apis:
         times = api.times.get(part, no_times())
-        lately = recent.setdefault(f"{api.name} {part}", Recent()).since([*times, api.timed], now_ms)
+        lately = recent.setdefault(f"{api.name} {part}", RecentIncrease()).since([*times, api.timed], now_ms)
         timed = lately.pop()
         values = quantiles_ms(lately, timed - sum(lately), [*QUANTILES])
         for label, value in zip(QUANTILES.values(), values, strict=True):

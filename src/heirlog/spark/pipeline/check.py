@@ -29,7 +29,7 @@ from heirlog.spark.pipeline.batch import (
     refuse_columns,
     tables_of,
 )
-from heirlog.spark.pipeline.checkpoint import checkpoint_id, refuse_strangers
+from heirlog.spark.pipeline.checkpoint import checkpoint_id, refuse_other_owner
 from heirlog.spark.pipeline.load import load
 from heirlog.spark.pipeline.run import read, sentence_of
 from heirlog.spark.pipeline.spec import Files, Pipeline, PipelineError, Problem, Table, Topics, TopicSink
@@ -85,7 +85,7 @@ def _places(pipeline: Pipeline) -> list[Problem]:
         found.append(Problem(pipeline.line_of("source", "files"), sentence))
     for part in pipeline.parts:
         try:
-            refuse_strangers(part)
+            refuse_other_owner(part)
         except PipelineError as error:
             found.append(Problem(pipeline.line_of("checkpoint"), str(error)))
         for table in tables_of(part):
@@ -93,7 +93,7 @@ def _places(pipeline: Pipeline) -> list[Problem]:
                 "sink" if isinstance(pipeline.sink, Table) and str(table.path) == pipeline.sink.path else "dead_letters"
             )
             try:
-                table.refuse_strangers(checkpoint_id(part.checkpoint), meaning(part))
+                table.refuse_other_owner(checkpoint_id(part.checkpoint), meaning(part))
             except PipelineError as error:
                 found.append(Problem(pipeline.line_of(name, "table"), str(error)))
     tables = [("dead_letters", pipeline.dead_letters), ("sink", pipeline.sink)]

@@ -48,7 +48,7 @@ def known_id(checkpoint: str) -> str:
     return known
 
 
-def refuse_strangers(pipeline: Pipeline) -> None:
+def refuse_other_owner(pipeline: Pipeline) -> None:
     """Raise PipelineError unless the checkpoint is new or this pipeline's own."""
     checkpoint, sink = pipeline.checkpoint, pipeline.sink
     known, mine = read_json(Path(checkpoint) / OWNER), _owner(pipeline)
@@ -67,8 +67,8 @@ def refuse_strangers(pipeline: Pipeline) -> None:
 
 
 def claim(pipeline: Pipeline) -> None:
-    """Store the owner of the checkpoint, in its first batch; refuses as `refuse_strangers` does."""
-    refuse_strangers(pipeline)
+    """Store the owner of the checkpoint, in its first batch; refuses as `refuse_other_owner` does."""
+    refuse_other_owner(pipeline)
     file = Path(pipeline.checkpoint) / OWNER
     if not file.exists():
         write_json(file, _owner(pipeline))

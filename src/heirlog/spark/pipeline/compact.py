@@ -58,7 +58,7 @@ def compact(pipeline: Pipeline, target_bytes: int = TARGET_BYTES) -> list[Compac
             if not table.identity():
                 continue
             with locked(table.path):
-                table.refuse_strangers(checkpoint_id(part.checkpoint), meaning(part))
+                table.refuse_other_owner(checkpoint_id(part.checkpoint), meaning(part))
                 table.clear_staging()
                 done.append(_compact_table(table, finished, target_bytes))
     return done

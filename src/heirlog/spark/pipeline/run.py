@@ -38,7 +38,13 @@ from heirlog.spark.pipeline.batch import (
     parsed_by,
     tables_of,
 )
-from heirlog.spark.pipeline.checkpoint import checkpoint_id, last_commit, offset_log, refuse_patterns, refuse_strangers
+from heirlog.spark.pipeline.checkpoint import (
+    checkpoint_id,
+    last_commit,
+    offset_log,
+    refuse_other_owner,
+    refuse_patterns,
+)
 from heirlog.spark.pipeline.files import locked
 from heirlog.spark.pipeline.load import load
 from heirlog.spark.pipeline.report import Journal, Offsets, Report, sums_of
@@ -87,10 +93,10 @@ def run(
     with ExitStack() as held:
         for part in pipeline.parts:
             held.enter_context(locked(Path(part.checkpoint)))
-            refuse_strangers(part)
+            refuse_other_owner(part)
             for table in tables_of(part):
                 held.enter_context(locked(table.path))
-                table.refuse_strangers(checkpoint_id(part.checkpoint), meaning(part))
+                table.refuse_other_owner(checkpoint_id(part.checkpoint), meaning(part))
                 table.clear_staging()
         known, *_ = Journal(pipeline.checkpoint).read()
         before = sums_of(pipeline)

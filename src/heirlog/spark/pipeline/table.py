@@ -105,7 +105,7 @@ class BatchTable:
         """What `claim` wrote; empty if no pipeline has claimed the table."""
         return files.read_json(self.path / IDENTITY)
 
-    def refuse_strangers(self, checkpoint_id: str | None, meaning: Mapping[str, Any]) -> None:
+    def refuse_other_owner(self, checkpoint_id: str | None, meaning: Mapping[str, Any]) -> None:
         """Raise PipelineError unless this checkpoint and query may continue to write to the table.
 
         `checkpoint_id` is None if the checkpoint is new; `meaning` is what determines the rows of a batch.
@@ -134,9 +134,9 @@ class BatchTable:
             )
 
     def claim(self, checkpoint: str, checkpoint_id: str, meaning: Mapping[str, Any]) -> None:
-        """Store the owner of the table before its first batch; refuses as `refuse_strangers` does. A query that failed
+        """Store the owner of the table before its first batch; refuses as `refuse_other_owner`. A query that failed
         before the first batch may be changed."""
-        self.refuse_strangers(checkpoint_id, meaning)
+        self.refuse_other_owner(checkpoint_id, meaning)
         known = self.identity()
         if not known or _changed(known["meaning"], meaning):
             self.path.mkdir(parents=True, exist_ok=True)

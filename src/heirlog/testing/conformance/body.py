@@ -21,7 +21,7 @@ class Sent:
     on_result: Callable[[Any], None]
 
 
-class StillEnv:
+class ManualEnv:
     """`heirlog.env.Env` whose clock stands until `advance`; `sent` holds requests until the file answers them."""
 
     def __init__(self) -> None:

@@ -33,7 +33,7 @@ from heirlog.storage.config import LogConfig
 from heirlog.storage.log import Log
 from heirlog.storage.log_loader import load_log
 from heirlog.storage.recovery import LastStop, at_once
-from heirlog.testing.conformance.body import StillEnv
+from heirlog.testing.conformance.body import ManualEnv
 from heirlog.testing.conformance.vocabulary import UnknownName
 
 TOPIC_ID: Final = Uuid(b"topic-id-of-foo!")
@@ -71,7 +71,7 @@ def static_config() -> StaticConfig:
     )
 
 
-def open_log(env: StillEnv) -> Log:
+def open_log(env: ManualEnv) -> Log:
     path = "/data/foo-0"
     env.files.mkdirs(path)
     return at_once(
@@ -113,7 +113,7 @@ def _produce_error(response: ProduceResponse) -> str:
 
 class ReplicaScenario:
     def __init__(self, setup: dict[str, Any]) -> None:
-        self.env = StillEnv()
+        self.env = ManualEnv()
         self.setup = setup
         self.me = setup["localBroker"]
         replicas = setup["replicas"]

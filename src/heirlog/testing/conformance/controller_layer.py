@@ -45,7 +45,7 @@ from heirlog.protocol.records import (
     FeatureLevelRecord,
 )
 from heirlog.protocol.types import BrokerId, Uuid
-from heirlog.testing.conformance.body import Quorum, StillEnv
+from heirlog.testing.conformance.body import ManualEnv, Quorum
 from heirlog.testing.conformance.setup_records import (
     CONTROLLER_ID,
     LISTENER,
@@ -106,7 +106,7 @@ class ControllerScenario:
         config = setup.get("config", {})
         self._manager_in_builder = manager if manager_in_builder is None else manager_in_builder
         self.static = static_config(config.get("static", {}), manager)
-        self.env = StillEnv()
+        self.env = ManualEnv()
         self.quorum = Quorum()
         self.controller = Controller(self.env, self.static, self.quorum, cluster_id=CLUSTER_ID)
         self.epochs = Epochs()

@@ -18,7 +18,7 @@ from heirlog.protocol.types import Endpoint, PartitionKey, Uuid
 from heirlog.storage.clean_shutdown import CLEAN_SHUTDOWN_FILE
 from heirlog.storage.identity import format_directory
 from heirlog.storage.log_directory import LogDirectory
-from heirlog.testing.conformance.body import Sent, StillEnv
+from heirlog.testing.conformance.body import ManualEnv, Sent
 from heirlog.testing.conformance.vocabulary import UnknownName
 
 BROKER_ID: Final = 1
@@ -30,7 +30,7 @@ _STOPPING_MS: Final = 100
 
 class StartupScenario:
     def __init__(self, setup: Mapping[str, Any]) -> None:
-        self.env = StillEnv()
+        self.env = ManualEnv()
         configured = [f"/{given['dir']}" for given in setup["logDirs"]]
         self.paths = []
         for number, given in enumerate(setup["logDirs"]):

@@ -2,15 +2,15 @@
 
     start --first third: it warms up--> second third --median--> last third --median--> the end
 
-A life is one incarnation of a node. It is level if the median of its last third is at most a tenth, plus an allowance,
-above the median of its second third. Medians are used because a garbage collection or a run of the cleaner is not a
-leak. The first third is ignored because a process uses more and more while it loads its logs. Lives shorter than
-`SHORTEST_S` are not checked.
+Samples are judged per process of a node. Its usage is level if the median of its last third is at most a tenth, plus an
+allowance, above the median of its second third. Medians are used because a garbage collection or a run of the cleaner
+is not a leak. The first third is ignored because a process uses more and more while it loads its logs. Lives shorter
+than `SHORTEST_S` are not checked.
 
 A segment that was deleted and is still open uses invisible disk space: a file that stays deleted and open for longer
 than `DELETED_OPEN_S` is a finding of its own.
 
-The values are read from /proc. On systems without it nothing is checked, and `Levels.judged` says so.
+The values are read from /proc. On systems without it nothing is checked, and `ResourceUsage.judged` says so.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ FILES_ALLOWANCE = 40
 """Allowance for clients that reconnect and elections that create fetchers and connections, a few hundred per broker."""
 DELETED_OPEN_S = 15.0
 SAMPLES_KEPT = 1_200
-"""Samples per life; at the limit, every other one is dropped."""
+"""Samples per process; at the limit, every other one is dropped."""
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 _DELETED = " (deleted)"
 
 
 @dataclass(slots=True)
-class Life:
+class ProcessSamples:
     """One incarnation: (seconds since the drill began, resident bytes, open files) again and again."""
 
     node: int
@@ -59,7 +59,7 @@ class Life:
         return self.samples[-1][0] - self.samples[0][0] if self.samples else 0.0
 
     def medians(self, column: int) -> tuple[float, float]:
-        """Of the second and of the last third of this life."""
+        """Of the second and of the last third of this process."""
         begin, third = self.samples[0][0], self.seconds / 3
         second = [one[column] for one in self.samples if begin + third <= one[0] < begin + 2 * third]
         last = [one[column] for one in self.samples if one[0] >= begin + 2 * third]
@@ -67,14 +67,14 @@ class Life:
 
 
 @dataclass(slots=True)
-class Levels:
+class ResourceUsage:
     """Call `sample` every second or so; ask `findings` at the end."""
 
-    lives: list[Life] = field(default_factory=list)
+    processes: list[ProcessSamples] = field(default_factory=list)
     held_open: set[str] = field(default_factory=set)
     """Files that were deleted and stayed open for too long."""
     judged: bool = field(default_factory=lambda: Path("/proc/self/fd").is_dir())
-    _now: dict[int, Life] = field(default_factory=dict)
+    _now: dict[int, ProcessSamples] = field(default_factory=dict)
     _deleted_since_s: dict[tuple[int, str], float] = field(default_factory=dict)
 
     def sample(self, at_s: float, pids: Mapping[int, int]) -> None:
@@ -87,11 +87,11 @@ class Levels:
                 memory_bytes, targets = _resident_bytes(pid), _open_files(pid)
             except OSError:
                 continue  # it has just died
-            life = self._now.get(node)
-            if life is None or life.pid != pid:
-                life = self._now[node] = Life(node, pid)
-                self.lives.append(life)
-            life.add(at_s, memory_bytes, len(targets))
+            process_samples = self._now.get(node)
+            if process_samples is None or process_samples.pid != pid:
+                process_samples = self._now[node] = ProcessSamples(node, pid)
+                self.processes.append(process_samples)
+            process_samples.add(at_s, memory_bytes, len(targets))
             for target in targets:
                 if target.endswith(_DELETED):
                     deleted[pid, target] = self._deleted_since_s.get((pid, target), at_s)
@@ -99,30 +99,32 @@ class Levels:
         self.held_open |= {target for (_, target), since_s in deleted.items() if at_s - since_s > DELETED_OPEN_S}
 
     def findings(self) -> list[str]:
-        """A sentence for each life that was not level, and for each file held open."""
+        """A sentence for each process whose usage was not level, and for each file held open."""
         found = [f"{target} stayed open for more than {DELETED_OPEN_S:g} s" for target in sorted(self.held_open)]
-        for life in self.lives:
-            if life.seconds < SHORTEST_S:
+        for process_samples in self.processes:
+            if process_samples.seconds < SHORTEST_S:
                 continue
-            before, after = life.medians(1)
+            before, after = process_samples.medians(1)
             if after > GROWTH * before + MEMORY_ALLOWANCE_BYTES:
-                found.append(f"node {life.node}: memory grew from {before / 1e6:.1f} to {after / 1e6:.1f} MB")
-            before, after = life.medians(2)
+                found.append(
+                    f"node {process_samples.node}: memory grew from {before / 1e6:.1f} to {after / 1e6:.1f} MB"
+                )
+            before, after = process_samples.medians(2)
             if after > GROWTH * before + FILES_ALLOWANCE:
-                found.append(f"node {life.node}: open files grew from {before:g} to {after:g}")
+                found.append(f"node {process_samples.node}: open files grew from {before:g} to {after:g}")
         return found
 
     def as_json(self) -> list[dict[str, Any]]:
-        """The lives that were long enough to be judged."""
+        """The processes that ran long enough to be judged."""
         return [
             {
-                "node": life.node,
-                "seconds": round(life.seconds),
-                "memory_mb": [round(value / 1e6, 1) for value in life.medians(1)],
-                "open_files": list(life.medians(2)),
+                "node": process_samples.node,
+                "seconds": round(process_samples.seconds),
+                "memory_mb": [round(value / 1e6, 1) for value in process_samples.medians(1)],
+                "open_files": list(process_samples.medians(2)),
             }
-            for life in self.lives
-            if life.seconds >= SHORTEST_S
+            for process_samples in self.processes
+            if process_samples.seconds >= SHORTEST_S
         ]
 
 

@@ -16,7 +16,7 @@ from heirlog.spark.offsets import StreamOffset
 from heirlog.spark.options import EARLIEST, LATEST, Options, TopicPartition
 
 
-class Now:
+class CurrentState:
     """The cluster's state and an offset that was stored before. `losses` has the differences."""
 
     def __init__(self, client: Client, options: Options, before: StreamOffset) -> None:
