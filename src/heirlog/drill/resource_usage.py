@@ -4,8 +4,8 @@
 
 Samples are judged per process of a node. Its usage is level if the median of its last third is at most a tenth, plus an
 allowance, above the median of its second third. Medians are used because a garbage collection or a run of the cleaner
-is not a leak. The first third is ignored because a process uses more and more while it loads its logs. Lives shorter
-than `SHORTEST_S` are not checked.
+is not a leak. The first third is ignored because a process uses more and more while it loads its logs. Processes that
+ran for less than `SHORTEST_S` are not checked.
 
 A segment that was deleted and is still open uses invisible disk space: a file that stays deleted and open for longer
 than `DELETED_OPEN_S` is a finding of its own.
