@@ -19,7 +19,7 @@ from heirlog.sim.simulation import Simulation
 ROOT = Path(__file__).resolve().parents[2]
 LONG = ("U15",)
 SUITE = {
-    "last-replica-standing": range(1, 21),
+    "last-replica-standing": range(1, 26),
     "kip-903-race": range(1, 21),
     "swarm": range(1, 19),
     "moves": range(2, 4),
