@@ -191,3 +191,43 @@ def test_a_broker_that_is_gone_for_good(heirlog: Heirlog, cluster: Cluster) -> N
     assert (gone.code, gone.out) == (0, "Broker 3 is no longer registered.\n")
     assert "dark-0" in gone.err and "unclean election" in gone.err
     eventually(lambda: [row["broker"] for row in rows(heirlog, "broker", "list")] == [1, 2])
+
+
+# the quorum
+
+
+def test_the_quorum_has_its_voter_and_an_observer_for_each_broker(heirlog: Heirlog, cluster: Cluster) -> None:
+    status = json.loads(heirlog("quorum", "describe", "--json").out)
+    assert (status["leader_id"], status["max_follower_lag"]) == (100, 0)
+    (voter,) = status["current_voters"]
+    assert voter["id"] == 100 and voter["directoryId"]
+    assert voter["endpoints"][0].startswith("CONTROLLER://127.0.0.1:")
+    assert sorted(observer["id"] for observer in status["current_observers"]) == [1, 2, 3]
+    printed = heirlog("quorum", "describe", "--status").out
+    assert [line.split()[0] for line in printed.splitlines()] == [
+        "ClusterId:",
+        "LeaderId:",
+        "LeaderEpoch:",
+        "HighWatermark:",
+        "MaxFollowerLag:",
+        "MaxFollowerLagTimeMs:",
+        "CurrentVoters:",
+        "CurrentObservers:",
+    ]
+
+
+def test_the_replication_of_the_metadata_is_a_row_for_each_node(heirlog: Heirlog, cluster: Cluster) -> None:
+    replicas = json.loads(heirlog("quorum", "describe", "--replication", "--json").out)
+    assert (replicas[0]["node_id"], replicas[0]["status"]) == (100, "Leader")
+    assert {replica["node_id"]: replica["status"] for replica in replicas[1:]} == {
+        1: "Observer",
+        2: "Observer",
+        3: "Observer",
+    }
+    assert replicas[0]["lag"] == 0 and replicas[0]["log_end_offset"] > 0
+
+
+def test_the_two_views_of_the_quorum_exclude_each_other(heirlog: Heirlog, cluster: Cluster) -> None:
+    refused = heirlog("quorum", "describe", "--status", "--replication")
+    assert refused.code == 2
+    assert "--status and --replication exclude each other" in refused.err

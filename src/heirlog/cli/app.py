@@ -31,6 +31,7 @@ from heirlog.cli import (
     log_dirs,
     pipeline,
     produce,
+    quorum,
     reassign,
     recover,
     reset_offsets,
@@ -61,6 +62,7 @@ app.add_typer(groups.app, name="groups")
 app.add_typer(acls.app, name="acls")
 app.add_typer(broker.app, name="broker")
 app.add_typer(features.app, name="features")
+app.add_typer(quorum.app, name="quorum")
 app.command("reassign")(reassign.reassign)
 groups.app.command("reset-offsets")(reset_offsets.reset_offsets)
 app.command("log-dirs")(log_dirs.log_dirs)

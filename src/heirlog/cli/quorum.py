@@ -1,0 +1,127 @@
+"""`heirlog quorum`: the controllers that vote, and how far each node has followed the metadata log.
+
+As in kafka-metadata-quorum. The leader of the quorum is the active controller; only it knows the others' positions.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
+from heirlog.cli.errors import CommandError, UsageError
+from heirlog.cli.next_steps import with_next_step
+from heirlog.cli.render import Json, show_rows
+from heirlog.protocol.errors import ErrorCode, error_code
+from heirlog.protocol.types import METADATA_TOPIC, ZERO_UUID, uuid_text
+
+if TYPE_CHECKING:
+    from heirlog.blocking import Client
+    from heirlog.protocol.messages import DescribeQuorumResponse
+
+app = typer.Typer(no_args_is_help=True, help="Show the quorum of the controllers.")
+
+
+@app.command("describe")
+def describe(
+    status: Annotated[
+        bool, typer.Option("--status", help="The leader, the voters and the observers (default).")
+    ] = False,
+    replication: Annotated[
+        bool, typer.Option("--replication", help="A row for each node: how far its copy of the metadata log reaches.")
+    ] = False,
+    bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
+    as_json: Json = False,
+) -> None:
+    """Show the leader, the voters and the observers of the metadata quorum."""
+    if status and replication:
+        raise UsageError("--status and --replication exclude each other")
+    with connected(bootstrap_server) as client:
+        answer, partition = _asked(client)
+        cluster_id = client.metadata([]).cluster_id
+    if replication:
+        show_rows(COLUMNS, _rows(partition), as_json)
+        return
+    found = _status(cluster_id, answer, partition)
+    if as_json:
+        print(json.dumps(found))
+        return
+    for name, value in found.items():
+        title = "".join(word.capitalize() for word in name.split("_"))
+        print(f"{title + ':':<24}{json.dumps(value) if isinstance(value, list) else value}")
+
+
+COLUMNS = {
+    "node_id": "NodeId",
+    "directory_id": "DirectoryId",
+    "log_end_offset": "LogEndOffset",
+    "lag": "Lag",
+    "last_fetch_timestamp": "LastFetchTimestamp",
+    "last_caught_up_timestamp": "LastCaughtUpTimestamp",
+    "status": "Status",
+}
+
+
+def _asked(client: Client) -> tuple[DescribeQuorumResponse, DescribeQuorumResponse.PartitionData]:
+    """Raises CommandError."""
+    from heirlog.protocol.messages import DescribeQuorumRequest
+
+    nested = DescribeQuorumRequest
+    asked = nested.TopicData(topic_name=METADATA_TOPIC, partitions=[nested.PartitionData(partition_index=0)])
+    answer = client.send_to_any(nested(topics=[asked]))
+    partitions = [partition for topic in answer.topics for partition in topic.partitions]
+    code = error_code(answer.error_code or (partitions[0].error_code if partitions else 0))
+    if code is not ErrorCode.NONE or not partitions:
+        raise CommandError(with_next_step(f"the metadata quorum cannot be described: {code.name}", code))
+    return answer, partitions[0]
+
+
+def _status(cluster_id: str | None, answer: DescribeQuorumResponse, partition: Any) -> dict[str, Any]:
+    endpoints = {
+        node.node_id: [f"{listener.name}://{listener.host}:{listener.port}" for listener in node.listeners]
+        for node in answer.nodes
+    }
+    leader = next(voter for voter in partition.current_voters if voter.replica_id == partition.leader_id)
+    followers = [voter for voter in partition.current_voters if voter is not leader]
+    lags = [leader.log_end_offset - max(voter.log_end_offset, 0) for voter in followers]
+    behind = [leader.last_caught_up_timestamp - voter.last_caught_up_timestamp for voter in followers]
+    unknown = any(voter.last_caught_up_timestamp < 0 for voter in followers)
+    return {
+        "cluster_id": cluster_id,
+        "leader_id": partition.leader_id,
+        "leader_epoch": partition.leader_epoch,
+        "high_watermark": partition.high_watermark,
+        "max_follower_lag": max(lags, default=0),
+        "max_follower_lag_time_ms": -1 if unknown else max([0, *behind]),
+        "current_voters": [
+            {**_node(voter), "endpoints": endpoints.get(voter.replica_id, [])} for voter in partition.current_voters
+        ],
+        "current_observers": [_node(observer) for observer in partition.observers],
+    }
+
+
+def _node(replica: Any) -> dict[str, Any]:
+    directory = replica.replica_directory_id
+    return {"id": replica.replica_id, "directoryId": None if directory == ZERO_UUID else uuid_text(directory)}
+
+
+def _rows(partition: Any) -> list[dict[str, Any]]:
+    leader = next(voter for voter in partition.current_voters if voter.replica_id == partition.leader_id)
+    rows = []
+    for kind, replicas in (("Follower", partition.current_voters), ("Observer", partition.observers)):
+        for replica in replicas:
+            node = _node(replica)
+            rows.append(
+                {
+                    "node_id": node["id"],
+                    "directory_id": node["directoryId"],
+                    "log_end_offset": replica.log_end_offset,
+                    "lag": leader.log_end_offset - replica.log_end_offset,
+                    "last_fetch_timestamp": replica.last_fetch_timestamp,
+                    "last_caught_up_timestamp": replica.last_caught_up_timestamp,
+                    "status": "Leader" if replica is leader else kind,
+                }
+            )
+    return sorted(rows, key=lambda row: ("Leader", "Follower", "Observer").index(row["status"]))
