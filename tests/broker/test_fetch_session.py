@@ -610,5 +610,5 @@ def test_what_a_leader_knows_of_a_follower_by_a_session_is_what_full_requests_te
 def judged(rig: Rig, index: int) -> tuple[Any, ...]:
     partition, now_ms = rig.partition(index=index), rig.env.now_ms()
     follower = partition.followers[BrokerId(2)]
-    lags = [follower.is_caught_up(-2, now_ms, lag_ms) for lag_ms in (0, 1, 500, 10_000, 30_000, 60_000)]
+    lags = [follower.is_caught_up(-2, now_ms - lag_ms) for lag_ms in (0, 1, 500, 10_000, 30_000, 60_000)]
     return partition.high_watermark, partition.isr, follower.log_end_offset, lags

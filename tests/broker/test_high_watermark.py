@@ -32,8 +32,7 @@ def moved(
         maximal_isr=ids(image_isr if maximal_isr is None else maximal_isr),
         followers=followers,
         registered_brokers=RegisteredBrokers(BrokerId(1), {BrokerId(b): registered(b) for b in (1, 2, 3)}),
-        now_ms=1000,
-        lag_max_ms=30_000,
+        lag_limit_ms=1000 - 30_000,
     )
 
 

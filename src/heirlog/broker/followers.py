@@ -129,11 +129,14 @@ class Follower:
         self.leader_end_at_last_fetch = leader_end_offset
         self.last_fetch_ms = now_ms
 
-    def is_caught_up(self, leader_end_offset: int, now_ms: int, lag_max_ms: int) -> bool:
-        """Whether it is at the leader's end now, or was within the last `replica.lag.time.max.ms`."""
+    def is_caught_up(self, leader_end_offset: int, lag_limit_ms: int) -> bool:
+        """Whether it is at the leader's end now, or was at `lag_limit_ms` or later.
+
+        lag_limit_ms: `replica.lag.time.max.ms` before now.
+        """
         if self.log_end_offset == leader_end_offset:
             return True
         caught_up_ms = self.last_caught_up_ms
         if self._clock is not None:
             caught_up_ms = max(caught_up_ms, self._clock.fetched_ms)
-        return now_ms - caught_up_ms <= lag_max_ms
+        return caught_up_ms >= lag_limit_ms

@@ -49,8 +49,7 @@ def next_high_watermark(
     maximal_isr: Members,
     followers: Mapping[BrokerId, Follower],
     registered_brokers: RegisteredBrokers,
-    now_ms: int,
-    lag_max_ms: int,
+    lag_limit_ms: int,
 ) -> int:
     """The leader's next high watermark; `current` if it does not move.
 
@@ -66,10 +65,7 @@ def next_high_watermark(
         if (
             broker_id in maximal_isr
             or any(broker_id in isr for isr in committed_isrs)
-            or (
-                follower.is_caught_up(leader_end_offset, now_ms, lag_max_ms)
-                and registered_brokers.may_join_isr(follower)
-            )
+            or (follower.is_caught_up(leader_end_offset, lag_limit_ms) and registered_brokers.may_join_isr(follower))
         ):
             lowest = follower.log_end_offset
             if lowest <= current:

@@ -108,29 +108,26 @@ def may_expand(
     high_watermark: int,
     epoch_start_offset: int,
     leader_end_offset: int,
-    now_ms: int,
-    lag_max_ms: int,
+    lag_limit_ms: int,
 ) -> bool:
     """Whether to ask the controller to add `follower`; called right after its fetch."""
     if not isinstance(isr, CommittedPartitionState) or follower.broker_id in isr.committed:
         return False
     if not has_reached(follower, high_watermark, epoch_start_offset):
         return False
-    if len(isr.committed) < min_isr and not follower.is_caught_up(leader_end_offset, now_ms, lag_max_ms):
+    if len(isr.committed) < min_isr and not follower.is_caught_up(leader_end_offset, lag_limit_ms):
         return False
     return registered_brokers.may_join_isr(follower)
 
 
-def out_of_sync(
-    isr: Isr, followers: Mapping[BrokerId, Follower], leader_end_offset: int, now_ms: int, lag_max_ms: int
-) -> Members:
+def out_of_sync(isr: Isr, followers: Mapping[BrokerId, Follower], leader_end_offset: int, lag_limit_ms: int) -> Members:
     """The members that the controller should be asked to remove; none while a change is in flight."""
     if not isinstance(isr, CommittedPartitionState):
         return ()
     return tuple(
         member
         for member in isr.committed
-        if member in followers and not followers[member].is_caught_up(leader_end_offset, now_ms, lag_max_ms)
+        if member in followers and not followers[member].is_caught_up(leader_end_offset, lag_limit_ms)
     )
 
 

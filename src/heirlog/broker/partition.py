@@ -331,8 +331,7 @@ class Partition:
             high_watermark=self.high_watermark,
             epoch_start_offset=self.leader_epoch_start_offset,
             leader_end_offset=leader_end_offset,
-            now_ms=now_ms,
-            lag_max_ms=self.lag_max_ms,
+            lag_limit_ms=now_ms - self.lag_max_ms,
         ):
             self.isr = PendingExpandIsr(self.isr.committed, follower.broker_id)
             proposal = self._propose(self.isr.proposed)
@@ -352,8 +351,7 @@ class Partition:
             maximal_isr=self.isr.maximal,
             followers=self.followers,
             registered_brokers=self._registered_brokers,
-            now_ms=now_ms,
-            lag_max_ms=self.lag_max_ms,
+            lag_limit_ms=now_ms - self.lag_max_ms,
         )
         moved = after > self.high_watermark
         self.high_watermark = after
@@ -365,7 +363,7 @@ class Partition:
         """Called every `replica.lag.time.max.ms` / 2. Returns an ISR shrink to request."""
         if self.role is not ReplicaRole.LEADER:
             return None
-        removed = out_of_sync(self.isr, self.followers, self.log.log_end_offset, now_ms, self.lag_max_ms)
+        removed = out_of_sync(self.isr, self.followers, self.log.log_end_offset, now_ms - self.lag_max_ms)
         if not removed:
             return None
         self.isr = PendingShrinkIsr(self.isr.committed, removed)
