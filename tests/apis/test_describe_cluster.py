@@ -62,3 +62,12 @@ def test_authorized_operations_are_shown_on_request_to_clients_that_may_describe
     expected = 1 << AclOperation.ALTER | 1 << AclOperation.DESCRIBE
     assert node.ask(asked, version).cluster_authorized_operations == expected
     assert node.ask(DescribeClusterRequest(), version).cluster_authorized_operations == -(2**31)
+
+
+def test_a_controller_shows_the_operations_that_are_allowed_too(node: Guarded) -> None:
+    node.allow(AclOperation.ALTER, CLUSTER)
+    asked = DescribeClusterRequest(
+        endpoint_type=describe_cluster.CONTROLLERS, include_cluster_authorized_operations=True
+    )
+    expected = 1 << AclOperation.ALTER | 1 << AclOperation.DESCRIBE
+    assert node.ask(asked, listener=CONTROLLER).cluster_authorized_operations == expected
