@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from clients.stranger import TIMEOUT_S, Stranger
+from clients.wire_client import TIMEOUT_S, WireClient
 from clients.world import World
 from confluent_kafka import admin as kinds
 
@@ -86,18 +86,18 @@ def described(world: World, version: int = 3, **more: Any) -> list[tuple[Any, ..
     ]
 
 
-def from_there(world: World) -> Stranger:
+def from_there(world: World) -> WireClient:
     """A connection of a client at 127.0.0.2."""
-    stranger = world.broker()
-    address = stranger._socket.getpeername()
-    stranger._socket.close()
-    stranger._socket = socket.create_connection(address, TIMEOUT_S, source_address=(THERE, 0))
-    return stranger
+    wire_client = world.broker()
+    address = wire_client._socket.getpeername()
+    wire_client._socket.close()
+    wire_client._socket = socket.create_connection(address, TIMEOUT_S, source_address=(THERE, 0))
+    return wire_client
 
 
 def topics_seen(world: World) -> list[str]:
-    with from_there(world) as stranger:
-        return [topic.name for topic in stranger.ask("metadata", 12, topics=None).topics]
+    with from_there(world) as wire_client:
+        return [topic.name for topic in wire_client.ask("metadata", 12, topics=None).topics]
 
 
 @pytest.mark.parametrize("forwarded", [True, False])
@@ -131,8 +131,8 @@ def test_acls_are_created_described_and_deleted(world: World, version: int, forw
     ],
 )
 def test_a_number_that_nobody_can_mean_closes_the_connection(world: World, api: str, values: dict[str, Any]) -> None:
-    with world.broker() as stranger, pytest.raises(ConnectionError):
-        stranger.ask(api, 3, **values)
+    with world.broker() as wire_client, pytest.raises(ConnectionError):
+        wire_client.ask(api, 3, **values)
 
 
 @pytest.mark.parametrize(
@@ -158,10 +158,10 @@ def test_a_client_may_do_what_an_acl_allows_its_address_from_then_on_and_until_i
     assert topics_seen(world) == []
     world.ask("create_acls", 3, creations=[acl(TOPIC, topic[:2], DESCRIBE, resource_pattern_type=PREFIXED)])
     world.eventually(lambda: topics_seen(world) == [topic])
-    with from_there(world) as stranger:
-        refused = stranger.ask("delete_topics", 6, topics=[{"name": topic, "topic_id": None}], timeout=5000)
+    with from_there(world) as wire_client:
+        refused = wire_client.ask("delete_topics", 6, topics=[{"name": topic, "topic_id": None}], timeout=5000)
         assert refused.responses[0].error_code.name == "topic_authorization_failed"
-        described_there = stranger.ask("describe_acls", 3, **EVERYTHING)
+        described_there = wire_client.ask("describe_acls", 3, **EVERYTHING)
         assert described_there.error_code.name == "cluster_authorization_failed"
     world.ask("create_acls", 3, creations=[acl(TOPIC, topic, DESCRIBE, permission_type=DENY)])
     world.eventually(lambda: topics_seen(world) == [])

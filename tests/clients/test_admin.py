@@ -301,10 +301,10 @@ def test_kafka_python_deletes_all_records_and_they_stay_deleted_when_the_leader_
 
         def log_start() -> Any:
             """None as long as it does not know that it leads."""
-            with busy.broker(other) as stranger:
+            with busy.broker(other) as wire_client:
                 asked = {"partition_index": 0, "current_leader_epoch": -1, "timestamp": -2}
                 topics = [{"name": topic, "partitions": [asked]}]
-                answer = stranger.ask("list_offsets", 7, replica_id=-1, topics=topics).topics[0].partitions[0]
+                answer = wire_client.ask("list_offsets", 7, replica_id=-1, topics=topics).topics[0].partitions[0]
             return None if answer.error_code.name == "not_leader_or_follower" else answer
 
         answer = busy.eventually(log_start)

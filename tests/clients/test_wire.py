@@ -1,7 +1,7 @@
 """Every API in every version on both listeners, as a client with a codec of its own sees them; and what is no request.
 
-kio decodes strictly, the correlation id is compared and no byte may be left over (`stranger`), so that an answer which
-arrives here is one that any client can read.
+kio decodes strictly, the correlation id is compared and no byte may be left over (`wire_client`), so that an answer
+which arrives here is one that any client can read.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import struct
 from typing import Any
 
 import pytest
-from clients.stranger import API_KEYS, Stranger, framed, header_bytes, request_bytes
+from clients.wire_client import API_KEYS, WireClient, framed, header_bytes, request_bytes
 from clients.world import World
 from kio.index import load_request_schema
 from protocol.oracle import kio_bytes, random_entity
@@ -48,7 +48,7 @@ def listener(request: pytest.FixtureRequest) -> str:
     return name
 
 
-def connect(world: World, listener: str) -> Stranger:
+def connect(world: World, listener: str) -> WireClient:
     return world.broker(1) if listener == "broker" else world.controller()
 
 
@@ -116,16 +116,16 @@ def test_a_sensible_request_of_every_version_gets_an_answer_that_a_stranger_can_
     world: World, topic: str, listener: str, api: str, version: int
 ) -> None:
     shape = "fetch_metadata" if (listener, api) == ("controller", "fetch") else api
-    with connect(world, listener) as stranger:
-        stranger.ask(api, version, **sensible(world, shape, topic, version))
+    with connect(world, listener) as wire_client:
+        wire_client.ask(api, version, **sensible(world, shape, topic, version))
         # nothing of that answer stands in the way of the next one
-        assert stranger.ask("api_versions", 0).error_code.value == 0
+        assert wire_client.ask("api_versions", 0).error_code.value == 0
 
 
 @pytest.mark.parametrize("version", range(5))
 def test_api_versions_tells_exactly_what_is_served(world: World, listener: str, version: int) -> None:
-    with connect(world, listener) as stranger:
-        answer = stranger.ask(
+    with connect(world, listener) as wire_client:
+        answer = wire_client.ask(
             "api_versions", version, client_software_name="a-stranger", client_software_version="1.0.0"
         )
     assert {one.api_key: (one.min_version, one.max_version) for one in answer.api_keys} == advertised(listener)
@@ -140,13 +140,13 @@ def test_api_versions_tells_exactly_what_is_served(world: World, listener: str, 
 
 @pytest.mark.parametrize("version", [5, 99, 32767])
 def test_api_versions_of_an_unknown_version_is_answered_in_version_0(world: World, listener: str, version: int) -> None:
-    with connect(world, listener) as stranger:
-        stranger.send_raw(framed(struct.pack(">hhih", API_KEYS["api_versions"], version, 77, -1) + b"\x00\x01\x02"))
-        answer = stranger.answer((API_KEYS["api_versions"], 0, 77))
+    with connect(world, listener) as wire_client:
+        wire_client.send_raw(framed(struct.pack(">hhih", API_KEYS["api_versions"], version, 77, -1) + b"\x00\x01\x02"))
+        answer = wire_client.answer((API_KEYS["api_versions"], 0, 77))
         assert answer.error_code.name == "unsupported_version"
         assert {one.api_key for one in answer.api_keys} == set(advertised(listener))
         # and the client goes on, on the same connection, with a version that is there
-        assert stranger.ask("api_versions", 4, client_software_name="s", client_software_version="1").error_code == 0
+        assert wire_client.ask("api_versions", 4, client_software_name="s", client_software_version="1").error_code == 0
 
 
 @pytest.mark.parametrize(("name", "version"), [("", "1"), ("a b", "1"), ("s", ""), ("-s", "1"), ("s", "1-")])
@@ -166,9 +166,9 @@ def outside() -> list[tuple[str, int, int]]:
     ]
 
 
-def closes(stranger: Stranger) -> bool:
+def closes(wire_client: WireClient) -> bool:
     try:
-        stranger.receive()
+        wire_client.receive()
     except ConnectionError:
         return True
     return False
@@ -176,18 +176,18 @@ def closes(stranger: Stranger) -> bool:
 
 def test_versions_outside_a_range_close_the_connection(world: World) -> None:
     for listener, key, version in outside():
-        with connect(world, listener) as stranger:
-            stranger.send_raw(framed(struct.pack(">hhih", key, version, 1, -1) + bytes(40)))
-            assert closes(stranger), (listener, key, version)
+        with connect(world, listener) as wire_client:
+            wire_client.send_raw(framed(struct.pack(">hhih", key, version, 1, -1) + bytes(40)))
+            assert closes(wire_client), (listener, key, version)
 
 
 def test_keys_that_are_not_served_close_the_connection(world: World, listener: str) -> None:
     for key in sorted({*NOT_SERVED, *(ROUTES[Role.BROKER] if listener == "controller" else ROUTES[Role.CONTROLLER])}):
         if key in ROUTES[ROLES[listener]]:
             continue
-        with connect(world, listener) as stranger:
-            stranger.send_raw(framed(struct.pack(">hhih", key, 0, 1, -1) + bytes(40)))
-            assert closes(stranger), key
+        with connect(world, listener) as wire_client:
+            wire_client.send_raw(framed(struct.pack(">hhih", key, 0, 1, -1) + bytes(40)))
+            assert closes(wire_client), key
 
 
 def malformed() -> dict[str, bytes]:
@@ -213,11 +213,11 @@ def malformed() -> dict[str, bytes]:
 
 @pytest.mark.parametrize("kind", malformed())
 def test_what_is_no_request_closes_its_connection_and_no_other(world: World, listener: str, kind: str) -> None:
-    with connect(world, listener) as other, connect(world, listener) as stranger:
-        stranger.send_raw(malformed()[kind])
+    with connect(world, listener) as other, connect(world, listener) as wire_client:
+        wire_client.send_raw(malformed()[kind])
         if kind == "an HTTP request":
-            stranger.finish_sending()  # its first bytes are a length that never arrives
-        assert closes(stranger)
+            wire_client.finish_sending()  # its first bytes are a length that never arrives
+        assert closes(wire_client)
         assert other.ask("api_versions", 0).error_code.value == 0
 
 
@@ -226,17 +226,17 @@ def test_a_request_cut_anywhere_closes_its_connection(world: World, topic: str, 
     version = ROUTES[Role.BROKER][API_KEYS[api]].max_version
     whole = request_bytes(api, version, 3, **sensible(world, api, topic, version))
     for size in range(8, len(whole), 5):
-        with world.broker(1) as stranger:
-            stranger.send_raw(framed(whole[:size]))
-            assert closes(stranger), size
+        with world.broker(1) as wire_client:
+            wire_client.send_raw(framed(whole[:size]))
+            assert closes(wire_client), size
     assert world.ask("api_versions", 0).error_code.value == 0
 
 
 def test_a_client_that_leaves_in_the_middle_of_a_frame_disturbs_nobody(world: World, topic: str) -> None:
     whole = framed(request_bytes("metadata", 12, 3, topics=[{"name": topic}]))
     for size in range(1, len(whole), 7):
-        with world.broker(1) as stranger:
-            stranger.send_raw(whole[:size])
+        with world.broker(1) as wire_client:
+            wire_client.send_raw(whole[:size])
     assert world.metadata(topic).error_code.value == 0
 
 
@@ -248,56 +248,56 @@ def test_random_fields_get_an_answer_that_can_be_read_or_a_closed_connection(wor
             continue  # chance finds a broker that is there, and the tests that follow miss it
         rng = random.Random(f"{seed} {case.id}")
         body = kio_bytes(random_entity(rng, load_request_schema(API_KEYS[api], version)))
-        with connect(world, listener) as stranger:
-            stranger.send_raw(framed(header_bytes(api, version, 11) + body))
+        with connect(world, listener) as wire_client:
+            wire_client.send_raw(framed(header_bytes(api, version, 11) + body))
             if api == "produce":
                 continue  # with acks=0 there is none, and with acks=-1 it may take any time
             try:
-                stranger.answer((API_KEYS[api], version, 11))
+                wire_client.answer((API_KEYS[api], version, 11))
             except ConnectionError:
                 pass
     assert world.metadata("nowhere").error_code.name == "unknown_topic_or_partition"
 
 
 def test_pipelined_requests_are_answered_in_their_order(world: World, topic: str) -> None:
-    with world.broker(1) as stranger:
+    with world.broker(1) as wire_client:
         waiting = {**sensible(world, "fetch", topic, 12), "max_wait": 300, "min_bytes": 10_000_000}
         asked = [
-            stranger.send("fetch", 12, **waiting),
-            *(stranger.send("metadata", version, topics=[{"name": topic}]) for version in range(1, 13)),
-            stranger.send("create_topics", 7, **sensible(world, "create_topics", topic, 7)),
-            stranger.send("api_versions", 0),
+            wire_client.send("fetch", 12, **waiting),
+            *(wire_client.send("metadata", version, topics=[{"name": topic}]) for version in range(1, 13)),
+            wire_client.send("create_topics", 7, **sensible(world, "create_topics", topic, 7)),
+            wire_client.send("api_versions", 0),
         ]
         for one in asked:
-            stranger.answer(one)
+            wire_client.answer(one)
 
 
 def test_a_client_may_pipeline_more_than_the_server_queues(world: World, topic: str) -> None:
-    with world.broker(1) as stranger:
-        asked = [stranger.send("list_offsets", 7, **sensible(world, "list_offsets", topic, 7)) for _ in range(500)]
-        slow = stranger.send("create_topics", 7, **sensible(world, "create_topics", topic, 7))
-        asked += [slow, *(stranger.send("api_versions", 0) for _ in range(500))]
+    with world.broker(1) as wire_client:
+        asked = [wire_client.send("list_offsets", 7, **sensible(world, "list_offsets", topic, 7)) for _ in range(500)]
+        slow = wire_client.send("create_topics", 7, **sensible(world, "create_topics", topic, 7))
+        asked += [slow, *(wire_client.send("api_versions", 0) for _ in range(500))]
         for one in asked:
-            stranger.answer(one)
+            wire_client.answer(one)
 
 
 def test_a_request_in_single_bytes_is_a_request(world: World, topic: str) -> None:
     whole = framed(request_bytes("metadata", 12, 99, topics=[{"name": topic}]))
-    with world.broker(1) as stranger:
+    with world.broker(1) as wire_client:
         for position in range(len(whole)):
-            stranger.send_raw(whole[position : position + 1])
-        assert stranger.answer((API_KEYS["metadata"], 12, 99)).topics[0].name == topic
+            wire_client.send_raw(whole[position : position + 1])
+        assert wire_client.answer((API_KEYS["metadata"], 12, 99)).topics[0].name == topic
 
 
 def test_a_null_client_id_is_fine(world: World) -> None:
-    with world.broker(1) as stranger:
-        stranger.send_raw(framed(struct.pack(">hhihi", API_KEYS["metadata"], 1, 9, -1, 0)))
-        assert stranger.answer((API_KEYS["metadata"], 1, 9)).topics == ()
+    with world.broker(1) as wire_client:
+        wire_client.send_raw(framed(struct.pack(">hhihi", API_KEYS["metadata"], 1, 9, -1, 0)))
+        assert wire_client.answer((API_KEYS["metadata"], 1, 9)).topics == ()
 
 
 def test_unknown_tagged_fields_are_skipped(world: World) -> None:
     header_tags = b"\x01\x63\x03abc"
     body = b"\x01" + b"\x00" * 2 + b"\x02\x05\x01x\xc0\x84\x3d\x02yz"
-    with world.broker(1) as stranger:
-        stranger.send_raw(framed(struct.pack(">hhih", API_KEYS["metadata"], 12, 4, -1) + header_tags + body))
-        assert stranger.answer((API_KEYS["metadata"], 12, 4)).topics == ()
+    with world.broker(1) as wire_client:
+        wire_client.send_raw(framed(struct.pack(">hhih", API_KEYS["metadata"], 12, 4, -1) + header_tags + body))
+        assert wire_client.answer((API_KEYS["metadata"], 12, 4)).topics == ()

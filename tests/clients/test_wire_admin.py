@@ -375,8 +375,8 @@ def test_describe_configs(world: World, version: int) -> None:
         {"resource_type": 2, "resource_name": "no good", "configuration_keys": None},
         {"resource_type": 4, "resource_name": "2", "configuration_keys": None},
     ]
-    with world.broker(1) as stranger:
-        answer = stranger.ask("describe_configs", version, resources=resources, include_synonyms=True)
+    with world.broker(1) as wire_client:
+        answer = wire_client.ask("describe_configs", version, resources=resources, include_synonyms=True)
     two, everything, broker, *refused = answer.results
     assert {one.name: (one.value, one.config_source) for one in two.configs} == {
         "min.insync.replicas": ("2", 3),

@@ -17,8 +17,8 @@ def configs(world: World, topic: str) -> dict[str, str]:
     asked = [{"resource_type": TOPIC, "resource_name": topic, "configuration_keys": None}]
 
     def shown(broker: int) -> dict[str, str]:
-        with world.broker(broker) as stranger:
-            found = stranger.ask("describe_configs", 4, resources=asked).results[0].configs
+        with world.broker(broker) as wire_client:
+            found = wire_client.ask("describe_configs", 4, resources=asked).results[0].configs
         return {entry.name: entry.value for entry in found if entry.config_source == 1}
 
     return world.eventually(lambda: agreed([shown(broker) for broker in world.cluster.brokers]))[0]
@@ -129,8 +129,8 @@ def test_a_broker_takes_its_own_configuration_and_sends_on_the_rest(world: World
             "configs": [{"name": key, "config_operation": SET, "value": value}],
         }
 
-    with world.broker(2) as stranger:
-        answer = stranger.ask(
+    with world.broker(2) as wire_client:
+        answer = wire_client.ask(
             "incremental_alter_configs",
             1,
             resources=[
@@ -155,51 +155,51 @@ def test_a_broker_takes_its_own_configuration_and_sends_on_the_rest(world: World
                 "value should not be greater than double the current value 8",
             ),
         ]
-        only_others = stranger.ask("incremental_alter_configs", 1, resources=[resource(BROKER, "1", "x", "y")])
+        only_others = wire_client.ask("incremental_alter_configs", 1, resources=[resource(BROKER, "1", "x", "y")])
         assert one(only_others.responses)[0] == "invalid_request"
         undone = {
             "resource_type": BROKER,
             "resource_name": "2",
             "configs": [{"name": "leader.replication.throttled.rate", "config_operation": DELETE, "value": None}],
         }
-        assert one(stranger.ask("incremental_alter_configs", 1, resources=[undone]).responses)[0] == "none"
+        assert one(wire_client.ask("incremental_alter_configs", 1, resources=[undone]).responses)[0] == "none"
 
 
 # -- loggers ---------------------------------------------------------------------------------------------------------
 
 
-def loggers(stranger: Any, node: str) -> Any:
+def loggers(wire_client: Any, node: str) -> Any:
     asked = [{"resource_type": LOGGER, "resource_name": node, "configuration_keys": None}]
-    return stranger.ask("describe_configs", 4, resources=asked).results[0]
+    return wire_client.ask("describe_configs", 4, resources=asked).results[0]
 
 
-def set_logger(stranger: Any, node: str, name: str, operation: int, value: str | None = None) -> tuple[str, Any]:
+def set_logger(wire_client: Any, node: str, name: str, operation: int, value: str | None = None) -> tuple[str, Any]:
     change = {"name": name, "config_operation": operation, "value": value}
     asked = [{"resource_type": LOGGER, "resource_name": node, "configs": [change]}]
-    return one(stranger.ask("incremental_alter_configs", 1, resources=asked).responses)
+    return one(wire_client.ask("incremental_alter_configs", 1, resources=asked).responses)
 
 
 @pytest.mark.parametrize("node", [2, 100])
 def test_each_node_answers_for_its_own_loggers(world: World, node: int) -> None:
     name = str(node)
-    with world.controller() if node == 100 else world.broker(node) as stranger:
+    with world.controller() if node == 100 else world.broker(node) as wire_client:
 
         def levels() -> dict[str, str]:
-            return {entry.name: entry.value for entry in loggers(stranger, name).configs}
+            return {entry.name: entry.value for entry in loggers(wire_client, name).configs}
 
         before = levels()
         assert set(before.values()) == {"INFO"} and {"root", "heirlog.broker", "heirlog.raft"} <= set(before)
-        assert {entry.config_source for entry in loggers(stranger, name).configs} == {6}
-        assert set_logger(stranger, name, "heirlog.raft", SET, "DEBUG") == ("none", None)
+        assert {entry.config_source for entry in loggers(wire_client, name).configs} == {6}
+        assert set_logger(wire_client, name, "heirlog.raft", SET, "DEBUG") == ("none", None)
         assert levels() == {**before, "heirlog.raft": "DEBUG"}
-        assert set_logger(stranger, name, "heirlog.raft", DELETE) == ("none", None)
+        assert set_logger(wire_client, name, "heirlog.raft", DELETE) == ("none", None)
         assert levels() == before
-        assert set_logger(stranger, name, "no.such", SET, "DEBUG")[0] == "invalid_config"
-        assert set_logger(stranger, name, "root", SET, "LOUD")[0] == "invalid_config"
-        assert set_logger(stranger, name, "root", DELETE)[0] == "invalid_request"
-        assert set_logger(stranger, name, "root", APPEND, "DEBUG")[0] == "invalid_request"
-        assert set_logger(stranger, "3", "root", SET, "DEBUG")[0] == "invalid_request"
-        assert loggers(stranger, "3").error_code.name == "invalid_request"
+        assert set_logger(wire_client, name, "no.such", SET, "DEBUG")[0] == "invalid_config"
+        assert set_logger(wire_client, name, "root", SET, "LOUD")[0] == "invalid_config"
+        assert set_logger(wire_client, name, "root", DELETE)[0] == "invalid_request"
+        assert set_logger(wire_client, name, "root", APPEND, "DEBUG")[0] == "invalid_request"
+        assert set_logger(wire_client, "3", "root", SET, "DEBUG")[0] == "invalid_request"
+        assert loggers(wire_client, "3").error_code.name == "invalid_request"
         assert levels() == before
 
 
@@ -212,8 +212,8 @@ def test_log_level_changes_while_nodes_run(world: World) -> None:
         assert one(world.ask_controller("incremental_alter_configs", 1, resources=asked).responses)[0] == "none"
 
     def root(node: int) -> str:
-        with world.controller() if node == 100 else world.broker(node) as stranger:
-            return {entry.name: entry.value for entry in loggers(stranger, str(node)).configs}["root"]
+        with world.controller() if node == 100 else world.broker(node) as wire_client:
+            return {entry.name: entry.value for entry in loggers(wire_client, str(node)).configs}["root"]
 
     change("2", SET, "debug")
     world.eventually(lambda: [root(1), root(2), root(100)] == ["INFO", "DEBUG", "INFO"])
@@ -279,8 +279,8 @@ def test_a_group_without_configurations_any_more_is_not_listed(world: World) -> 
 
 def delete(world: World, topic: str, offset: int, version: int = 2, partition: int = 0, on: int | None = None) -> Any:
     asked = [{"name": topic, "partitions": [{"partition_index": partition, "offset": offset}]}]
-    with world.broker(world.leader(topic) if on is None else on) as stranger:
-        answer = stranger.ask("delete_records", version, topics=asked, timeout=10_000)
+    with world.broker(world.leader(topic) if on is None else on) as wire_client:
+        answer = wire_client.ask("delete_records", version, topics=asked, timeout=10_000)
     (found,) = answer.topics[0].partitions
     return found.error_code.name, found.low_watermark
 
@@ -327,8 +327,8 @@ def test_describe_log_dirs(world: World, version: int) -> None:
     records = batch(3)
     assert produce(world, topic, records).error_code.value == 0
     for broker, expected in ((1, {0: len(records), 1: 0}), (3, {})):
-        with world.broker(broker) as stranger:
-            answer = stranger.ask("describe_log_dirs", version, topics=[{"topic": topic, "partitions": [0, 1, 7]}])
+        with world.broker(broker) as wire_client:
+            answer = wire_client.ask("describe_log_dirs", version, topics=[{"topic": topic, "partitions": [0, 1, 7]}])
         (directory,) = answer.results
         assert directory.log_dir == str(world.cluster.data / f"broker-{broker}" / "log")
         found = {p.partition_index: p.partition_size for named in directory.topics for p in named.partitions}

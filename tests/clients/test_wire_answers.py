@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from clients.stranger import Stranger
+from clients.wire_client import WireClient
 from clients.world import World
 
 from heirlog.protocol.batch import encode_batch
@@ -314,10 +314,10 @@ def test_next_to_an_id_a_topic_without_name_and_id_counts_for_nothing(world: Wor
 # -- groups
 
 
-def member(stranger: Stranger, group: str, member_id: str = "") -> tuple[int, int, int]:
+def member(wire_client: WireClient, group: str, member_id: str = "") -> tuple[int, int, int]:
     protocols = [{"name": "range", "metadata": b"subscription"}]
     timeouts = {"session_timeout": LONG_MS, "rebalance_timeout": LONG_MS}
-    return stranger.send(
+    return wire_client.send(
         "join_group", 3, group_id=group, member_id=member_id, protocol_type="consumer", protocols=protocols, **timeouts
     )
 
@@ -327,8 +327,8 @@ def coordinator_of(world: World, group: str) -> int:
         answer = world.ask("find_coordinator", 3, key=group, key_type=0)
         if answer.error_code.value:
             return None
-        with world.broker(answer.node_id) as stranger:
-            (described,) = stranger.ask("describe_groups", 0, groups=[group]).groups
+        with world.broker(answer.node_id) as wire_client:
+            (described,) = wire_client.ask("describe_groups", 0, groups=[group]).groups
         return answer if not described.error_code.value else None
 
     node_id: int = world.eventually(found).node_id
@@ -368,8 +368,8 @@ def test_a_topic_without_partitions_is_answered_only_where_it_does_not_exist(
     group = world.name("committing")
     asked = {"generation_id_or_member_epoch": -1, "member_id": "", "retention_time": -1}
     names = (topic, "nowhere")
-    with world.broker(coordinator_of(world, group)) as stranger:
-        committed = stranger.ask(
+    with world.broker(coordinator_of(world, group)) as wire_client:
+        committed = wire_client.ask(
             "offset_commit",
             version,
             group_id=group,
@@ -379,8 +379,8 @@ def test_a_topic_without_partitions_is_answered_only_where_it_does_not_exist(
         kept = [
             {"name": topic, "partitions": [{"partition_index": 0, "committed_offset": 1, "committed_metadata": ""}]}
         ]
-        stranger.ask("offset_commit", version, group_id=group, topics=kept, **asked)
-        deleted = stranger.ask(
+        wire_client.ask("offset_commit", version, group_id=group, topics=kept, **asked)
+        deleted = wire_client.ask(
             "offset_delete", 0, group_id=group, topics=[{"name": name, "partitions": []} for name in names]
         )
     for answer in (committed, deleted):
@@ -391,13 +391,13 @@ def test_a_commit_that_is_refused_makes_no_group(world: World, topic: str) -> No
     group = world.name("refused")
     broker = coordinator_of(world, group)
     too_large = {"partition_index": 0, "committed_offset": 1, "committed_metadata": "m" * 5000}
-    with world.broker(broker) as stranger:
+    with world.broker(broker) as wire_client:
         asked = {
             "generation_id_or_member_epoch": -1,
             "member_id": "",
             "topics": [{"name": topic, "partitions": [too_large]}],
         }
-        answer = stranger.ask("offset_commit", 5, group_id=group, **asked)
+        answer = wire_client.ask("offset_commit", 5, group_id=group, **asked)
         assert code(answer.topics[0].partitions[0]) == "offset_metadata_too_large"
-        (described,) = stranger.ask("describe_groups", 5, groups=[group]).groups
+        (described,) = wire_client.ask("describe_groups", 5, groups=[group]).groups
         assert described.group_state == "Dead"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from clients.stranger import API_KEYS, Stranger, request_bytes
+from clients.wire_client import API_KEYS, WireClient, request_bytes
 from clients.world import World
 from kio.index import load_response_schema
 from kio.serial import entity_reader
@@ -37,9 +37,9 @@ def cluster_id(one: World) -> str:
 
 
 @pytest.fixture
-def controller(one: World) -> Iterator[Stranger]:
-    with one.controller() as stranger:
-        yield stranger
+def controller(one: World) -> Iterator[WireClient]:
+    with one.controller() as wire_client:
+        yield wire_client
 
 
 def registration(own_cluster_id: str, **changes: Any) -> dict[str, Any]:
@@ -61,10 +61,10 @@ def registration(own_cluster_id: str, **changes: Any) -> dict[str, Any]:
 class PlayedBroker:
     """A registered broker, unfenced as long as its connection is there."""
 
-    def __init__(self, stranger: Stranger, cluster_id: str, broker_id: int) -> None:
-        self.stranger = stranger
+    def __init__(self, wire_client: WireClient, cluster_id: str, broker_id: int) -> None:
+        self.wire_client = wire_client
         self.id = broker_id
-        answer = stranger.ask("broker_registration", 4, **registration(cluster_id, broker_id=broker_id))
+        answer = wire_client.ask("broker_registration", 4, **registration(cluster_id, broker_id=broker_id))
         assert answer.error_code.value == 0, answer
         self.epoch: int = answer.broker_epoch
         beat = self.heartbeat()
@@ -72,7 +72,7 @@ class PlayedBroker:
 
     def heartbeat(self, **changes: Any) -> Any:
         values = {"broker_id": self.id, "broker_epoch": self.epoch, "current_metadata_offset": 2**40, **changes}
-        return self.stranger.ask("broker_heartbeat", 1, **values)
+        return self.wire_client.ask("broker_heartbeat", 1, **values)
 
     def alter_partition(self, topic: uuid.UUID, version: int = 3, broker_epoch: int | None = None, **asked: Any) -> Any:
         """The partition's answer; `isr` is [(broker, epoch)]."""
@@ -82,7 +82,7 @@ class PlayedBroker:
             "new_isr_with_epochs": [{"broker_id": broker, "broker_epoch": epoch} for broker, epoch in isr],
             **asked,
         }
-        _, _, correlation_id = self.stranger.send(
+        _, _, correlation_id = self.wire_client.send(
             "alter_partition",
             version,
             broker_id=self.id,
@@ -90,13 +90,13 @@ class PlayedBroker:
             topics=[{"topic_id": topic, "partitions": [partition]}],
         )
         # kio refuses tagged fields that it does not know, where Kafka's readers skip them
-        found, answer = decode_response(API_KEYS["alter_partition"], version, self.stranger.receive())
+        found, answer = decode_response(API_KEYS["alter_partition"], version, self.wire_client.receive())
         assert found == correlation_id
         return answer.topics[0].partitions[0] if answer.topics else answer
 
 
 @pytest.fixture
-def played(controller: Stranger, cluster_id: str, one: World) -> PlayedBroker:
+def played(controller: WireClient, cluster_id: str, one: World) -> PlayedBroker:
     return PlayedBroker(controller, cluster_id, 1000 + int(one.name("b").rpartition("-")[2]))
 
 
@@ -104,7 +104,7 @@ def played(controller: Stranger, cluster_id: str, one: World) -> PlayedBroker:
 
 
 @pytest.mark.parametrize("version", range(5))
-def test_refused_registrations(controller: Stranger, cluster_id: str, version: int) -> None:
+def test_refused_registrations(controller: WireClient, cluster_id: str, version: int) -> None:
     def code(**changes: Any) -> str:
         answer = controller.ask("broker_registration", version, **registration(cluster_id, **changes))
         assert answer.broker_epoch == -1
@@ -128,7 +128,7 @@ def test_refused_registrations(controller: Stranger, cluster_id: str, version: i
 
 
 @pytest.mark.parametrize("version", range(2))
-def test_refused_heartbeats(controller: Stranger, version: int) -> None:
+def test_refused_heartbeats(controller: WireClient, version: int) -> None:
     unknown = controller.ask("broker_heartbeat", version, broker_id=4711, broker_epoch=1)
     assert unknown.error_code.name == "broker_id_not_registered"
     stale = controller.ask("broker_heartbeat", version, broker_id=1, broker_epoch=0)
@@ -136,7 +136,7 @@ def test_refused_heartbeats(controller: Stranger, version: int) -> None:
     assert (stale.is_fenced, stale.is_caught_up, stale.should_shut_down) == (True, False, False)
 
 
-def test_a_broker_registers_is_unfenced_and_leaves(one: World, controller: Stranger, cluster_id: str) -> None:
+def test_a_broker_registers_is_unfenced_and_leaves(one: World, controller: WireClient, cluster_id: str) -> None:
     asked = registration(cluster_id, broker_id=STRANGER)
     first = controller.ask("broker_registration", 4, **asked)
     assert first.error_code.value == 0
@@ -164,8 +164,8 @@ def brokers(one: World) -> list[int]:
 
 
 def test_a_broker_whose_connection_closes_is_fenced_soon(one: World, cluster_id: str) -> None:
-    with one.controller() as stranger:
-        gone = PlayedBroker(stranger, cluster_id, 2000)
+    with one.controller() as wire_client:
+        gone = PlayedBroker(wire_client, cluster_id, 2000)
         one.eventually(lambda: gone.id in brokers(one))
     one.eventually(lambda: gone.id not in brokers(one))
 
@@ -216,7 +216,7 @@ def test_alter_partition_is_refused_in_kafkas_order(one: World, played: PlayedBr
         assert code(isr=[(played.id, played.epoch), (1, 0)]) == "ineligible_replica", "broker 1's earlier life"
 
 
-def test_a_broker_reports_where_its_replicas_lie(one: World, controller: Stranger, cluster_id: str) -> None:
+def test_a_broker_reports_where_its_replicas_lie(one: World, controller: WireClient, cluster_id: str) -> None:
     directories = [uuid.uuid4(), uuid.uuid4()]
     values = registration(cluster_id, broker_id=4000, log_dirs=directories)
     epoch = controller.ask("broker_registration", 4, **values).broker_epoch
@@ -256,8 +256,8 @@ def test_a_broker_reports_where_its_replicas_lie(one: World, controller: Strange
 @pytest.mark.parametrize("forwarded", [True, False])
 def test_a_broker_is_unregistered(one: World, cluster_id: str, forwarded: bool) -> None:
     ask = one.ask if forwarded else one.ask_controller
-    with one.controller() as stranger:
-        gone = PlayedBroker(stranger, cluster_id, 3000 + forwarded)
+    with one.controller() as wire_client:
+        gone = PlayedBroker(wire_client, cluster_id, 3000 + forwarded)
         topic = topic_on(one, [gone.id, 1])
         assert ask("unregister_broker", 0, broker_id=gone.id).error_code.value == 0
         assert gone.heartbeat().error_code.name == "broker_id_not_registered"
@@ -315,7 +315,7 @@ def test_an_isr_shrinks_and_grows(one: World, played: PlayedBroker, version: int
 # -- the quorum ------------------------------------------------------------------------------------------------------
 
 
-def fetched(controller: Stranger, version: int, **changes: Any) -> Any:
+def fetched(controller: WireClient, version: int, **changes: Any) -> Any:
     top = {name: changes.pop(name) for name in ("cluster_id", "max_wait", "replica_state") if name in changes}
     partition = {"partition_max_bytes": 100_000, "current_leader_epoch": 1, "last_fetched_epoch": 0, **changes}
     topics = [{"topic": METADATA, "topic_id": METADATA_ID, "partitions": [partition]}]
@@ -323,7 +323,7 @@ def fetched(controller: Stranger, version: int, **changes: Any) -> Any:
 
 
 @pytest.mark.parametrize("version", [12, 17, 18])
-def test_the_metadata_log_can_be_fetched(controller: Stranger, cluster_id: str, version: int) -> None:
+def test_the_metadata_log_can_be_fetched(controller: WireClient, cluster_id: str, version: int) -> None:
     answer = fetched(controller, version, cluster_id=cluster_id)
     partition = answer.responses[0].partitions[0]
     assert (answer.error_code.value, partition.error_code.value) == (0, 0)
@@ -340,7 +340,7 @@ def test_the_metadata_log_can_be_fetched(controller: Stranger, cluster_id: str, 
 
 
 @pytest.mark.parametrize("version", range(3))
-def test_describe_quorum(controller: Stranger, version: int) -> None:
+def test_describe_quorum(controller: WireClient, version: int) -> None:
     asked = [{"topic_name": METADATA, "partitions": [{"partition_index": 0}]}]
     answer = controller.ask("describe_quorum", version, topics=asked)
     (partition,) = answer.topics[0].partitions
@@ -363,7 +363,7 @@ def test_a_broker_asks_the_controller_about_the_quorum(world: World, version: in
 
 
 @pytest.mark.parametrize("version", [0, 1])
-def test_snapshots_that_are_not_there(controller: Stranger, version: int) -> None:
+def test_snapshots_that_are_not_there(controller: WireClient, version: int) -> None:
     partition = {"partition": 0, "current_leader_epoch": 1, "snapshot_id": {"end_offset": 12345, "epoch": 1}}
     topics = [{"name": METADATA, "partitions": [partition]}]
     answer = controller.ask("fetch_snapshot", version, max_bytes=1000, topics=topics)
@@ -372,7 +372,7 @@ def test_snapshots_that_are_not_there(controller: Stranger, version: int) -> Non
 
 def test_producer_ids_are_given_in_blocks(played: PlayedBroker) -> None:
     def ask(epoch: int) -> Any:
-        return played.stranger.ask("allocate_producer_ids", 0, broker_id=played.id, broker_epoch=epoch)
+        return played.wire_client.ask("allocate_producer_ids", 0, broker_id=played.id, broker_epoch=epoch)
 
     first, second = ask(played.epoch), ask(played.epoch)
     assert (first.producer_id_len, second.producer_id_start) == (1000, first.producer_id_start + 1000)
@@ -386,13 +386,13 @@ ANONYMOUS = b"\x00\x00" + b"\x05User" + b"\x0aANONYMOUS" + b"\x00\x00"
 """User:ANONYMOUS as brokers write it down: version, type, name, no token, no tags."""
 
 
-def sent(controller: Stranger, inner: bytes, principal: bytes | None = ANONYMOUS) -> Any:
+def sent(controller: WireClient, inner: bytes, principal: bytes | None = ANONYMOUS) -> Any:
     return controller.ask(
         "envelope", 0, request_data=inner, request_principal=principal, client_host_address=b"\x7f\x00\x00\x01"
     )
 
 
-def test_an_enveloped_request_is_answered_in_its_own_version(one: World, controller: Stranger) -> None:
+def test_an_enveloped_request_is_answered_in_its_own_version(one: World, controller: WireClient) -> None:
     for version in range(2, 8):
         topic = {"name": one.name(), "num_partitions": 1, "replication_factor": 1}
         answer = sent(controller, request_bytes("create_topics", version, 40 + version, topics=[topic], timeout=1000))
@@ -404,7 +404,7 @@ def test_an_enveloped_request_is_answered_in_its_own_version(one: World, control
         assert created.topics[0].error_code.value == 0
 
 
-def test_what_may_not_travel_in_an_envelope(controller: Stranger) -> None:
+def test_what_may_not_travel_in_an_envelope(controller: WireClient) -> None:
     elect = request_bytes("elect_leaders", 2, 1, topic_partitions=[], timeout=1)
     enveloped = request_bytes("envelope", 0, 1, request_data=elect, client_host_address=b"")
     for inner in (

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from clients.stranger import Stranger
+from clients.wire_client import WireClient
 from clients.world import World
 from crc32c import crc32c
 
@@ -38,9 +38,9 @@ def replicated(world: World) -> str:
 
 
 @pytest.fixture(scope="module")
-def leader(world: World, filled: str) -> Iterator[Stranger]:
-    with world.broker(world.leader(filled)) as stranger:
-        yield stranger
+def leader(world: World, filled: str) -> Iterator[WireClient]:
+    with world.broker(world.leader(filled)) as wire_client:
+        yield wire_client
 
 
 def batch(count: int = 1, first_ms: int = FIRST_MS, size: int = 5, **header: Any) -> bytes:
@@ -52,12 +52,12 @@ def produce(
     world: World, topic: str, records: bytes | None, *, version: int = 9, acks: int = -1, partition: int = 0
 ) -> Any:
     """The answer for that partition."""
-    with world.broker(world.leader(topic, partition)) as stranger:
-        return produce_on(stranger, world, topic, records, version=version, acks=acks, partition=partition)
+    with world.broker(world.leader(topic, partition)) as wire_client:
+        return produce_on(wire_client, world, topic, records, version=version, acks=acks, partition=partition)
 
 
 def produce_on(
-    stranger: Stranger,
+    wire_client: WireClient,
     world: World,
     topic: str,
     records: bytes | None,
@@ -69,20 +69,24 @@ def produce_on(
 ) -> Any:
     topic_id = world.topic_id(topic) if version >= 13 else None
     data = {"name": topic, "topic_id": topic_id, "partition_data": [{"index": partition, "records": records}]}
-    answer = stranger.ask("produce", version, acks=acks, timeout=timeout, topic_data=[data])
+    answer = wire_client.ask("produce", version, acks=acks, timeout=timeout, topic_data=[data])
     return answer.responses[0].partition_responses[0]
 
 
-def fetch(stranger: Stranger, world: World, topic: str, version: int, *partitions: dict[str, Any], **top: Any) -> Any:
+def fetch(
+    wire_client: WireClient, world: World, topic: str, version: int, *partitions: dict[str, Any], **top: Any
+) -> Any:
     """The whole answer."""
     topic_id = world.topic_id(topic) if version >= 13 else None
     asked = [{"partition_max_bytes": 1_000_000, **one} for one in partitions or ({},)]
     top = {"max_bytes": 50_000_000, **top}
-    return stranger.ask("fetch", version, topics=[{"topic": topic, "topic_id": topic_id, "partitions": asked}], **top)
+    return wire_client.ask(
+        "fetch", version, topics=[{"topic": topic, "topic_id": topic_id, "partitions": asked}], **top
+    )
 
 
-def fetch_one(stranger: Stranger, world: World, topic: str, version: int = 12, **partition: Any) -> Any:
-    return fetch(stranger, world, topic, version, partition).responses[0].partitions[0]
+def fetch_one(wire_client: WireClient, world: World, topic: str, version: int = 12, **partition: Any) -> Any:
+    return fetch(wire_client, world, topic, version, partition).responses[0].partitions[0]
 
 
 def end_offset(world: World, topic: str, partition: int = 0) -> int:
@@ -115,17 +119,17 @@ def test_a_produced_batch_is_told_its_offset(world: World, replicated: str, vers
 def test_acks_0_is_not_answered_and_yet_written(world: World) -> None:
     topic = world.topic(replicas=[1])
     data = {"name": topic, "partition_data": [{"index": 0, "records": batch()}]}
-    with world.broker(1) as stranger:
-        stranger.send("produce", 9, acks=0, topic_data=[data])
-        assert stranger.ask("api_versions", 0).error_code.value == 0, "the next answer is that of the next request"
+    with world.broker(1) as wire_client:
+        wire_client.send("produce", 9, acks=0, topic_data=[data])
+        assert wire_client.ask("api_versions", 0).error_code.value == 0, "the next answer is that of the next request"
     assert end_offset(world, topic) == 1
 
 
 def test_acks_0_that_fails_closes_the_connection(world: World) -> None:
     data = {"name": "nowhere", "partition_data": [{"index": 0, "records": batch()}]}
-    with world.broker(1) as stranger, pytest.raises(ConnectionError):
-        stranger.send("produce", 9, acks=0, topic_data=[data])
-        stranger.receive()
+    with world.broker(1) as wire_client, pytest.raises(ConnectionError):
+        wire_client.send("produce", 9, acks=0, topic_data=[data])
+        wire_client.receive()
 
 
 @pytest.mark.parametrize("version", [3, 8, 12, 13])
@@ -191,8 +195,8 @@ def test_a_compressed_batch_is_stored_and_sent_as_it_came(world: World, codec: i
     topic = world.topic(replicas=[1])
     records = batch(50, compression=codec)
     assert produce(world, topic, records).error_code.value == 0
-    with world.broker(1) as stranger:
-        found = bytes(fetch_one(stranger, world, topic).records)
+    with world.broker(1) as wire_client:
+        found = bytes(fetch_one(wire_client, world, topic).records)
     assert found[16:] == records[16:], "only base offset and leader epoch are the broker's"
     assert len(decode_records(found)) == 50
 
@@ -203,8 +207,8 @@ def test_log_append_time_is_the_brokers(world: World) -> None:
     answer = produce(world, topic, batch(3))
     append_ms = answer.log_append_time.timestamp() * 1000
     assert before_ms <= append_ms <= time.time() * 1000 + 2
-    with world.broker(1) as stranger:
-        found = bytes(fetch_one(stranger, world, topic).records)
+    with world.broker(1) as wire_client:
+        found = bytes(fetch_one(wire_client, world, topic).records)
     ((_, header),) = walk(found)
     assert header.log_append_time
     assert {record.timestamp_ms for record in decode_records(found)} == {round(append_ms)}
@@ -231,8 +235,8 @@ def test_a_wrong_broker_names_the_leader(world: World) -> None:
     for broker, version in ((1, 10), (3, 12), (3, 13)):
         topic_id = world.topic_id(topic)
         data = {"name": topic, "topic_id": topic_id, "partition_data": [{"index": 0, "records": batch()}]}
-        with world.broker(broker) as stranger:
-            answer = stranger.ask("produce", version, acks=1, timeout=1000, topic_data=[data])
+        with world.broker(broker) as wire_client:
+            answer = wire_client.ask("produce", version, acks=1, timeout=1000, topic_data=[data])
         partition = answer.responses[0].partition_responses[0]
         assert partition.error_code.name == "not_leader_or_follower"
         assert (partition.current_leader.leader_id, partition.current_leader.leader_epoch) == (2, 0)
@@ -259,8 +263,8 @@ def test_partitions_of_one_request_stand_for_themselves(world: World) -> None:
         {"index": 2, "records": batch(3)},
         {"index": 3, "records": batch(1)},
     ]
-    with world.broker(1) as stranger:
-        answer = stranger.ask(
+    with world.broker(1) as wire_client:
+        answer = wire_client.ask(
             "produce", 11, acks=-1, timeout=5000, topic_data=[{"name": topic, "partition_data": data}]
         )
     found = [(one.index, one.error_code.name) for one in answer.responses[0].partition_responses]
@@ -271,7 +275,7 @@ def test_partitions_of_one_request_stand_for_themselves(world: World) -> None:
 
 
 @pytest.mark.parametrize("version", FETCH_VERSIONS)
-def test_fetch_brings_what_was_produced(world: World, filled: str, leader: Stranger, version: int) -> None:
+def test_fetch_brings_what_was_produced(world: World, filled: str, leader: WireClient, version: int) -> None:
     answer = fetch(leader, world, filled, version, {"partition": 0}, {"partition": 1}, isolation_level=version % 2)
     first, second = answer.responses[0].partitions
     assert [record.offset for _, h in walk(first.records) for record in decode_records(first.records, _)] == [*range(6)]
@@ -286,7 +290,7 @@ def test_fetch_brings_what_was_produced(world: World, filled: str, leader: Stran
         assert first.preferred_read_replica == -1
 
 
-def test_fetch_begins_with_the_batch_that_holds_the_offset(world: World, filled: str, leader: Stranger) -> None:
+def test_fetch_begins_with_the_batch_that_holds_the_offset(world: World, filled: str, leader: WireClient) -> None:
     for offset, base in ((0, 0), (2, 0), (3, 3), (4, 3), (5, 5)):
         found = fetch_one(leader, world, filled, fetch_offset=offset)
         assert next(walk(found.records))[1].base_offset == base
@@ -295,7 +299,7 @@ def test_fetch_begins_with_the_batch_that_holds_the_offset(world: World, filled:
 
 @pytest.mark.parametrize("version", [4, 11, 12, 18])
 @pytest.mark.parametrize("offset", [7, 2**62, -1])
-def test_an_offset_outside_the_log(world: World, filled: str, leader: Stranger, offset: int, version: int) -> None:
+def test_an_offset_outside_the_log(world: World, filled: str, leader: WireClient, offset: int, version: int) -> None:
     refused = fetch_one(leader, world, filled, version, fetch_offset=offset)
     assert refused.error_code.name == "offset_out_of_range"
     assert not refused.records
@@ -304,13 +308,13 @@ def test_an_offset_outside_the_log(world: World, filled: str, leader: Stranger, 
 
 @pytest.mark.parametrize(("epoch", "code"), [(0, "none"), (-1, "none"), (1, "unknown_leader_epoch")])
 def test_the_clients_leader_epoch_is_compared(
-    world: World, filled: str, leader: Stranger, epoch: int, code: str
+    world: World, filled: str, leader: WireClient, epoch: int, code: str
 ) -> None:
     for version in (9, 12, 18):
         assert fetch_one(leader, world, filled, version, current_leader_epoch=epoch).error_code.name == code
 
 
-def test_an_epoch_that_the_log_never_had_diverges(world: World, filled: str, leader: Stranger) -> None:
+def test_an_epoch_that_the_log_never_had_diverges(world: World, filled: str, leader: WireClient) -> None:
     for version in (12, 18):
         agrees = fetch_one(leader, world, filled, version, fetch_offset=6, last_fetched_epoch=0)
         assert agrees.diverging_epoch.epoch == -1
@@ -322,7 +326,7 @@ def test_an_epoch_that_the_log_never_had_diverges(world: World, filled: str, lea
 
 
 @pytest.mark.parametrize("version", [4, 12, 13, 18])
-def test_fetch_from_what_does_not_exist(world: World, filled: str, leader: Stranger, version: int) -> None:
+def test_fetch_from_what_does_not_exist(world: World, filled: str, leader: WireClient, version: int) -> None:
     nowhere = "unknown_topic_id" if version >= 13 else "unknown_topic_or_partition"
     answer = leader.ask(
         "fetch",
@@ -342,8 +346,8 @@ def test_fetch_from_what_does_not_exist(world: World, filled: str, leader: Stran
 def test_fetch_from_a_wrong_broker_names_the_leader(world: World) -> None:
     topic = world.topic(replicas=[2, 3])
     for broker, version in ((1, 12), (3, 16), (3, 18)):
-        with world.broker(broker) as stranger:
-            answer = fetch(stranger, world, topic, version, {}, max_wait=5000, min_bytes=1)
+        with world.broker(broker) as wire_client:
+            answer = fetch(wire_client, world, topic, version, {}, max_wait=5000, min_bytes=1)
         partition = answer.responses[0].partitions[0]
         assert partition.error_code.name == "not_leader_or_follower"
         assert partition.current_leader.leader_id == 2
@@ -361,8 +365,8 @@ def test_limits_in_bytes_are_kept_but_for_the_first_batch(world: World) -> None:
     def sizes(**limits: Any) -> list[int]:
         top = {"max_bytes": limits.pop("max_bytes", 1_000_000)}
         asked = [{"partition": one, **limits} for one in (0, 1)]
-        with world.broker(1) as stranger:
-            answer = fetch(stranger, world, topic, 12, *asked, **top)
+        with world.broker(1) as wire_client:
+            answer = fetch(wire_client, world, topic, 12, *asked, **top)
         return [sum(1 for _ in walk(one.records or b"")) for one in answer.responses[0].partitions]
 
     assert sizes() == [4, 4]
@@ -377,15 +381,15 @@ def test_a_partition_behind_a_busy_one_gets_its_turn(world: World) -> None:
     topic = world.topic(partitions=2, replicas=[1])
     for partition in (0, 1):
         produce(world, topic, batch(1, size=1000), partition=partition, acks=1)
-    with world.broker(1) as stranger:
+    with world.broker(1) as wire_client:
         seen = set()
         for _ in range(4):
-            answer = fetch(stranger, world, topic, 12, {"partition": 0}, {"partition": 1}, max_bytes=500)
+            answer = fetch(wire_client, world, topic, 12, {"partition": 0}, {"partition": 1}, max_bytes=500)
             seen |= {one.partition_index for one in answer.responses[0].partitions if one.records}
     assert seen == {0, 1}
 
 
-def test_a_long_poll_waits_as_long_as_it_may(world: World, filled: str, leader: Stranger) -> None:
+def test_a_long_poll_waits_as_long_as_it_may(world: World, filled: str, leader: WireClient) -> None:
     for top, at_least_s in (
         ({"max_wait": 250, "min_bytes": 1}, 0.24),
         # who waited here would be given up by the client
@@ -423,13 +427,13 @@ SESSION_VERSIONS = (7, 11, 12, 13, 18)
 
 
 def session_ask(
-    stranger: Stranger, world: World, topic: str, version: int, session: tuple[int, int], *asked: Any, **top: Any
+    wire_client: WireClient, world: World, topic: str, version: int, session: tuple[int, int], *asked: Any, **top: Any
 ) -> Any:
     """An incremental request; without `asked` it names nothing."""
     top = {"max_bytes": 50_000_000, "session_id": session[0], "session_epoch": session[1], **top}
     if asked:
-        return fetch(stranger, world, topic, version, *asked, **top)
-    return stranger.ask("fetch", version, topics=[], **top)
+        return fetch(wire_client, world, topic, version, *asked, **top)
+    return wire_client.ask("fetch", version, topics=[], **top)
 
 
 @pytest.mark.parametrize("version", SESSION_VERSIONS)
@@ -437,24 +441,32 @@ def test_a_fetch_session_answers_only_what_is_new(world: World, version: int) ->
     topic = world.topic(replicas=[1])
     assert produce(world, topic, batch(3)).error_code.value == 0
     topic_id = world.topic_id(topic) if version >= 13 else None
-    with world.broker(1) as stranger:
-        full = fetch(stranger, world, topic, version, {}, session_epoch=0)
+    with world.broker(1) as wire_client:
+        full = fetch(wire_client, world, topic, version, {}, session_epoch=0)
         assert full.session_id > 0
         assert full.responses[0].partitions[0].records
-        assert session_ask(stranger, world, topic, version, (full.session_id, 1), {"fetch_offset": 3}).responses == ()
+        assert (
+            session_ask(wire_client, world, topic, version, (full.session_id, 1), {"fetch_offset": 3}).responses == ()
+        )
         assert produce(world, topic, batch(2)).error_code.value == 0
-        (news,) = session_ask(stranger, world, topic, version, (full.session_id, 2)).responses
+        (news,) = session_ask(wire_client, world, topic, version, (full.session_id, 2)).responses
         assert news.partitions[0].records
         forgotten = [{"topic": topic, "topic_id": topic_id, "partitions": [0]}]
         ended = session_ask(
-            stranger, world, topic, version, (full.session_id, 3), forgotten_topics_data=forgotten, max_wait=FOREVER_MS
+            wire_client,
+            world,
+            topic,
+            version,
+            (full.session_id, 3),
+            forgotten_topics_data=forgotten,
+            max_wait=FOREVER_MS,
         )
         assert (ended.error_code.value, ended.session_id, ended.responses) == (0, 0, ())
-        gone = session_ask(stranger, world, topic, version, (full.session_id, 4))
+        gone = session_ask(wire_client, world, topic, version, (full.session_id, 4))
         assert gone.error_code.name == "fetch_session_id_not_found"
 
 
-def test_a_fetch_session_is_refused_by_name(world: World, filled: str, leader: Stranger) -> None:
+def test_a_fetch_session_is_refused_by_name(world: World, filled: str, leader: WireClient) -> None:
     unknown = session_ask(leader, world, filled, 18, (1234, 7), {})
     assert (unknown.error_code.name, unknown.responses) == ("fetch_session_id_not_found", ())
     session_id = fetch(leader, world, filled, 18, {}, session_epoch=0).session_id
@@ -467,23 +479,23 @@ def test_a_fetch_session_is_refused_by_name(world: World, filled: str, leader: S
 
 def test_a_long_poll_of_a_fetch_session_ends_with_records_and_with_the_next_request(world: World) -> None:
     topic = world.topic(replicas=[1], partitions=2)
-    with world.broker(1) as stranger:
-        session_id = fetch(stranger, world, topic, 18, {}, session_epoch=0).session_id
+    with world.broker(1) as wire_client:
+        session_id = fetch(wire_client, world, topic, 18, {}, session_epoch=0).session_id
         top = {"session_id": session_id, "min_bytes": 1, "max_bytes": 1_000_000, "max_wait": FOREVER_MS}
-        first = stranger.send("fetch", 18, session_epoch=1, **top)
+        first = wire_client.send("fetch", 18, session_epoch=1, **top)
         assert produce(world, topic, batch()).error_code.value == 0
-        assert stranger.answer(first).responses[0].partitions[0].records
+        assert wire_client.answer(first).responses[0].partitions[0].records
         asked = [{"partition": 0, "fetch_offset": 1, "partition_max_bytes": 1_000_000}]
         topics = [{"topic_id": world.topic_id(topic), "partitions": asked}]
-        second = stranger.send("fetch", 18, session_epoch=2, topics=topics, **top)
+        second = wire_client.send("fetch", 18, session_epoch=2, topics=topics, **top)
         topics[0]["partitions"] = [{"partition": 1, "partition_max_bytes": 1_000_000}]
-        third = stranger.send("fetch", 18, session_epoch=3, topics=topics, **top)
-        assert stranger.answer(second).responses == ()
+        third = wire_client.send("fetch", 18, session_epoch=3, topics=topics, **top)
+        assert wire_client.answer(second).responses == ()
         assert produce(world, topic, batch(), partition=1).error_code.value == 0
-        assert stranger.answer(third).responses[0].partitions[0].partition_index == 1
+        assert wire_client.answer(third).responses[0].partitions[0].partition_index == 1
 
 
-def test_a_stranger_that_plays_a_follower_is_refused(world: World, filled: str, leader: Stranger) -> None:
+def test_a_stranger_that_plays_a_follower_is_refused(world: World, filled: str, leader: WireClient) -> None:
     unknown = fetch(leader, world, filled, 14, {"fetch_offset": 6}, replica_id=77)
     assert unknown.responses[0].partitions[0].error_code.name == "not_leader_or_follower"
     other = {1: 2, 2: 3, 3: 1}[world.leader(filled)]
@@ -512,7 +524,7 @@ def test_a_stranger_that_plays_a_follower_is_refused(world: World, filled: str, 
     ],
 )
 def test_list_offsets(
-    world: World, filled: str, leader: Stranger, version: int, timestamp: int, offset: int, found_ms: int | None
+    world: World, filled: str, leader: WireClient, version: int, timestamp: int, offset: int, found_ms: int | None
 ) -> None:
     asked = {"current_leader_epoch": -1, "timestamp": timestamp}
     answer = leader.ask("list_offsets", version, replica_id=-1, topics=[{"name": filled, "partitions": [asked]}])
@@ -531,7 +543,7 @@ OLDEST_VERSION = {-3: 7, -4: 8, -5: 9, -6: 11}
 
 
 @pytest.mark.parametrize("version", [1, 4, 11])
-def test_list_offsets_errors(world: World, filled: str, leader: Stranger, version: int) -> None:
+def test_list_offsets_errors(world: World, filled: str, leader: WireClient, version: int) -> None:
     topics = [
         {"name": "nowhere", "partitions": [{"timestamp": -1, "current_leader_epoch": -1}]},
         {
@@ -554,7 +566,7 @@ def test_list_offsets_errors(world: World, filled: str, leader: Stranger, versio
 
 
 @pytest.mark.parametrize("version", [2, 3, 4])
-def test_offset_for_leader_epoch(world: World, filled: str, leader: Stranger, version: int) -> None:
+def test_offset_for_leader_epoch(world: World, filled: str, leader: WireClient, version: int) -> None:
     partitions = [
         {"partition": partition, "leader_epoch": epoch, "current_leader_epoch": current}
         for partition, epoch, current in ((0, 0, -1), (0, 0, 0), (0, 3, -1), (0, -1, -1), (0, 0, 4), (9, 0, -1))

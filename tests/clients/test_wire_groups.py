@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from clients.stranger import Stranger
+from clients.wire_client import WireClient
 from clients.world import World
 
 from heirlog.apis.common.api import Role
@@ -30,22 +30,22 @@ class Group:
     def __init__(self, world: World, version: int) -> None:
         self.name = world.name("wire-group")
         self.version = version
-        self.stranger: Stranger = world.eventually(lambda: self._coordinator(world))
+        self.wire_client: WireClient = world.eventually(lambda: self._coordinator(world))
 
-    def _coordinator(self, world: World) -> Stranger | None:
+    def _coordinator(self, world: World) -> WireClient | None:
         found = world.ask("find_coordinator", 3, key=self.name, key_type=0)
         if found.error_code.value:
             return None
-        stranger = world.broker(found.node_id)
+        wire_client = world.broker(found.node_id)
         # it may not know yet that it is the coordinator, or still be loading what is there
-        (described,) = stranger.ask("describe_groups", 0, groups=[self.name]).groups
+        (described,) = wire_client.ask("describe_groups", 0, groups=[self.name]).groups
         if not described.error_code.value:
-            return stranger
-        stranger.__exit__(None, None, None)
+            return wire_client
+        wire_client.__exit__(None, None, None)
         return None
 
     def ask(self, api: str, key: int, **values: Any) -> Any:
-        return self.stranger.ask(api, version_of(api, key, self.version), group_id=self.name, **values)
+        return self.wire_client.ask(api, version_of(api, key, self.version), group_id=self.name, **values)
 
     def join(self, member_id: str = "") -> Any:
         return self.ask(
@@ -68,7 +68,7 @@ def topic(world: World) -> str:
 @pytest.mark.parametrize("version", range(NEWEST + 1))
 def test_a_life_in_a_group(world: World, topic: str, version: int) -> None:
     group = Group(world, version)
-    with group.stranger:
+    with group.wire_client:
         joined = group.join()
         if version >= 4:
             assert joined.error_code.name == "member_id_required"
@@ -141,7 +141,7 @@ def fetched(group: Group, answer: Any) -> Any:
 
 
 def describes(group: Group, member_id: str) -> None:
-    answer = group.stranger.ask(
+    answer = group.wire_client.ask(
         "describe_groups",
         version_of("describe_groups", 15, group.version),
         groups=[group.name, "nobody"],
@@ -157,7 +157,7 @@ def describes(group: Group, member_id: str) -> None:
         assert nobody.error_code.name == ("group_id_not_found" if group.version >= 6 else "none")
     if group.version >= 3:
         assert mine.authorized_operations > 0
-    listed = group.stranger.ask(
+    listed = group.wire_client.ask(
         "list_groups",
         version_of("list_groups", 16, group.version),
         states_filter=["Stable"],
@@ -177,7 +177,7 @@ def forgets(group: Group, topic: str) -> None:
     )
     assert deleted.error_code.value == 0
     assert [p.error_code.name for p in deleted.topics[0].partitions] == ["none", "unknown_topic_or_partition"]
-    answer = group.stranger.ask(
+    answer = group.wire_client.ask(
         "delete_groups", version_of("delete_groups", 42, group.version), groups_names=[group.name, group.name + "?"]
     )
     codes = {result.group_id: result.error_code.name for result in answer.results}
@@ -186,7 +186,7 @@ def forgets(group: Group, topic: str) -> None:
 
 
 def test_clients_may_not_write_the_coordinators_topic(world: World) -> None:
-    Group(world, 9).stranger.__exit__(None, None, None)
+    Group(world, 9).wire_client.__exit__(None, None, None)
     data = {"index": 0, "records": bytes(encode_batch([(b"k", b"v", (), 1_700_000_000_000)]))}
     answer = world.ask_leader(
         OFFSETS, "produce", 9, acks=1, timeout=5000, topic_data=[{"name": OFFSETS, "partition_data": [data]}]
@@ -198,11 +198,11 @@ def test_clients_may_not_write_the_coordinators_topic(world: World) -> None:
 def test_a_name_that_no_record_has_room_for_is_refused(world: World, topic: str, size: int) -> None:
     group = Group(world, 9)
     name = "g" * size
-    with group.stranger as stranger:
+    with group.wire_client as wire_client:
         place = {"partition_index": 0, "committed_offset": 1, "committed_leader_epoch": 0, "committed_metadata": ""}
-        answer = stranger.ask("offset_commit", 9, group_id=name, topics=[{"name": topic, "partitions": [place]}])
+        answer = wire_client.ask("offset_commit", 9, group_id=name, topics=[{"name": topic, "partitions": [place]}])
         assert answer.topics[0].partitions[0].error_code.name == "invalid_group_id"
-        joined = stranger.ask(
+        joined = wire_client.ask(
             "join_group",
             9,
             group_id=group.name,

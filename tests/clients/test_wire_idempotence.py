@@ -6,8 +6,8 @@ import time
 from typing import Any
 
 import pytest
-from clients.stranger import Stranger
 from clients.test_wire_data import batch, end_offset, produce
+from clients.wire_client import WireClient
 from clients.world import World
 
 NEW = {"producer_id": -1, "producer_epoch": -1}
@@ -56,9 +56,9 @@ def producer(world: World) -> Producer:
 def test_every_init_gives_another_id(world: World, version: int) -> None:
     given = set()
     for broker in (1, 2, 3):
-        with world.broker(broker) as stranger:
+        with world.broker(broker) as wire_client:
             for _ in range(3):
-                answer = stranger.ask(
+                answer = wire_client.ask(
                     "init_producer_id", version, transactional_id=None, transaction_timeout=60_000, **NEW
                 )
                 assert (answer.error_code.value, answer.producer_epoch) == (0, 0)
@@ -129,9 +129,9 @@ def test_a_repeat_while_the_original_waits_for_its_replicas_is_answered_with_it(
     producer_id = new_producer_id(world)
     records = batch(3, producer_id=producer_id, producer_epoch=0, base_sequence=0)
     body = [{"name": topic, "partition_data": [{"index": 0, "records": records}]}]
-    with world.broker(world.leader(topic)) as stranger:
-        asked = [stranger.send("produce", 9, acks=-1, timeout=15_000, topic_data=body) for _ in range(3)]
-        answers = [stranger.answer(one).responses[0].partition_responses[0] for one in asked]
+    with world.broker(world.leader(topic)) as wire_client:
+        asked = [wire_client.send("produce", 9, acks=-1, timeout=15_000, topic_data=body) for _ in range(3)]
+        answers = [wire_client.answer(one).responses[0].partition_responses[0] for one in asked]
     assert [(one.error_code.name, one.base_offset) for one in answers] == [("none", 0)] * 3
     assert end_offset(world, topic) == 3
 
@@ -173,18 +173,18 @@ def test_producers_are_known_to_the_next_leader(world: World, end: str) -> None:
 
 
 def stale_fetch(world: World, topic: str) -> str:
-    with world.broker(world.leader(topic)) as stranger:
-        name: str = _fetched(stranger, topic, current_leader_epoch=0).error_code.name
+    with world.broker(world.leader(topic)) as wire_client:
+        name: str = _fetched(wire_client, topic, current_leader_epoch=0).error_code.name
         return name
 
 
 def diverging(world: World, topic: str) -> tuple[int, int]:
     """What the leader says to somebody who has more of epoch 0 than it has."""
-    with world.broker(world.leader(topic)) as stranger:
-        found = _fetched(stranger, topic, fetch_offset=13, last_fetched_epoch=0).diverging_epoch
+    with world.broker(world.leader(topic)) as wire_client:
+        found = _fetched(wire_client, topic, fetch_offset=13, last_fetched_epoch=0).diverging_epoch
         return found.epoch, found.end_offset
 
 
-def _fetched(stranger: Stranger, topic: str, **partition: Any) -> Any:
+def _fetched(wire_client: WireClient, topic: str, **partition: Any) -> Any:
     asked = [{"topic": topic, "partitions": [{"partition_max_bytes": 1000, **partition}]}]
-    return stranger.ask("fetch", 12, max_bytes=1000, topics=asked).responses[0].partitions[0]
+    return wire_client.ask("fetch", 12, max_bytes=1000, topics=asked).responses[0].partitions[0]

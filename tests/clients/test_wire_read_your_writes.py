@@ -10,8 +10,8 @@ SET = 0
 
 
 def asked_of(world: World, broker: int, topic: str) -> str:
-    with world.broker(broker) as stranger:
-        name: str = stranger.ask("metadata", 12, topics=[{"name": topic}]).topics[0].error_code.name
+    with world.broker(broker) as wire_client:
+        name: str = wire_client.ask("metadata", 12, topics=[{"name": topic}]).topics[0].error_code.name
         return name
 
 
@@ -37,8 +37,8 @@ def test_every_broker_knows_a_configuration_once_its_change_is_answered(world: W
         assert answer.responses[0].error_code.value == 0
         for broker in (1, 2, 3):
             asked = {"resource_type": TOPIC, "resource_name": topic, "configuration_keys": ["retention.ms"]}
-            with world.broker(broker) as stranger:
-                (config,) = stranger.ask("describe_configs", 4, resources=[asked]).results[0].configs
+            with world.broker(broker) as wire_client:
+                (config,) = wire_client.ask("describe_configs", 4, resources=[asked]).results[0].configs
             assert config.value == value
 
 
@@ -48,6 +48,6 @@ def test_every_broker_knows_new_partitions_once_they_are_answered(world: World) 
         more = {"name": topic, "count": count, "assignments": None}
         assert world.ask("create_partitions", 3, topics=[more], timeout=20_000).results[0].error_code.value == 0
         for broker in (1, 2, 3):
-            with world.broker(broker) as stranger:
-                found = stranger.ask("metadata", 12, topics=[{"name": topic}]).topics[0].partitions
+            with world.broker(broker) as wire_client:
+                found = wire_client.ask("metadata", 12, topics=[{"name": topic}]).topics[0].partitions
             assert [p.error_code.value for p in found] == [0] * count

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from clients.stranger import Stranger
+from clients.wire_client import WireClient
 from patience import eventually
 
 from heirlog.testing.cluster import Cluster
@@ -34,30 +34,30 @@ class World:
     cluster: Cluster
     _numbers: Any = field(default_factory=lambda: itertools.count(1))
 
-    def broker(self, broker_id: int | None = None) -> Stranger:
+    def broker(self, broker_id: int | None = None) -> WireClient:
         """A new connection to that broker, or to the first that runs."""
         addresses = self.cluster.bootstrap_servers.split(",")
         running = sorted(set(self.cluster.pids) & set(self.cluster.brokers))
         chosen = running[0] if broker_id is None else broker_id
         host, _, port = addresses[self.cluster.brokers.index(chosen)].partition(":")
-        return Stranger(host, int(port))
+        return WireClient(host, int(port))
 
-    def controller(self) -> Stranger:
+    def controller(self) -> WireClient:
         properties = (self.cluster.data / f"controller-{CONTROLLER_ID}" / "server.properties").read_text()
         (listeners,) = [line for line in properties.splitlines() if line.startswith("listeners=")]
-        return Stranger("127.0.0.1", int(listeners.rpartition(":")[2]))
+        return WireClient("127.0.0.1", int(listeners.rpartition(":")[2]))
 
     def ask(self, api: str, version: int, **values: Any) -> Any:
-        with self.broker() as stranger:
-            return stranger.ask(api, version, **values)
+        with self.broker() as wire_client:
+            return wire_client.ask(api, version, **values)
 
     def ask_controller(self, api: str, version: int, **values: Any) -> Any:
-        with self.controller() as stranger:
-            return stranger.ask(api, version, **values)
+        with self.controller() as wire_client:
+            return wire_client.ask(api, version, **values)
 
     def ask_leader(self, topic: str, api: str, version: int, partition: int = 0, **values: Any) -> Any:
-        with self.broker(self.leader(topic, partition)) as stranger:
-            return stranger.ask(api, version, **values)
+        with self.broker(self.leader(topic, partition)) as wire_client:
+            return wire_client.ask(api, version, **values)
 
     def name(self, prefix: str = "t") -> str:
         return f"{prefix}-{next(self._numbers)}"
@@ -89,8 +89,8 @@ class World:
 
     def _is_known(self, broker: int, name: str) -> bool:
         """To clients of that broker, and to its replication."""
-        with self.broker(broker) as stranger:
-            found = stranger.ask("metadata", 12, topics=[{"name": name}]).topics[0]
+        with self.broker(broker) as wire_client:
+            found = wire_client.ask("metadata", 12, topics=[{"name": name}]).topics[0]
             return bool(found.error_code.value == 0 and all(p.error_code.value == 0 for p in found.partitions))
 
     def metadata(self, topic: str) -> Any:

@@ -14,7 +14,7 @@ import uuid
 from collections.abc import Iterator
 from typing import Any
 
-from clients.stranger import API_KEYS, header_bytes
+from clients.wire_client import API_KEYS, header_bytes
 from fuzz.brain import LISTENERS, REPAIR_BATCHES, TOPICS, Brain, joined
 from kio.index import load_request_schema
 from kio.serial._introspect import classify_field, get_field_tag, get_schema_field_type, is_optional

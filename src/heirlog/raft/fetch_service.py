@@ -123,14 +123,14 @@ class FetchService:
         if known == HIGH_WATERMARK_NOT_SENT:
             known = self._high_watermark()
         max_bytes = min(max(asked.partition_max_bytes, 0), max(request.max_bytes, 0), MAX_FETCH_BYTES)
-        if self._has_news(position.offset, known) or request.max_wait_ms == 0:
+        if self._has_new_data(position.offset, known) or request.max_wait_ms == 0:
             return self._records(position.offset, max_bytes)
         return self._wait(key if replica_id >= 0 else object(), position, max_bytes, known, request.max_wait_ms)
 
     def moved(self) -> None:
         """The log end or the high watermark moved: answer the waiting fetches that this concerns."""
         for wait in list(self._waits.values()):
-            if self._has_news(wait.position.offset, wait.known_high_watermark):
+            if self._has_new_data(wait.position.offset, wait.known_high_watermark):
                 self._release(wait)
 
     def close(self) -> None:
@@ -142,7 +142,7 @@ class FetchService:
             wait.answer.complete(answers.fetch_answer(nobody, error=code))
         self._close_snapshot()
 
-    def _has_news(self, offset: int, known_high_watermark: int) -> bool:
+    def _has_new_data(self, offset: int, known_high_watermark: int) -> bool:
         return self._log.end_offset > offset or self._high_watermark() > known_high_watermark
 
     def _records(self, offset: int, max_bytes: int) -> FetchResponse:

@@ -90,7 +90,7 @@ class LeaderState:
         self._me = me
         self._granting = granting
         self._epoch_start_offset = parts.log.end_offset
-        self._turn_is_coming = False
+        self._update_is_scheduled = False
         self._flushing = False
         self._closed = False
         self.announced = False
@@ -118,7 +118,7 @@ class LeaderState:
         self._log.append(batch, epoch)
         self._replay.remember(CommittedBatch(base_offset, self._log.end_offset - 1, epoch, now_ms, []))
         self._replay.when_delivered(self._log.end_offset, self._announce)
-        self._turn_soon()
+        self._schedule_update()
         if len(voters) > 1:
             self._contact.start()
 
@@ -144,7 +144,7 @@ class LeaderState:
             self._fatal(f"the metadata log in {self._log.directory} could not be written: {error}")
             raise NotLeader("the disk of the metadata log failed") from error
         self._replay.remember(CommittedBatch(base_offset, self._log.end_offset - 1, epoch, now_ms, list(records)))
-        self._turn_soon()
+        self._schedule_update()
         return base_offset
 
     def close(self) -> None:
@@ -164,13 +164,13 @@ class LeaderState:
 
     # from an append to the commit
 
-    def _turn_soon(self) -> None:
-        if not self._turn_is_coming:
-            self._turn_is_coming = True
-            self._env.call_later(0, self._turn)
+    def _schedule_update(self) -> None:
+        if not self._update_is_scheduled:
+            self._update_is_scheduled = True
+            self._env.call_later(0, self._update)
 
-    def _turn(self) -> None:
-        self._turn_is_coming = False
+    def _update(self) -> None:
+        self._update_is_scheduled = False
         if self._closed:
             return
         self._moved()
@@ -189,7 +189,7 @@ class LeaderState:
             self._fatal(f"the metadata log in {self._log.directory} could not be flushed: {error}")
             return
         self._moved()
-        if self._log.flushed_offset < self._log.end_offset and not self._closed and not self._turn_is_coming:
+        if self._log.flushed_offset < self._log.end_offset and not self._closed and not self._update_is_scheduled:
             self._flush()
 
     def _acknowledged(self, key: ReplicaKey, end_offset: int) -> None:
@@ -197,7 +197,7 @@ class LeaderState:
         self._contact.fetched(key)
         if len(self._voters()) > 1:
             # later, because delivering to listeners inside a request's handler would be a call in a call
-            self._turn_soon()
+            self._schedule_update()
 
     def _moved(self) -> None:
         """The end of this node or of a voter moved: advance the high watermark, and answer waiting fetches."""

@@ -1,4 +1,4 @@
-"""Names that strangers choose, as long and as many as they like: refused or bounded, and gone after the request."""
+"""Names that unknown clients choose, as long and as many as they like: refused or bounded, gone after the request."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A client whose codec is not ours: kio's classes over a plain socket.
 
-    with Stranger("127.0.0.1", 9092) as stranger:
-        answer = stranger.ask("metadata", 12, topics=[{"name": "t"}])
+    with WireClient("127.0.0.1", 9092) as wire_client:
+        answer = wire_client.ask("metadata", 12, topics=[{"name": "t"}])
         answer.topics[0].error_code       # kio's enum; kio decodes strictly, and nothing may be left over
 
 A request is given as nested dicts in kio's field names (Kafka's in snake case, times in ms without their unit). Names
@@ -31,14 +31,14 @@ EMPTY = {"string": "", "bytes": b"", "records": None, "bool": False, "uuid": Non
 """Of the types that are not numbers or times."""
 
 
-class Stranger:
+class WireClient:
     """One connection. A server that closes it shows as ConnectionError."""
 
     def __init__(self, host: str, port: int) -> None:
         self._socket = socket.create_connection((host, port), TIMEOUT_S)
         self._next_correlation_id = 1000
 
-    def __enter__(self) -> Stranger:
+    def __enter__(self) -> WireClient:
         return self
 
     def __exit__(
