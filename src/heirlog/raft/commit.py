@@ -11,9 +11,9 @@ record of an older epoch must not be committed by counting copies alone, because
 win. So a leader commits it together with the first record of its own epoch (the Raft paper, section 5.4.2).
 
 A follower may have records that the leader has not flushed: the leader sends what it has written (fetch_service.py).
-These records are not committed. If the leader loses them in a power cut, the follower's log is longer than the
-leader's, or differs from it. Then the follower truncates its log to the leader's (divergence.py), but never below the
-offset that it knows to be committed (committed_offset.py).
+They are committed once a majority has flushed them, with or without the leader. If the leader loses others in a power
+cut, the follower's log is longer than that of the next leader, or differs from it. Then the follower truncates its log
+to the leader's (divergence.py), but never below the offset that it knows to be committed (committed_offset.py).
 """
 
 from __future__ import annotations
