@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
+import logging
 
-from heirlog.spark.session import name_files_in_utf_8
+import pytest
+from pyspark.sql import SparkSession
+
+from heirlog.spark.session import hush, name_files_in_utf_8
 
 
 @pytest.mark.parametrize(
@@ -23,3 +26,33 @@ def test_java_can_say_every_name_of_a_file_and_keeps_a_locale_that_somebody_chos
     before = environment.get("LC_ALL")
     name_files_in_utf_8(environment)
     assert environment.get("LC_ALL") == (locale or before)
+
+
+def test_spark_finds_the_cause_in_a_long_error_when_it_is_stopped(spark: SparkSession) -> None:
+    assert spark._jvm is not None
+    patterns = spark._jvm.java.util.regex.Pattern
+    # of StreamExecution: recursive in Java, once for each character
+    found = patterns.compile(r"calling((.|\r\n|\r|\n)*)InterruptedException").matcher(
+        "calling" + "x" * 20_000 + "InterruptedException"
+    )
+    assert found.find()
+
+
+def test_who_is_about_to_end_reads_no_traces_of_calls_that_java_does_not_answer(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def log(name: str | None, folder: str) -> None:
+        error = logging.LogRecord(name or "root", logging.ERROR, f"/site-packages/{folder}/f.py", 1, "gone", None, None)
+        logging.getLogger(name).handle(error) if logging.getLogger(name).isEnabledFor(error.levelno) else None
+
+    level = logging.getLogger("py4j").level
+    try:
+        hush()
+        log("py4j.clientserver", "py4j")
+        log(None, "py4j")
+        assert not caplog.records
+        log(None, "heirlog")
+        assert len(caplog.records) == 1
+    finally:
+        logging.getLogger("py4j").setLevel(level)
+        logging.getLogger().filters.clear()

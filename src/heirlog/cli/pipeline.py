@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -76,7 +76,9 @@ def run(
     with _needs_spark():
         from heirlog.spark.pipeline.load import load
         from heirlog.spark.pipeline.run import run as run_pipeline
+        from heirlog.spark.session import hush
 
+        ending.when_asked = hush
         pipeline = load(file)
         with ExitStack() as stack:
             if metrics_port is not None:
@@ -103,6 +105,7 @@ class _Ending:
 
     def __init__(self, file: Path) -> None:
         self.is_asked = False
+        self.when_asked: Callable[[], None] = lambda: None
         self._is_running = False
         self._file = file
 
@@ -113,6 +116,7 @@ class _Ending:
     def on_signal(self, *_: object) -> None:
         if self._is_running and not self.is_asked:
             self.is_asked = True
+            self.when_asked()
             return
         when = "while Spark stopped; run it again to continue" if self.is_asked else "before its query began"
         # print may be at work below this very handler

@@ -6,6 +6,7 @@ same settings several sessions can run at the same time in tests. With another m
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import sys
@@ -29,6 +30,10 @@ _LOGGING = Path(__file__).with_name("log4j2.properties")
 
 
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+_STACK = "-Xss32m"
+"""Of each Java thread; only what is used takes memory. When a query is stopped in a batch, Spark looks for the cause in
+the error's text with a regular expression that needs a kilobyte of stack for each character (StreamExecution's
+PROXY_ERROR): Java's default ends that with a StackOverflowError and a thousand lines on stderr."""
 
 
 def start(
@@ -58,7 +63,7 @@ def start(
         if log is not None:
             options |= {"heirlog.log": "file", "heirlog.log.file": log.absolute()}
         ours = map(_java_option, options, options.values())
-        given[_JAVA_OPTIONS] = " ".join([*ours, given.get(_JAVA_OPTIONS, "")]).strip()
+        given[_JAVA_OPTIONS] = " ".join([*ours, _STACK, given.get(_JAVA_OPTIONS, "")]).strip()
         settings = {}
         if master.startswith("local"):
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
@@ -78,6 +83,17 @@ def start(
         signal.signal(signal.SIGINT, on_interrupt)
     register(session)
     return session
+
+
+def hush() -> None:
+    """For a program that is about to end: Py4J logs, with traces, each call that fails because Java has ended."""
+    logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)
+    # it uses the root logger for some
+    logging.getLogger().addFilter(_is_not_of_py4j)
+
+
+def _is_not_of_py4j(record: logging.LogRecord) -> bool:
+    return f"{os.sep}py4j{os.sep}" not in record.pathname
 
 
 def _java_option(name: str, value: object) -> str:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from py4j.protocol import Py4JJavaError, Py4JNetworkError  # type: ignore[import-untyped]  # it has no types
 from pyspark.errors import PySparkException, StreamingQueryException
 
 from heirlog.spark.pipeline.batch import BatchBody, meaning
@@ -109,3 +111,14 @@ def test_what_a_query_over_a_stream_refuses_is_the_sentence_that_names_the_row()
     )
     received = sentence_of(PySparkException(raised))
     assert received == "a row does not parse (topic orders, partition 1, offset 2): why; what to do"
+
+
+def test_an_error_of_a_java_that_has_ended_since_is_a_sentence() -> None:
+    """Py4J asks Java for an error's text when it is printed: after SIGTERM to the group of both, too late."""
+
+    def ended(_: str) -> str:
+        raise Py4JNetworkError("Answer from Java side is empty")
+
+    java = SimpleNamespace(_target_id="o1", _gateway_client=SimpleNamespace(send_command=ended))
+    told = sentence_of(Py4JJavaError("An error occurred while calling o1.stop", java))
+    assert told.startswith("Spark's Java process ended")

@@ -113,7 +113,7 @@ def run(
             if not until():
                 raise PipelineError(_with_log(error, log)) from error
             # a signal to the process group ends Spark too; the next run does what was left
-            _log.warning("Spark ended before its query did: %s", sentence_of(error))
+            _log.info("Spark ended before its query did: %s", sentence_of(error))
         _commit_last(pipeline)
     return _difference(before, sums_of(pipeline))
 
@@ -121,7 +121,7 @@ def run(
 def _with_log(error: PySparkException | Py4JError | ConnectionError, log: Path | None) -> str:
     """The error message, and where Spark's own log is; heirlog's own errors need no log."""
     sentence = sentence_of(error)
-    is_ours = "PipelineError: " in str(error)
+    is_ours = "PipelineError: " in _text_of(error)
     return sentence if is_ours or log is None or not log.exists() else f"{sentence.rstrip('.')}. Spark's log is {log}"
 
 
@@ -268,12 +268,12 @@ def sentence_of(error: PySparkException | Py4JError | ConnectionError | JavaNotF
     A failure inside a batch arrives as a Python traceback inside a Java exception inside a Python exception; the last
     line that names an error before Spark's description of the query is the cause.
     """
-    if isinstance(error, _GONE) and not isinstance(error, Py4JJavaError):
+    text = _text_of(error).partition("=== Streaming Query ===")[0]
+    if isinstance(error, _GONE) and not (isinstance(error, Py4JJavaError) and text):
         return (
             "Spark's Java process ended, its log may say why. All finished batches are stored: run the pipeline "
             "again to continue"
         )
-    text = str(error).partition("=== Streaming Query ===")[0]
     raised = _RAISED.search(text)
     if raised is not None:
         return raised[1]
@@ -288,3 +288,11 @@ def sentence_of(error: PySparkException | Py4JError | ConnectionError | JavaNotF
         below = _BELOW.findall(text) if java[1].startswith(_TASK_FAILED) else []
         return " ".join([java[1], *below[-1:]])
     return text.strip().splitlines()[0] if text.strip() else type(error).__name__
+
+
+def _text_of(error: Exception) -> str:
+    """Empty if Java has ended since: the text of an error of Java's is asked for when it is printed."""
+    try:
+        return str(error)
+    except _GONE:
+        return ""
