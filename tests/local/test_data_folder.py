@@ -190,3 +190,40 @@ def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(LocalError, match=r"cannot use the data folder .* give one that can be written"):
         data_folder.hold(tmp_path / "file")
+
+
+def test_a_link_that_leads_nowhere_is_named(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "gone")
+    with pytest.raises(LocalError, match=f"link is a link to {tmp_path}/gone, which does not exist: put back"):
+        data_folder.hold(tmp_path / "link")
+    assert os.listdir(tmp_path) == ["link"]
+
+
+@pytest.mark.parametrize("name", ["a" * 256, "ä" * 128, "/".join(["d" * 100] * 38)])
+def test_a_folder_that_leaves_no_room_for_the_names_in_it_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(LocalError, match="give a shorter one"):
+        data_folder.hold(tmp_path / name)
+    assert os.listdir(tmp_path) == []
+
+
+def test_the_longest_names_work(tmp_path: Path) -> None:
+    os.close(data_folder.hold(tmp_path / ("ä" * 127)))
+
+
+@pytest.mark.parametrize("swapped", [(1, 2), (2, 1)])
+def test_directories_of_other_nodes_are_refused_before_a_node_starts(made: Layout, swapped: tuple[int, int]) -> None:
+    one, other = (made.brokers[number - 1].log_dir for number in swapped)
+    shutil.rmtree(one)
+    one.symlink_to(other)
+    with pytest.raises(LocalError, match=f"{one} belongs to node {swapped[1]}, not to {swapped[0]}; put back"):
+        format_cluster(made, {})
+
+
+def test_a_directory_of_another_cluster_is_the_one_that_is_named(made: Layout, tmp_path: Path) -> None:
+    strange = layouts.create(tmp_path / "strange", [9092, 9093], 9094)
+    format_cluster(strange, {})
+    log_dir = made.brokers[0].log_dir
+    shutil.rmtree(log_dir)
+    shutil.copytree(strange.brokers[0].log_dir, log_dir)
+    with pytest.raises(LocalError, match=f"{log_dir} belongs to cluster"):
+        format_cluster(made, {})

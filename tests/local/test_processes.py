@@ -1,4 +1,4 @@
-"""How long a node's clean stop may take."""
+"""How long a node's clean stop may take, and what is shown of its end."""
 
 from __future__ import annotations
 
@@ -14,3 +14,16 @@ def test_a_node_with_many_partitions_gets_the_time_that_their_clean_stop_takes(t
     for number in range(500):
         (tmp_path / "broker-1" / "log" / f"t-{number}").mkdir(parents=True)
     assert process.stop_timeout_s(60) == 60 + 500 * LOG_STOP_S
+
+
+def test_the_last_output_of_a_node_are_its_own_sentence(tmp_path: Path) -> None:
+    layout = NodeLayout(1, tmp_path / "broker-1")
+    process = NodeProcess(layout)
+    assert process.last_output() == ""
+    layout.directory.mkdir()
+    layout.output_path.write_text('{"event": "metrics-listening"}\n')
+    assert process.last_output() == '{"event": "metrics-listening"}'
+    assert process.why_it_ended() == ""
+    layout.output_path.write_text('{"event": "stopped"}\nheirlog: the log belongs to node 2\n')
+    assert process.last_output() == "the log belongs to node 2"
+    assert process.why_it_ended() == "the log belongs to node 2"

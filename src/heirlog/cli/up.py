@@ -275,8 +275,10 @@ def _watch(processes: list[NodeProcess]) -> None:
         time.sleep(WATCH_S)
         for process in [process for process in processes if not process.running]:
             processes.remove(process)
+            why = process.why_it_ended()
+            ended = f"{end_description(process)} ({why})" if why else end_description(process)
             print(
-                f"{end_description(process)}; the other nodes continue; start it again with: "
+                f"{ended}; the other nodes continue; start it again with: "
                 f"{_this_command()} node --config {process.layout.properties_path}",
                 file=sys.stderr,
                 flush=True,

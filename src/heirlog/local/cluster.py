@@ -127,7 +127,8 @@ class Cluster:
         if not self._keep_data:
             self._remover = run_when_we_end(f'sleep {ORPHANS_END_S}; rm -rf -- "$0"', str(self._data))
         try:
-            self._lock = data_folder.hold(self._data)
+            # as given: a link that leads nowhere is not followed
+            self._lock = data_folder.hold(Path(self._given_data or self._data))
             self._layout = self._prepare(self._data)
             self._processes = {
                 node.node_id: NodeProcess(node, ledger=self._ledger, reuse_port=True)

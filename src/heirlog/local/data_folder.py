@@ -26,6 +26,11 @@ from heirlog.local.layout import Layout, NodeLayout
 from heirlog.server.ledger import forget
 
 LOCK_NAME = ".lock"
+NAME_BYTES_MAX = 255
+"""Of file systems in common use."""
+PATH_BYTES_MAX = os.pathconf("/", "PC_PATH_MAX") - 512
+"""The longest path that the nodes use in it is that of an index of a topic with a long name."""
+SHOWN = 60
 PATHS = ("log.dirs", "log.dir", "metadata.log.dir")
 
 
@@ -65,8 +70,19 @@ def hold(data: Path) -> int:
 
 
 def refuse_name(data: Path) -> None:
-    """A path that server.properties cannot hold as it is. Raises LocalError."""
-    path = str(data.resolve())
+    """A path that server.properties cannot hold as it is, or that leads nowhere. Raises LocalError."""
+    path = os.path.realpath(data)
+    names = path.split(os.sep)
+    if len(os.fsencode(path)) > PATH_BYTES_MAX or max(len(os.fsencode(name)) for name in names) > NAME_BYTES_MAX:
+        raise LocalError(
+            f"the data folder {path[:SHOWN]}… cannot be used: a path may have {PATH_BYTES_MAX} bytes, so that there "
+            f"is room for files in it, and a name {NAME_BYTES_MAX}; give a shorter one"
+        )
+    if data.is_symlink() and not data.exists():
+        raise LocalError(
+            f"the data folder {data} is a link to {os.readlink(data)}, which does not exist: put back what it led to, "
+            "or give another --data folder"
+        )
     if "," in path:
         raise LocalError(
             f"the data folder {path} cannot be used: a comma separates directories in log.dirs; give another --data "

@@ -62,7 +62,15 @@ def format_node(
             if known is None:
                 ids[path] = new_uuid()
             elif known.cluster_id != cluster_id:
-                raise LocalError(f"{path} belongs to cluster {known.cluster_id}, not to {cluster_id}")
+                raise LocalError(
+                    f"{path} belongs to cluster {known.cluster_id}, not to {cluster_id}; put back the directory that "
+                    "belongs here, or correct log.dirs"
+                )
+            elif known.node_id != config.node_id:
+                raise LocalError(
+                    f"{path} belongs to node {known.node_id}, not to {config.node_id}; put back the directory that "
+                    "belongs here, or correct log.dirs"
+                )
             elif not ignore_formatted:
                 raise LocalError(
                     f"{path} is already formatted; use --ignore-formatted to leave it as it is and format the others"
@@ -118,6 +126,8 @@ def format_cluster(layout: Layout, features: Mapping[str, int]) -> None:
     features: levels that differ from the defaults.
     """
     configs = [properties.read_static(node.properties_path) for node in layout.nodes]
+    # the cluster's id is its controller's, whatever a broker's directory says
+    configs.sort(key=lambda config: not config.is_controller)
     controllers = [config for config in configs if config.is_controller]
     with Disk() as files:
         known = [identity for config in configs if (identity := _identity(files, config.metadata_log_dir))]

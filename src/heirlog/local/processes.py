@@ -30,6 +30,8 @@ STOP_TIMEOUT_S = 30.0
 LOG_STOP_S = 0.03
 """More for each partition: a clean stop flushes all of its files, one after the other."""
 LAST_OUTPUT_BYTES = 2_000
+SENTENCE = "heirlog: "
+"""How a command begins the line on stderr that says why it ended; other lines of a node are its log."""
 POLL_S = 0.01
 CONNECT_TIMEOUT_S = 1.0
 
@@ -153,11 +155,20 @@ class NodeProcess:
         return None
 
     def last_output(self) -> str:
-        """The end of what it printed, for a report of its death."""
+        """Why it ended, in its own sentence, or the end of what it has printed since its start."""
+        printed = self._printed()
+        return _sentence(printed) or printed
+
+    def why_it_ended(self) -> str:
+        """Its own sentence; empty if it printed none, as after a SIGKILL."""
+        return _sentence(self._printed())
+
+    def _printed(self) -> str:
+        """The end of it, since its start."""
         try:
             with self.layout.output_path.open("rb") as output:
                 output.seek(0, os.SEEK_END)
-                output.seek(max(0, output.tell() - LAST_OUTPUT_BYTES))
+                output.seek(max(self._printed_before, output.tell() - LAST_OUTPUT_BYTES))
                 return output.read().decode(errors="replace").strip()
         except OSError:
             return ""
@@ -165,6 +176,11 @@ class NodeProcess:
     def _signal(self, number: signal.Signals) -> None:
         if self._process is not None and self.running:
             self._process.send_signal(number)
+
+
+def _sentence(printed: str) -> str:
+    sentences = [line for line in printed.splitlines() if line.startswith(SENTENCE)]
+    return sentences[-1].removeprefix(SENTENCE) if sentences else ""
 
 
 def run_when_we_end(script: str, argument: str) -> subprocess.Popen[bytes]:
