@@ -1,6 +1,6 @@
 """BeginQuorumEpoch (key 53): the new leader of the metadata quorum announces its epoch (KIP-595).
 
-v1 directory ids and the leader's endpoints (KIP-853). The rules are in `raft.epoch_driver`.
+v1 directory ids and the leader's endpoints (KIP-853). The rules are in `raft.epoch_requests`.
 """
 
 from __future__ import annotations

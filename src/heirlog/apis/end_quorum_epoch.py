@@ -1,6 +1,6 @@
 """EndQuorumEpoch (key 54): the leader of the metadata quorum resigns, and names its successors (KIP-595).
 
-v1 directory ids and the leader's endpoints (KIP-853). The rules are in `raft.epoch_driver`.
+v1 directory ids and the leader's endpoints (KIP-853). The rules are in `raft.epoch_requests`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Vote (key 52): a node that wants to lead the metadata quorum asks for this voter's vote (KIP-595).
 
-v1 directory ids and the leader's endpoint (KIP-853), v2 pre-votes (KIP-996). The rules are in `raft.epoch_driver`.
+v1 directory ids and the leader's endpoint (KIP-853), v2 pre-votes (KIP-996). The rules are in `raft.epoch_requests`.
 """
 
 from __future__ import annotations

@@ -47,7 +47,8 @@ from heirlog.raft.bootstrap import read_bootstrap_records
 from heirlog.raft.control import Voter
 from heirlog.raft.local_replica import LocalReplica
 from heirlog.raft.metadata_log import MetadataLogConfig
-from heirlog.raft.quorum import OlderMetadata, Quorum
+from heirlog.raft.older_metadata import OlderMetadata
+from heirlog.raft.quorum import Quorum
 from heirlog.raft.quorum_config import QuorumConfig
 from heirlog.raft.replay import CommittedBatch
 from heirlog.raft.snapshot import InvalidSnapshot

@@ -31,16 +31,8 @@ from typing import TypeAlias, TypeVar
 from heirlog.env import Cancel, Env
 from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages import (
-    BeginQuorumEpochRequest,
-    BeginQuorumEpochResponse,
-    EndQuorumEpochRequest,
-    EndQuorumEpochResponse,
-    VoteRequest,
-    VoteResponse,
-)
-from heirlog.protocol.types import ZERO_UUID, Endpoint, Uuid
-from heirlog.raft import epoch_messages, epoch_state
+from heirlog.protocol.types import Endpoint
+from heirlog.raft import epoch_state
 from heirlog.raft.answers import LeaderAndEpoch
 from heirlog.raft.candidacy import Candidacy, CandidacyEvents, VoteRound
 from heirlog.raft.control import Voter
@@ -51,7 +43,7 @@ from heirlog.raft.local_replica import LocalReplica
 from heirlog.raft.quorum_config import QuorumConfig
 from heirlog.raft.quorum_state import NOBODY, QuorumStateFile
 from heirlog.raft.replica_key import ReplicaKey
-from heirlog.raft.resignation import Resignation, successor_delay_ms
+from heirlog.raft.resignation import Resignation
 
 HELD_REQUESTS_MAX = 10_000
 """Requests that wait until a state is durable; one more is refused."""
@@ -131,11 +123,11 @@ class EpochDriver:
         me = self._me
         if me is not None and not self._others():
             self.granting = [me.key]
-            self._become(epoch_state.sole_voter(self.state, me.key, me.endpoint), write=True)
+            self.become(epoch_state.sole_voter(self.state, me.key, me.endpoint), write=True)
             return
         if self.state.role is QuorumRole.RESIGNED:
             self._successors = self._others()
-        self._become(self.state, write=True)
+        self.become(self.state, write=True)
 
     def close(self) -> None:
         self._closed = True
@@ -144,7 +136,7 @@ class EpochDriver:
 
     # from one state to the next
 
-    def _become(self, state: EpochState, then: Callable[[], None] = lambda: None, *, write: bool = False) -> None:
+    def become(self, state: EpochState, then: Callable[[], None] = lambda: None, *, write: bool = False) -> None:
         """Take over `state`, and call `then` once it is durable."""
         before = self.state
         if state == before and not write:
@@ -235,12 +227,12 @@ class EpochDriver:
     def _expired(self) -> None:
         state = self.state
         if state.role is QuorumRole.RESIGNED:
-            self._become(epoch_state.unattached(state, state.epoch + 1))
+            self.become(epoch_state.unattached(state, state.epoch + 1))
         elif state.role is QuorumRole.PROSPECTIVE:
-            self._become(epoch_state.not_elected(state))
+            self.become(epoch_state.not_elected(state))
         elif self._me is not None:
             self._env.log("info", "quorum-leader-timed-out", role=state.role.value, epoch=state.epoch)
-            self._become(epoch_state.prospective(state))
+            self.become(epoch_state.prospective(state))
 
     # elections
 
@@ -257,15 +249,15 @@ class EpochDriver:
         if me is None:
             return
         if self.state.role is QuorumRole.PROSPECTIVE:
-            self._become(epoch_state.candidate(self.state, me.key))
+            self.become(epoch_state.candidate(self.state, me.key))
         else:
             self.granting = granting
-            self._become(epoch_state.leader(self.state, me.key, me.endpoint))
+            self.become(epoch_state.leader(self.state, me.key, me.endpoint))
 
     def _lost(self) -> None:
         """A candidate waits for the end of its timeout: another one may have won."""
         if self.state.role is QuorumRole.PROSPECTIVE:
-            self._become(epoch_state.not_elected(self.state))
+            self.become(epoch_state.not_elected(self.state))
 
     def _heard(self, heard: Heard) -> bool:
         return self.learn(heard.leadership)
@@ -277,13 +269,13 @@ class EpochDriver:
 
         claimed: the leader itself said so, so it is alive, and listens at that endpoint.
         """
-        known = self._with(named, claimed)
+        known = self.state_with(named, claimed)
         if self._closed or known is None:
             return False
-        self._become(known)
+        self.become(known)
         return True
 
-    def _with(self, named: LeaderAndEpoch, claimed: bool) -> EpochState | None:
+    def state_with(self, named: LeaderAndEpoch, claimed: bool) -> EpochState | None:
         """The next state by what was named; None if that is nothing new."""
         state = self.state
         leader_id = NOBODY if named.leader_id == self._replica.node_id else named.leader_id
@@ -315,6 +307,12 @@ class EpochDriver:
             if self._me is not None:
                 self._expire_in(self._config.fetch_timeout_ms)
 
+    def leader_resigned(self, delay_ms: int) -> None:
+        """The leader of this follower has announced its resignation: ask for votes after `delay_ms`."""
+        if self.state.role is QuorumRole.FOLLOWER and self._me is not None:
+            self.state = epoch_state.leader_has_resigned(self.state)
+            self._expire_in(delay_ms)
+
     def leader_is_gone(self) -> None:
         """The leader's connection was reset, and its port refuses another one."""
         if self.state.role is QuorumRole.FOLLOWER and self._me is not None and self._deadline_ms is not None:
@@ -331,7 +329,7 @@ class EpochDriver:
         elif self.state.role is QuorumRole.LEADER:
             self._successors = successors
             self._env.log("warning", "quorum-leader-resigned", epoch=self.state.epoch)
-            self._become(epoch_state.resigned(self.state))
+            self.become(epoch_state.resigned(self.state))
 
     def _hand_over(self) -> None:
         me = self._me
@@ -371,122 +369,3 @@ class EpochDriver:
     def _handle_held(self) -> None:
         while self._held and not self._is_writing and not self._closed:
             self._held.popleft()()
-
-    def vote(self, request: VoteRequest) -> Answer[VoteResponse]:
-        def refuse(code: ErrorCode) -> VoteResponse:
-            return VoteResponse(error_code=code, topics=[])
-
-        if self._is_other_cluster(request.cluster_id):
-            return refuse(ErrorCode.INCONSISTENT_CLUSTER_ID)
-        asked = epoch_messages.vote_partition(request)
-        if asked is None:
-            return refuse(ErrorCode.INVALID_REQUEST)
-        return self.when_settled(lambda: self._vote(request, asked), refuse)
-
-    def _vote(self, request: VoteRequest, asked: VoteRequest.PartitionData) -> Answer[VoteResponse]:
-        latest_allowed = asked.replica_epoch if asked.pre_vote else asked.replica_epoch - 1
-        if asked.last_offset < 0 or not 0 <= asked.last_offset_epoch <= latest_allowed or asked.replica_id < 0:
-            return epoch_messages.vote_answer(self.leadership, ErrorCode.INVALID_REQUEST)
-        state = self.state
-        if asked.replica_epoch < state.epoch:
-            return epoch_messages.vote_answer(self.leadership, ErrorCode.FENCED_LEADER_EPOCH)
-        if asked.replica_epoch > state.epoch:
-            state = epoch_state.unattached(state, asked.replica_epoch)
-        error, granted = ErrorCode.INVALID_VOTER_KEY, False
-        if self._is_me(request.voter_id, asked.voter_directory_id):
-            error = ErrorCode.NONE
-            candidate = ReplicaKey(asked.replica_id, Uuid(asked.replica_directory_id))
-            end = self._log_end()
-            is_current = (asked.last_offset_epoch, asked.last_offset) >= (end.epoch, end.offset)
-            granted = epoch_state.grants(state, candidate, log_is_current=is_current, pre_vote=asked.pre_vote)
-            if granted and not asked.pre_vote:
-                state = epoch_state.vote(state, candidate)
-        pending: Pending[VoteResponse] = Pending()
-        self._become(
-            state, lambda: pending.complete(epoch_messages.vote_answer(self.leadership, error, granted=granted))
-        )
-        return pending
-
-    def begin_quorum_epoch(self, request: BeginQuorumEpochRequest) -> Answer[BeginQuorumEpochResponse]:
-        def refuse(code: ErrorCode) -> BeginQuorumEpochResponse:
-            return BeginQuorumEpochResponse(error_code=code, topics=[])
-
-        if self._is_other_cluster(request.cluster_id):
-            return refuse(ErrorCode.INCONSISTENT_CLUSTER_ID)
-        asked = epoch_messages.begin_partition(request)
-        if asked is None:
-            return refuse(ErrorCode.INVALID_REQUEST)
-
-        def handle() -> Answer[BeginQuorumEpochResponse]:
-            error = self._claim_error(asked.leader_id, asked.leader_epoch)
-            if error is not ErrorCode.NONE:
-                return epoch_messages.begin_answer(self.leadership, error)
-            endpoint = epoch_messages.leader_endpoint(request)
-            if not self._is_me(request.voter_id, asked.voter_directory_id):
-                error = ErrorCode.INVALID_VOTER_KEY
-            return self._after_claim(
-                LeaderAndEpoch(asked.leader_id, asked.leader_epoch, endpoint),
-                lambda: epoch_messages.begin_answer(self.leadership, error),
-            )
-
-        return self.when_settled(handle, refuse)
-
-    def end_quorum_epoch(self, request: EndQuorumEpochRequest) -> Answer[EndQuorumEpochResponse]:
-        def refuse(code: ErrorCode) -> EndQuorumEpochResponse:
-            return EndQuorumEpochResponse(error_code=code, topics=[])
-
-        if self._is_other_cluster(request.cluster_id):
-            return refuse(ErrorCode.INCONSISTENT_CLUSTER_ID)
-        asked = epoch_messages.end_partition(request)
-        if asked is None:
-            return refuse(ErrorCode.INVALID_REQUEST)
-
-        def handle() -> Answer[EndQuorumEpochResponse]:
-            error = self._claim_error(asked.leader_id, asked.leader_epoch)
-            if error is not ErrorCode.NONE:
-                return epoch_messages.end_answer(self.leadership, error)
-
-            def ended() -> EndQuorumEpochResponse:
-                if self.state.role is QuorumRole.FOLLOWER and self._me is not None:
-                    self.state = epoch_state.leader_has_resigned(self.state)
-                    self._expire_in(self._successor_delay_ms(asked))
-                return epoch_messages.end_answer(self.leadership)
-
-            endpoint = epoch_messages.leader_endpoint(request)
-            return self._after_claim(LeaderAndEpoch(asked.leader_id, asked.leader_epoch, endpoint), ended)
-
-        return self.when_settled(handle, refuse)
-
-    def _successor_delay_ms(self, asked: EndQuorumEpochRequest.PartitionData) -> int:
-        keys = [ReplicaKey(one.candidate_id, Uuid(one.candidate_directory_id)) for one in asked.preferred_candidates]
-        # below version 1 only ids are named
-        keys = keys or [ReplicaKey(successor, self._replica.directory_id) for successor in asked.preferred_successors]
-        return successor_delay_ms(keys, self._replica.key, self._config.election_backoff_max_ms)
-
-    def _claim_error(self, leader_id: int, epoch: int) -> ErrorCode:
-        """Why a request in which a node says that it leads `epoch` is refused."""
-        state = self.state
-        if epoch < state.epoch:
-            return ErrorCode.FENCED_LEADER_EPOCH
-        if leader_id < 0 or leader_id == self._replica.node_id:
-            return ErrorCode.INVALID_REQUEST
-        if epoch == state.epoch and state.leader_id not in (NOBODY, leader_id):
-            # two leaders of one epoch: a peer must not be able to end this node by claiming it
-            self._env.log("error", "two-leaders-claimed", epoch=epoch, leader=state.leader_id, other=leader_id)
-            return ErrorCode.INVALID_REQUEST
-        return ErrorCode.NONE
-
-    def _after_claim(self, claimed: LeaderAndEpoch, answer: Callable[[], R]) -> Pending[R]:
-        """Follow the node that leads; the answer leaves once that is durable."""
-        pending: Pending[R] = Pending()
-        self._become(self._with(claimed, claimed=True) or self.state, lambda: pending.complete(answer()))
-        return pending
-
-    def _is_other_cluster(self, cluster_id: str | None) -> bool:
-        return cluster_id is not None and cluster_id != self._replica.cluster_id
-
-    def _is_me(self, voter_id: int, directory_id: bytes) -> bool:
-        """Whether a request is meant for this voter. What it does not name is not compared."""
-        if voter_id not in (NOBODY, self._replica.node_id):
-            return False
-        return directory_id in (ZERO_UUID, self._replica.directory_id)

@@ -29,7 +29,6 @@ A running node has applied its copy already, and can only stop.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
 from heirlog.env import Env
 from heirlog.pending import Pending
@@ -54,41 +53,23 @@ from heirlog.raft import answers, describe
 from heirlog.raft.answers import LeaderAndEpoch
 from heirlog.raft.control import Voter
 from heirlog.raft.epoch_driver import EpochDriver, EpochEvents
+from heirlog.raft.epoch_requests import EpochRequests
 from heirlog.raft.epoch_state import EpochState, QuorumRole
 from heirlog.raft.fetch_service import epoch_error, refusal, replica_of
 from heirlog.raft.leader import LeaderParts, LeaderState, NotLeader
 from heirlog.raft.local_replica import LocalReplica
 from heirlog.raft.metadata_log import MetadataLog, MetadataLogConfig, MetadataLogLost, open_log
 from heirlog.raft.observer import Observer, ObserverParts
+from heirlog.raft.older_metadata import OlderMetadata, refusal_of_older
 from heirlog.raft.quorum_config import QuorumConfig
 from heirlog.raft.quorum_state import NOBODY, MalformedQuorumState, QuorumStateFile
 from heirlog.raft.replay import QuorumListener, Replay
 from heirlog.raft.replica_key import ReplicaKey
 from heirlog.raft.snapshot import SnapshotId
-from heirlog.storage.atomic import OnDurable
 from heirlog.storage.errors import StorageFormatError
-
-ACCEPT_ADVICE = (
-    "To accept the older metadata anyway, for one start: `heirlog node --config <server.properties> "
-    "--accept-older-metadata` or `heirlog up --accept-older-metadata`; logs of partitions that they do not name are "
-    "set aside, and this broker leaves every ISR and ELR."
-)
 
 HAND_OVER_LIMIT_MS = 2_000
 """A clean stop waits this long for the other voters; after that they notice by themselves."""
-
-
-@dataclass(frozen=True, slots=True)
-class OlderMetadata:
-    """What happens if the leader lacks records that this node knows to be committed.
-
-    on_refused: stops the node with this message; nothing more is delivered.
-    accept: None if the operator did not accept older metadata, or this node has acted on its copy. Else called once, to
-    durably invalidate clean stops; then the copy is moved aside.
-    """
-
-    on_refused: Callable[[str], None]
-    accept: Callable[[], Callable[[OnDurable], None] | None] = lambda: None
 
 
 class Quorum:
@@ -124,6 +105,7 @@ class Quorum:
         self._log: MetadataLog | None = None
         self._state: QuorumStateFile | None = None
         self._epochs: EpochDriver | None = None
+        self._requests: EpochRequests | None = None
         self._replay: Replay | None = None
         self._role: LeaderState | Observer | None = None
         self._on_ready: Callable[[], None] | None = None
@@ -236,6 +218,9 @@ class Quorum:
                 "or, for the first controller of a new cluster, format its metadata directory with --standalone"
             )
             return
+        self._requests = EpochRequests(
+            epochs, self._replica, lambda: log.end, self._env.log, self._quorum_config.election_backoff_max_ms
+        )
         epochs.start()
 
     def hand_over(self, on_done: Callable[[], None]) -> None:
@@ -383,13 +368,7 @@ class Quorum:
         accept = self._older_metadata.accept()
         if accept is None:
             self._stop()
-            refused = (
-                f"the controller's metadata are older than this broker's own copy, or of another history: {seen}. "
-                "Following them would lose topics, ACLs and configurations that were changed since, and replicas could "
-                "be elected that lack records. Nothing was changed. Start the right controller, or seed a new one from "
-                "the brokers' copies with `heirlog recover controller --config <server.properties> "
-                f"--from <broker-log-dir>`. {ACCEPT_ADVICE}"
-            )
+            refused = refusal_of_older(seen)
             # without this the next start could follow the leader that this one refuses
             log.finish(lambda error: self._older_metadata.on_refused(refused))
             return
@@ -471,23 +450,23 @@ class Quorum:
     # requests
 
     def vote(self, request: VoteRequest) -> VoteResponse | Pending[VoteResponse]:
-        if self._epochs is None or self._stopped:
+        if self._requests is None or self._stopped:
             return VoteResponse(error_code=ErrorCode.BROKER_NOT_AVAILABLE, topics=[])
-        return self._epochs.vote(request)
+        return self._requests.vote(request)
 
     def begin_quorum_epoch(
         self, request: BeginQuorumEpochRequest
     ) -> BeginQuorumEpochResponse | Pending[BeginQuorumEpochResponse]:
-        if self._epochs is None or self._stopped:
+        if self._requests is None or self._stopped:
             return BeginQuorumEpochResponse(error_code=ErrorCode.BROKER_NOT_AVAILABLE, topics=[])
-        return self._epochs.begin_quorum_epoch(request)
+        return self._requests.begin_quorum_epoch(request)
 
     def end_quorum_epoch(
         self, request: EndQuorumEpochRequest
     ) -> EndQuorumEpochResponse | Pending[EndQuorumEpochResponse]:
-        if self._epochs is None or self._stopped:
+        if self._requests is None or self._stopped:
             return EndQuorumEpochResponse(error_code=ErrorCode.BROKER_NOT_AVAILABLE, topics=[])
-        return self._epochs.end_quorum_epoch(request)
+        return self._requests.end_quorum_epoch(request)
 
     def fetch(self, request: FetchRequest) -> FetchResponse | Pending[FetchResponse]:
         """Fetch on the metadata partition, from a controller listener; the request names the replica."""
