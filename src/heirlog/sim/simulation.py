@@ -11,6 +11,7 @@ Scenarios act between `begin` and `heal`. A wait that takes too long is the viol
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from random import Random
 
 from heirlog.client.offsets import TopicPartition
@@ -34,7 +35,7 @@ from heirlog.sim.clients.client import Client
 from heirlog.sim.clients.consumer import Consumer
 from heirlog.sim.clients.member import Member, OffsetsReader
 from heirlog.sim.clients.pipelined import PipelinedProducer
-from heirlog.sim.clients.producer import ACKS_ALL, Producer
+from heirlog.sim.clients.producer import ACKS_ALL, Producer, Workload
 from heirlog.sim.cluster import RECOVERY_MANAGER, SimCluster
 from heirlog.sim.compaction_checker import lost_key
 from heirlog.sim.disk import SimDisk
@@ -150,17 +151,21 @@ class Simulation:
     def _start_clients(self) -> None:
         plan, bootstrap = self.plan, self.cluster.bootstrap
         written = [topic for topic in self.topics() if topic not in (COMPACTED, MANY)]
-        self._produce("producer-1", written, ACKS_ALL, 0, plan.interval_ms, idempotent=False)
+        plain = Workload(ACKS_ALL, 0, plan.batch_records, plan.interval_ms, idempotent=False, keyed=(COMPACTED,))
+        idempotent = replace(plain, idempotent=True)
+        self._produce("producer-1", written, plain)
         if plan.idempotent:
-            self._produce("producer-2", [TOPIC], ACKS_ALL, 1_000_000, plan.interval_ms, idempotent=True)
+            self._produce("producer-2", [TOPIC], replace(idempotent, value_base=1_000_000))
         if plan.pipelined:
-            self._produce("producer-5", [TOPIC], ACKS_ALL, 4_000_000, plan.interval_ms, PipelinedProducer)
+            self._produce("producer-5", [TOPIC], replace(idempotent, value_base=4_000_000), PipelinedProducer)
         if plan.leader_acks:
-            self._produce("producer-3", [TOPIC], 1, 2_000_000, plan.interval_ms * 2, idempotent=False)
+            by_leader = replace(plain, acks=1, value_base=2_000_000, interval_ms=2 * plan.interval_ms)
+            self._produce("producer-3", [TOPIC], by_leader)
         if plan.compacted:
-            self._produce("producer-4", [COMPACTED], ACKS_ALL, 3_000_000, 2 * plan.interval_ms, idempotent=True)
+            slower = replace(idempotent, value_base=3_000_000, interval_ms=2 * plan.interval_ms)
+            self._produce("producer-4", [COMPACTED], slower)
         if plan.many:
-            self._produce("producer-6", [MANY], ACKS_ALL, 5_000_000, MANY_INTERVAL_MS)
+            self._produce("producer-6", [MANY], replace(idempotent, value_base=5_000_000, interval_ms=MANY_INTERVAL_MS))
         self.consumers.append(self._reader("consumer-1", [topic for topic in self.topics() if topic != MANY]))
         for number in range(1, plan.members + 1):
             self.members.append(self._member(f"member-{number}"))
@@ -204,33 +209,10 @@ class Simulation:
             name, lambda env: Consumer(env, name, self.cluster.bootstrap, topics, self.history, recreated=recreated)
         )
 
-    def _produce(
-        self,
-        name: str,
-        topics: list[str],
-        acks: int,
-        value_base: int,
-        interval_ms: int,
-        kind: type[Producer] = Producer,
-        *,
-        idempotent: bool = True,
-    ) -> None:
+    def _produce(self, name: str, topics: list[str], workload: Workload, kind: type[Producer] = Producer) -> None:
         self.producers.append(
             self.cluster.run_client(
-                name,
-                lambda env: kind(
-                    env,
-                    name,
-                    self.cluster.bootstrap,
-                    topics,
-                    self.history,
-                    acks=acks,
-                    value_base=value_base,
-                    batch_records=self.plan.batch_records,
-                    interval_ms=interval_ms,
-                    idempotent=idempotent,
-                    keyed=[COMPACTED],
-                ),
+                name, lambda env: kind(env, name, self.cluster.bootstrap, topics, self.history, workload)
             )
         )
 

@@ -60,13 +60,23 @@ class _Numbered:
     sent_ms: int = 0
 
 
-class Producer(Client):
-    """Sends numbered values to every partition of its topics, one batch at a time to each.
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """What a producer sends, and how often."""
 
-    value_base: the first number; producers of a run have ranges of their own. interval_ms: between batches of one
-    partition. keyed: topics whose records get a key, and are tombstones now and then
-    (`heirlog.sim.compaction_checker`).
-    """
+    acks: int
+    value_base: int
+    """The first number; producers of a run have ranges of their own."""
+    batch_records: int
+    interval_ms: int
+    """Between batches of one partition."""
+    idempotent: bool = False
+    keyed: Collection[str] = ()
+    """Topics whose records get a key, and are tombstones now and then (`heirlog.sim.compaction_checker`)."""
+
+
+class Producer(Client):
+    """Sends numbered values to every partition of its topics, one batch at a time to each."""
 
     def __init__(
         self,
@@ -75,22 +85,12 @@ class Producer(Client):
         bootstrap: Sequence[Endpoint],
         topics: Sequence[str],
         history: History,
-        *,
-        acks: int,
-        value_base: int,
-        batch_records: int,
-        interval_ms: int,
-        idempotent: bool = False,
-        keyed: Collection[str] = (),
+        workload: Workload,
     ) -> None:
         super().__init__(env, name, bootstrap, topics)
-        self.keyed = keyed
         self.history = history
-        self.acks = acks
-        self.batch_records = batch_records
-        self.interval_ms = interval_ms
-        self.idempotent = idempotent
-        self._next_value = value_base
+        self.workload = workload
+        self._next_value = workload.value_base
         self._sender = self._new_sender()
         self._numbered: dict[ProducerBatch, _Numbered] = {}
         """Of each batch that the sender has."""
@@ -112,8 +112,8 @@ class Producer(Client):
     def _new_sender(self) -> Sender:
         return Sender(
             self.cluster,
-            idempotent=self.idempotent,
-            acks=self.acks,
+            idempotent=self.workload.idempotent,
+            acks=self.workload.acks,
             max_in_flight=IN_FLIGHT_MAX,
             request_bytes=REQUEST_BYTES,
             delivery_timeout_s=DELIVERY_TIMEOUT_S,
@@ -130,15 +130,15 @@ class Producer(Client):
 
     def _add(self, partition: TopicPartition) -> None:
         """The next values."""
-        values = list(range(self._next_value, self._next_value + self.batch_records))
-        self._next_value += self.batch_records
-        self.history.sent += self.batch_records
+        values = list(range(self._next_value, self._next_value + self.workload.batch_records))
+        self._next_value += self.workload.batch_records
+        self.history.sent += self.workload.batch_records
         now_ms = self.env.wall_ms()
         records = encode_batch([self._record(partition[0], value, now_ms) for value in values])
         self._numbered[self._sender.add(*partition, records)] = _Numbered(values)
 
     def _record(self, topic: str, value: int, now_ms: int) -> NewRecord:
-        if topic not in self.keyed:
+        if topic not in self.workload.keyed:
             return None, b"%d" % value, (), now_ms
         key = b"%d" % key_of(value)
         if is_tombstone(value):
@@ -151,7 +151,7 @@ class Producer(Client):
         self._rest(batch.partition)
 
     def _rest(self, partition: TopicPartition) -> None:
-        self.env.call_later(self.interval_ms, lambda: self._next_batch(partition))
+        self.env.call_later(self.workload.interval_ms, lambda: self._next_batch(partition))
 
     # the sender's work
 
@@ -193,7 +193,7 @@ class Producer(Client):
             for batch, base_offset in sender.answered(request, got):
                 self._acknowledged(self._numbered[batch], base_offset)
                 self._over(batch)
-        if not self.idempotent and sender.accumulator.failure is None:
+        if not self.workload.idempotent and sender.accumulator.failure is None:
             for batch in request.batches.values():
                 if batch in self._numbered and codes.get(batch.partition) not in _NEVER_APPENDED:
                     sender.accumulator.give_up(batch)
@@ -203,7 +203,7 @@ class Producer(Client):
     def _acknowledged(self, numbered: _Numbered, base_offset: int) -> None:
         """base_offset: -1 for a repeat that is older than what the leader remembers offsets of."""
         partition, values, sent_ms = numbered.partition, numbered.values, numbered.sent_ms
-        if self.acks != ACKS_ALL:
+        if self.workload.acks != ACKS_ALL:
             self.history.acknowledged_by_leader += len(values)
         elif base_offset < 0:
             self.history.acknowledge_somewhere(partition, values, sent_ms)
