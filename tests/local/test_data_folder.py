@@ -220,7 +220,7 @@ def test_directories_of_other_nodes_are_refused_before_a_node_starts(made: Layou
 
 
 def test_a_directory_of_another_cluster_is_the_one_that_is_named(made: Layout, tmp_path: Path) -> None:
-    strange = layouts.create(tmp_path / "strange", [9092, 9093], 9094)
+    strange = layouts.create(tmp_path / "strange", [9092, 9093], [9094])
     format_cluster(strange, {})
     log_dir = made.brokers[0].log_dir
     shutil.rmtree(log_dir)
