@@ -1,16 +1,24 @@
 """One name, one class: a reader who sees a class name need not look up which of several is meant.
 
-Generated messages are left out: Kafka's schemas name their structures.
+Generated messages are left out: Kafka's schemas name their structures. Words that no Kafka engineer knows are not in
+names either.
 """
 
 from __future__ import annotations
 
 import ast
+import re
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parent.parent / "src" / "heirlog"
+
+BANNED = frozenset(
+    {"bystander", "bystanders", "hush", "lane", "news", "outbox", "patience", "seat", "seats", "stranger", "strangers"}
+    | {"succession", "tell", "told", "unseated", "untold"}
+)
+"""Private words that were names once."""
 
 LOCAL_PORT = "files in `apis/` name the port that their handler uses; no other module imports it"
 OWN_RESULT = "each drill has its own result type; no module uses two of them"
@@ -103,3 +111,34 @@ def test_the_check_notices_a_second_class_of_a_name(tmp_path: Path) -> None:
     for module in ("one", "two"):
         (tmp_path / f"{module}.py").write_text("class Listener: ...\nclass _Own: ...\n")
     assert duplicates(tmp_path) == {"Listener": {"one", "two"}}
+
+
+def names_in(tree: ast.AST) -> Iterator[str]:
+    """Every name that a module gives: to classes, functions, arguments, variables and attributes."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.ClassDef(name=name) | ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                yield name
+            case ast.arg(arg=name) | ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()):
+                yield name
+
+
+def banned_words(root: Path) -> set[tuple[str, str]]:
+    """(module, name) of each name with a banned word, also within snake case and camel case."""
+    found = set()
+    for path in root.rglob("*.py"):
+        module = path.relative_to(root).with_suffix("").as_posix()
+        for name in (path.stem, *names_in(ast.parse(path.read_text()))):
+            if not BANNED.isdisjoint(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower().split("_")):
+                found.add((module, name))
+    return found
+
+
+def test_no_name_has_a_banned_word() -> None:
+    assert banned_words(SOURCE) == set()
+
+
+def test_the_check_notices_a_banned_word_in_any_place(tmp_path: Path) -> None:
+    (tmp_path / "outbox.py").write_text("class NewsOf: ...\ndef _tell(): self.seats = untold_count = 1\n")
+    found = {name for _, name in banned_words(tmp_path)}
+    assert found == {"outbox", "NewsOf", "_tell", "seats", "untold_count"}

@@ -329,8 +329,8 @@ class BrokerLifecycleManager:
             self._change_state(BrokerState.RUNNING)
         if self._cancel_next is None and not self._in_flight:
             # a directory may have failed while the heartbeat was in flight
-            is_news = self._reported_offline != list(self._offline_directories())
-            self._heartbeat_in(0 if is_news else self._interval_ms)
+            is_new = self._reported_offline != list(self._offline_directories())
+            self._heartbeat_in(0 if is_new else self._interval_ms)
 
     def _no_answer(self, error: str) -> None:
         self._env.log("info", "heartbeat-failed", error=error)
