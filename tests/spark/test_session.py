@@ -7,7 +7,7 @@ import logging
 import pytest
 from pyspark.sql import SparkSession
 
-from heirlog.spark.session import hush, name_files_in_utf_8
+from heirlog.spark.session import name_files_in_utf_8, silence_py4j
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_who_is_about_to_end_reads_no_traces_of_calls_that_java_does_not_answer(
 
     level = logging.getLogger("py4j").level
     try:
-        hush()
+        silence_py4j()
         log("py4j.clientserver", "py4j")
         log(None, "py4j")
         assert not caplog.records

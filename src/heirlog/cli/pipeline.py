@@ -76,9 +76,9 @@ def run(
     with _needs_spark():
         from heirlog.spark.pipeline.load import load
         from heirlog.spark.pipeline.run import run as run_pipeline
-        from heirlog.spark.session import hush
+        from heirlog.spark.session import silence_py4j
 
-        ending.when_asked = hush
+        ending.when_asked = silence_py4j
         pipeline = load(file)
         with ExitStack() as stack:
             if metrics_port is not None:

@@ -85,7 +85,7 @@ def start(
     return session
 
 
-def hush() -> None:
+def silence_py4j() -> None:
     """For a program that is about to end: Py4J logs, with traces, each call that fails because Java has ended."""
     logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)
     # it uses the root logger for some
