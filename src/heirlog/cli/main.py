@@ -3,15 +3,18 @@
 `heirlog node` takes a short way past typer and rich: they cost more time and memory than a node may take to start. The
 short way understands exactly what a node is started with; anything else (--help, a wrong option) goes the long way.
 
-Ctrl-C ends a command in one of three ways, never with a traceback:
+Ctrl-C ends a command in one of these ways, never with a traceback:
 
     while it imports               at once: nothing is begun, and a KeyboardInterrupt inside an import may be lost
     while it works                 KeyboardInterrupt, for the command to clean up; `app.run` makes an exit code of it
     once it has said everything    at once
+    while the interpreter ends     it has no effect: Python has restored the default by then, which would make a command
+                                   that has done its work look as if a signal had ended it
 """
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import sys
@@ -25,6 +28,8 @@ def main() -> NoReturn:
     is_interruptible = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if is_interruptible:
         signal.signal(signal.SIGINT, _leave)
+        # registered first, so it runs last; what is ignored stays ignored when Python restores its signals
+        atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
     from heirlog.cli.node import parse_plain, run_node
 
     arguments = sys.argv[1:]

@@ -20,7 +20,8 @@ The leader's log may be older than this node's, or have another history: its con
 formatted again. Then this node truncates and applies nothing; `older` decides what happens. Detected in four ways:
 
     its epoch is below ours, and it is the only voter      the epoch of a lone voter never goes back
-    it diverges, or its snapshot ends, below what we know to be committed
+    it diverges below what we know to be committed
+    its snapshot ends below what we know to be committed
     the leader has a different last committed batch        a restored controller counts epochs and offsets again, so
                                                            both may agree although the records do not
 
