@@ -27,6 +27,7 @@ from heirlog.protocol.primitives import Message, decode, encode, records_view
 from heirlog.protocol.records import NoOpRecord, TopicRecord
 from heirlog.protocol.types import BrokerId, Endpoint, Uuid
 from heirlog.raft.bootstrap import write_bootstrap
+from heirlog.raft.configured_controllers import ConfiguredControllers
 from heirlog.raft.control import Voter
 from heirlog.raft.local_replica import LocalReplica
 from heirlog.raft.metadata_log import MetadataLogConfig
@@ -295,9 +296,10 @@ class Node:
         self.quorum = Quorum(
             MemoryEnv(self.world, self),
             LocalReplica(self.id, self.directory_id, CLUSTER_ID, METADATA_DIR, self.is_voter),
-            voters=self.configured,
+            ConfiguredControllers(
+                self.configured, [] if self.is_voter else [node.endpoint for node in self.world.controllers]
+            ),
             listeners=[self.seen],
-            bootstrap_endpoints=[] if self.is_voter else [node.endpoint for node in self.world.controllers],
             config=self.config,
             quorum_config=self.quorum_config,
         )

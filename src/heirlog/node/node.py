@@ -44,6 +44,7 @@ from heirlog.protocol.messages import ApiVersionsResponse
 from heirlog.protocol.primitives import Message
 from heirlog.protocol.types import METADATA_TOPIC, Endpoint, PartitionKey, Uuid
 from heirlog.raft.bootstrap import read_bootstrap_records
+from heirlog.raft.configured_controllers import ConfiguredControllers
 from heirlog.raft.control import Voter
 from heirlog.raft.local_replica import LocalReplica
 from heirlog.raft.metadata_log import MetadataLogConfig
@@ -261,9 +262,8 @@ class Node:
                 config.metadata_log_dir,
                 config.is_controller,
             ),
-            voters=self._configured_voters(identity.directory_id),
+            ConfiguredControllers(self._configured_voters(identity.directory_id), config.bootstrap_servers),
             listeners=[self],
-            bootstrap_endpoints=config.bootstrap_servers,
             config=MetadataLogConfig(
                 segment_bytes=config["metadata.log.segment.bytes"],
                 segment_ms=config["metadata.log.segment.ms"],

@@ -51,6 +51,7 @@ from heirlog.protocol.primitives import Message
 from heirlog.protocol.types import Endpoint, Uuid
 from heirlog.raft import answers, describe
 from heirlog.raft.answers import LeaderAndEpoch
+from heirlog.raft.configured_controllers import ConfiguredControllers
 from heirlog.raft.control import Voter
 from heirlog.raft.epoch_driver import EpochDriver, EpochEvents
 from heirlog.raft.epoch_requests import EpochRequests
@@ -77,28 +78,22 @@ class Quorum:
         self,
         env: Env,
         replica: LocalReplica,
+        controllers: ConfiguredControllers,
         *,
-        voters: Sequence[Voter],
         listeners: Sequence[QuorumListener],
-        bootstrap_endpoints: Sequence[Endpoint] = (),
         config: MetadataLogConfig | None = None,
         quorum_config: QuorumConfig | None = None,
         older_metadata: OlderMetadata | None = None,
         on_replica_knows: Callable[[int, int], None] | None = None,
     ) -> None:
         """
-        voters: as configured. They give the endpoints, also this node's current one. Only the log and the bootstrap
-            snapshot say which nodes vote; otherwise a controller with an empty log that should join a quorum would
-            start another one.
-        bootstrap_endpoints: where an observer asks for the leader, in addition to the voters' endpoints.
         on_replica_knows: called for each fetch that is served, with the replica's id and the high watermark that it
             has applied.
         """
         self._env = env
         self._replica = replica
-        self._configured_voters = tuple(voters)
+        self._controllers = controllers
         self._listeners = list(listeners)
-        self._bootstrap_endpoints = tuple(bootstrap_endpoints)
         self._config = config or MetadataLogConfig()
         self._quorum_config = quorum_config or QuorumConfig()
         self._older_metadata = older_metadata or OlderMetadata(lambda reason: env.stop(1, reason))
@@ -172,7 +167,7 @@ class Quorum:
 
     @property
     def voters(self) -> tuple[Voter, ...]:
-        return self._log.voters if self._log is not None else self._configured_voters
+        return self._log.voters if self._log is not None else tuple(self._controllers.voters)
 
     @property
     def log(self) -> MetadataLog | None:
@@ -263,15 +258,10 @@ class Quorum:
             log.finish(flushed)
 
     def _voters_now(self, log: MetadataLog) -> tuple[Voter, ...]:
-        """The log's voters, with this node's current endpoint (a port may change between two starts)."""
-        configured = self._replica.among(self._configured_voters)
-        return tuple(configured if configured and self._replica.is_voter(v) else v for v in log.voters)
+        return self._controllers.current(self._replica, log.voters)
 
     def _endpoints(self, log: MetadataLog) -> list[Endpoint]:
-        """Where this node asks for the leader while it does not know it."""
-        me = self._replica.among(self._configured_voters)
-        others = [v.endpoint for v in (*self._configured_voters, *log.voters) if v.id != self._replica.node_id]
-        return [one for one in (*self._bootstrap_endpoints, *others) if me is None or one != me.endpoint]
+        return self._controllers.endpoints(self._replica, log.voters)
 
     # roles
 
