@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
+from heirlog.local.format import Disk
 from heirlog.raft.committed_offset import NAME, WRITE_INTERVAL_MS
+from heirlog.raft.older_metadata import mark_registered, unregistered_copies
 
 from .quorum_world import Inode, MemoryFile, Node, World
 
@@ -247,3 +250,15 @@ def test_an_observer_stops_whose_last_committed_batch_is_damaged(damage: str) ->
     world.run_until(lambda: observer.stopped_because is not None)
     assert "the metadata log is damaged" in str(observer.stopped_because)
     assert f"Move {observer.log_directory} away" in str(observer.stopped_because)
+
+
+def test_a_copy_counts_as_unregistered_until_it_is_marked(tmp_path: Path) -> None:
+    """Killed before that, the node must register once more as one that accepted older metadata."""
+    with Disk() as disk:
+        assert unregistered_copies(disk.files, str(tmp_path / "missing")) == []
+        for name in ("__cluster_metadata-0", "__cluster_metadata-0.0a-stray", "orders-0.0b-stray"):
+            (tmp_path / name).mkdir()
+        path = f"{tmp_path}/__cluster_metadata-0.0a-stray"
+        assert unregistered_copies(disk.files, str(tmp_path)) == [path]
+        disk.wait(lambda done: mark_registered(disk.files, path, done), "marking")
+        assert unregistered_copies(disk.files, str(tmp_path)) == []

@@ -28,7 +28,7 @@ SUITE = {
     "controllers": (4, 7, 14, 16),
     "manager-switch": range(1, 4),
     "older-metadata": (*range(1, 5), 20, 29, 35),
-    "accepted-metadata": (6, 7),
+    "accepted-metadata": (6, 7, 52, 82),
     "seeded-aggressive": (1,),
     "whole-power-cut": (1, 16),
     "wrong-order": (1, 2),

@@ -64,6 +64,7 @@ from heirlog.protocol.messages import (
     ProduceRequest,
 )
 from heirlog.protocol.types import NO_BROKER_EPOCH, BrokerEpoch, BrokerId, Endpoint
+from heirlog.raft.older_metadata import mark_registered, unregistered_copies
 from heirlog.storage.clean_shutdown import decide_previous_broker_epoch
 from heirlog.storage.log_directory import LogDirectory
 
@@ -155,6 +156,9 @@ class Broker:
         # a directory that the node could not open counts as one without a clean-shutdown file
         missing: list[BrokerEpoch | None] = [None] * (len(self._static.log_dirs) - len(epochs))
         image = self._image()
+        if self._unregistered_copies():
+            # an earlier start accepted older metadata, and ended before the controllers knew it
+            self.lifecycle.accept_older_metadata(self._newest_leader_epoch)
         self._previous_broker_epoch = decide_previous_broker_epoch([*epochs, *missing])
         self._loading = len(self._directories)
         for directory in self._directories:
@@ -183,6 +187,11 @@ class Broker:
         if self._claiming is not None:
             return
         self._periodic_tasks.start()
+        for path in self._unregistered_copies():
+            try:
+                mark_registered(self._env.files, path, self._marked)
+            except OSError as error:
+                self._marked(error)
         online = self.replicas.directories.online
         self._claiming = len(online)
         for directory in online:
@@ -191,6 +200,19 @@ class Broker:
             except OSError as error:
                 self.replicas.directories.failed(directory, error)
                 self._claimed(error)
+
+    def _unregistered_copies(self) -> list[str]:
+        path = self._static.metadata_log_dir
+        try:
+            return unregistered_copies(self._env.files, path)
+        except OSError as error:
+            self._env.stop(1, f"{path} cannot be read: {error}; repair it, or the permissions of what it names")
+            return []
+
+    def _marked(self, error: OSError | None) -> None:
+        if error is not None:
+            # the next start registers in the same way again: that costs a recovery, and no records
+            self._env.log("error", "older-metadata-not-marked", reason=str(error))
 
     def _claimed(self, error: OSError | None) -> None:
         """A directory in which the removal failed is offline by now."""
@@ -296,13 +318,16 @@ class Broker:
 
         for directory in self._directories:
             directory.clean_broker_epoch = None
-        logs = [log for directory in self._directories for log in directory.logs.values()]
-        self.lifecycle.accept_older_metadata(max((0, *(log.epochs.latest for log in logs))))
+        self.lifecycle.accept_older_metadata(self._newest_leader_epoch)
         for directory in self._directories:
             try:
                 directory.claim(forgotten)
             except OSError as error:
                 forgotten(error)
+
+    def _newest_leader_epoch(self) -> int:
+        logs = (log for directory in self._directories for log in directory.logs.values())
+        return max((0, *(log.epochs.latest for log in logs)))
 
     def _stop_fetching_outside_isr(self) -> None:
         self.fetchers.start_controlled_shutdown(list(self.replicas.all_partitions()))

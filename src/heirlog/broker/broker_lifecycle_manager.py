@@ -108,7 +108,7 @@ class BrokerLifecycleManager:
         self.incarnation_id = Uuid(env.random.randbytes(16))
         self._directory_ids: list[Uuid] = []
         self._previous_broker_epoch = NO_BROKER_EPOCH
-        self._newest_leader_epoch = -1
+        self._newest_leader_epoch: Callable[[], int] = _follows_newer
         """Newest leader epoch of the logs, if the controller must learn that its metadata is older than they are."""
         self._registered = RegistrationProgress.NO
         self._registration_deadline_ms = 0
@@ -183,7 +183,7 @@ class BrokerLifecycleManager:
             rack=self._static["broker.rack"],
             log_dirs=list(self._directory_ids),
             previous_broker_epoch=self._previous_broker_epoch,
-            newest_leader_epoch=self._newest_leader_epoch,
+            newest_leader_epoch=self._newest_leader_epoch(),
         )
 
     def _registration_answered(self, result: BrokerRegistrationResponse | SendFailure) -> None:
@@ -206,7 +206,7 @@ class BrokerLifecycleManager:
         self._registered = RegistrationProgress.YES
         # from now on the logs may be written to
         self._previous_broker_epoch = NO_BROKER_EPOCH
-        self._newest_leader_epoch = -1
+        self._newest_leader_epoch = _follows_newer
         self._registered_brokers.broker_epoch = BrokerEpoch(result.broker_epoch)
         self._last_answer_ms = self._env.now_ms()
         self._env.log("info", "broker-registered", broker_epoch=result.broker_epoch)
@@ -354,8 +354,8 @@ class BrokerLifecycleManager:
         if not self._registering:
             self._begin_shutdown()
 
-    def accept_older_metadata(self, newest_leader_epoch: int) -> None:
-        """Register without a clean stop, and report the newest leader epoch of the logs."""
+    def accept_older_metadata(self, newest_leader_epoch: Callable[[], int]) -> None:
+        """Register without a clean stop, and report the newest leader epoch of the logs, once they are loaded."""
         self._previous_broker_epoch = NO_BROKER_EPOCH
         self._newest_leader_epoch = newest_leader_epoch
 
@@ -384,3 +384,8 @@ class BrokerLifecycleManager:
         self._cancel_next_heartbeat()
         self._change_state(BrokerState.SHUTTING_DOWN)
         self._events.on_shut_down()
+
+
+def _follows_newer() -> int:
+    """Of a broker whose metadata are not newer than the controllers'."""
+    return -1

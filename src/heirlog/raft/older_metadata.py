@@ -1,6 +1,12 @@
 """The leader lacks metadata that this node knows to be committed: what happens then, and what the operator reads.
 
 `observer.py` finds it out, and `quorum.py` stops the node, or sets its copy of the log aside.
+
+    accepted -> clean stops no longer count -> copy renamed (NAME.<hex>-stray)
+             -> registered with the newest leader epoch -> file `registered` written into the copy
+
+A broker that ends between the rename and its registration starts with an empty log, and would not notice that the
+metadata is older. A copy without `registered` says so: the broker registers as one that accepts older metadata.
 """
 
 from __future__ import annotations
@@ -8,7 +14,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from heirlog.storage.atomic import OnDurable
+from heirlog.env import Files
+from heirlog.protocol.types import METADATA_TOPIC
+from heirlog.storage.atomic import OnDurable, replace_file
+from heirlog.storage.directory_names import STRAY_SUFFIX
 
 ACCEPT_ADVICE = (
     "To accept the older metadata anyway, for one start: `heirlog node --config <server.properties> "
@@ -39,3 +48,20 @@ def refusal_of_older(seen: str) -> str:
         "the brokers' copies with `heirlog recover controller --config <server.properties> "
         f"--from <broker-log-dir>`. {ACCEPT_ADVICE}"
     )
+
+
+REGISTERED = "registered"
+
+
+def unregistered_copies(files: Files, metadata_log_dir: str) -> list[str]:
+    """Paths of the copies that were set aside and after which this node has not registered. Raises OSError."""
+    if not files.is_dir(metadata_log_dir):
+        return []
+    names = [name for name in files.list(metadata_log_dir) if name.startswith(f"{METADATA_TOPIC}-0.")]
+    paths = [f"{metadata_log_dir}/{name}" for name in names if name.endswith(STRAY_SUFFIX)]
+    return [path for path in paths if not files.exists(f"{path}/{REGISTERED}")]
+
+
+def mark_registered(files: Files, path: str, on_durable: OnDurable) -> None:
+    """The controllers know that this node accepted older metadata. Raises OSError."""
+    replace_file(files, path, REGISTERED, [b""], on_durable)

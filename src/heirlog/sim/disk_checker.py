@@ -143,6 +143,9 @@ class DiskChecker:
             self._compare(machine, held, "by then")
 
     def _compare(self, machine: Machine, held: _Held, when: str) -> None:
+        if machine.config["heirlog.accept.older.metadata"]:
+            # the operator has decided that the clean stop does not count
+            held.stopped = None
         if held.stopped is None or machine.name in self._seen.directory_failed_on:
             return
         now = _digest(self._seen.cluster.machines.disk(machine.name))

@@ -7,7 +7,8 @@ older-metadata   the controller is restored from an older copy of its disk, or f
 accepted-metadata
                  the older copy knows the topics. Its ISR and leader epochs are from before brokers were stopped, one
                  after the other. The operator accepts it: brokers start with --accept-older-metadata. One broker may
-                 know nothing newer, because it was cut off since then; it may start without the flag. No disk is
+                 know nothing newer, because it was cut off since then; it may start without the flag. In a third of the
+                 starts the broker is killed after it has set its copy aside and before it is registered. No disk is
                  lost, so no acknowledged record may be lost
 
 In `older-metadata` the operator has found the controller's own newest copy after all, or seeds it from the newest copy
@@ -20,15 +21,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from random import Random
 
-from heirlog.protocol.types import BrokerId
+from heirlog.protocol.types import METADATA_TOPIC, BrokerId
 from heirlog.raft.bootstrap import log_directory
+from heirlog.raft.older_metadata import REGISTERED
 from heirlog.sim.clients.admin import AGGRESSIVE, STRATEGY
+from heirlog.sim.cluster import SimCluster
 from heirlog.sim.disk import SimFiles
 from heirlog.sim.operator_seeds import copies, seed_controller
 from heirlog.sim.plan import RunPlan
 from heirlog.sim.script import KILL, POWER_CUT, STOP, Script
 from heirlog.sim.simulation import Simulation
 from heirlog.sim.world import Exit
+
+SET_ASIDE_LIMIT_MS = 10_000
 
 
 def older_metadata_plan(random: Random) -> RunPlan:
@@ -159,11 +164,39 @@ def accepted_metadata(simulation: Simulation) -> None:
             cluster.configure(f"broker-{broker}", {"heirlog.accept.older.metadata": "true"})
         script.run_for(0, (500, 8000)[random.randrange(0, 2)])
         script.up(broker)
+        if not random.randrange(0, 3):
+            _kill_before_registered(script, broker)
         if broker == first:
             script.until("a broker has accepted the older metadata", lambda: _has_accepted(simulation, first))
             simulation.checker.suspended = False
     script.until_led()
     simulation.world.counters["metadata.accepted"] += 1
+
+
+def _kill_before_registered(script: Script, broker: BrokerId) -> None:
+    """End a broker that has set its copy of the metadata aside, before the controller knows it. Its next start has no
+    copy to compare, so the flag has no effect then. Nothing happens if the broker registers first, or accepts nothing.
+    """
+    cluster, name = script.cluster, f"broker-{broker}"
+
+    def is_over() -> bool:
+        node = cluster.broker(broker).running
+        return bool(_set_aside(cluster, name)) or (node is not None and node.broker.lifecycle.was_registered)
+
+    cluster.run_until(is_over, SET_ASIDE_LIMIT_MS)
+    node = cluster.broker(broker).running
+    if node is None or node.broker.lifecycle.was_registered or not _set_aside(cluster, name):
+        return
+    script.down(broker, KILL)
+    script.simulation.world.counters["metadata.accepted_twice"] += 1
+    script.up(broker)
+
+
+def _set_aside(cluster: SimCluster, name: str) -> list[str]:
+    """Copies of the metadata after which the broker has not registered."""
+    paths = {path for path, _ in cluster.machines.disk(name).contents(cluster.machine(name).config.metadata_log_dir)}
+    kept = {path.rpartition("/")[0] for path in paths if f"/{METADATA_TOPIC}-0." in path}
+    return sorted(directory for directory in kept if f"{directory}/{REGISTERED}" not in paths)
 
 
 def _has_accepted(simulation: Simulation, broker: BrokerId) -> bool:
