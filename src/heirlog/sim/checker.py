@@ -30,15 +30,13 @@ from heirlog.sim.committed_metadata import CommittedMetadata
 from heirlog.sim.disk_checker import DiskChecker
 from heirlog.sim.history import History, KnownLoss
 from heirlog.sim.oracle import Key, Oracle
-from heirlog.sim.partition_model import PartitionModel
+from heirlog.sim.partition_model import LOOKED_AT_EACH_TIME, PartitionModel
 from heirlog.sim.produce_checker import ProduceChecker
 from heirlog.sim.record_checker import RecordChecker
 from heirlog.sim.replica_comparison import ReplicaComparison
 from heirlog.sim.world import LogLine, Process
 
 SWEEP_EVENTS = 400
-LOOKED_AT_EACH_TIME = 100
-"""Partitions of a broker. If it has more, they are checked only after one event in `LOOK_EVERY`."""
 LOOK_EVERY = 10
 
 

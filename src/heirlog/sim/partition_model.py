@@ -21,6 +21,9 @@ NOTHING_EXPOSED = Watermark(0, -1)
 Entries = Sequence[tuple[int, int]]
 """(leader epoch, first offset), ascending."""
 
+LOOKED_AT_EACH_TIME = 100
+"""Partitions of a broker. If it has more, they are checked only after one event in `checker.LOOK_EVERY`."""
+
 
 @dataclass(slots=True)
 class PartitionModel:
