@@ -24,7 +24,7 @@ SUITE = {
     "swarm": range(1, 19),
     "moves": range(2, 4),
     "feature-levels": range(2, 4),
-    "outages": (1, 2, 3, 36, 1003000091),
+    "outages": (1, 2, 3, 36, 1003000091, 1004000881),
     "controllers": (4, 7, 14, 16),
     "manager-switch": range(1, 4),
     "older-metadata": (*range(1, 5), 20, 29, 35),

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from random import Random
 
+from heirlog.broker.partition import Partition
 from heirlog.client.offsets import TopicPartition
 from heirlog.metadata.image import ELR_VERSION, RECOVERY_VERSION
 from heirlog.metadata.state import PartitionRegistration
@@ -360,6 +361,8 @@ class Simulation:
             raise Violation("T14", self.checker.misplaced() or "")
         if not self.cluster.run_until(lambda: unreported(self.checker.oracle) is None, REPORT_LIMIT_MS):
             raise Violation("loss-report", unreported(self.checker.oracle) or "")
+        # a leader may have been elected just now: its high watermark follows once the ISR has fetched
+        self.wait("everything is committed", self._supervised(self._all_committed), SETTLE_LIMIT_MS)
         auditor = self._reader(AUDITOR, list(self.topics()))
         ends = self._ends()
         self.wait(
@@ -391,9 +394,15 @@ class Simulation:
         owned = sorted(index for member in self.members for index in member.owned)
         return len(generations) == 1 and owned == list(range(self.plan.partitions))
 
+    def _all_committed(self) -> bool:
+        return all(partition.high_watermark == partition.log.log_end_offset for _, partition in self._leaders())
+
     def _ends(self) -> dict[str, int]:
         """Of what clients read, in the topics that are there now."""
-        ends = {}
+        return {name: partition.high_watermark for name, partition in self._leaders()}
+
+    def _leaders(self) -> Iterator[tuple[str, Partition]]:
+        """Each partition of the topics that are there now, on its leader."""
         image = self.checker.committed.image
         for key, model in self.checker.models():
             state, topic = image.partition(*key), image.topics.get(key[0])
@@ -402,8 +411,7 @@ class Simulation:
             node = self.cluster.broker(BrokerId(state.leader)).running
             partition = None if node is None else node.broker.replicas.partition(key)
             if partition is not None:
-                ends[model.name] = partition.high_watermark
-        return ends
+                yield model.name, partition
 
     def judge(self) -> None:
         """The history checks; raises Violation with the first finding."""
