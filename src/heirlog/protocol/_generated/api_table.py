@@ -60,6 +60,9 @@ class ApiKey(IntEnum):
     ASSIGN_REPLICAS_TO_DIRS = 73
     LIST_CONFIG_RESOURCES = 74
     DESCRIBE_TOPIC_PARTITIONS = 75
+    ADD_RAFT_VOTER = 80
+    REMOVE_RAFT_VOTER = 81
+    UPDATE_RAFT_VOTER = 82
     GET_REPLICA_LOG_INFO = 10093
     DESCRIBE_RECOVERY = 10094
 
@@ -119,6 +122,9 @@ TABLE: dict[ApiKey, tuple[str, int, int, int, int, str]] = {
     ApiKey.ASSIGN_REPLICAS_TO_DIRS: ("AssignReplicasToDirs", 0, 0, 0, 0, "assign_replicas_to_dirs"),
     ApiKey.LIST_CONFIG_RESOURCES: ("ListConfigResources", 0, 1, 1, 0, "list_config_resources"),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: ("DescribeTopicPartitions", 0, 0, 0, 0, "describe_topic_partitions"),
+    ApiKey.ADD_RAFT_VOTER: ("AddRaftVoter", 0, 1, 1, 0, "add_raft_voter"),
+    ApiKey.REMOVE_RAFT_VOTER: ("RemoveRaftVoter", 0, 0, 0, 0, "remove_raft_voter"),
+    ApiKey.UPDATE_RAFT_VOTER: ("UpdateRaftVoter", 0, 0, 0, 0, "update_raft_voter"),
     ApiKey.GET_REPLICA_LOG_INFO: ("GetReplicaLogInfo", 0, 0, -1, 0, "get_replica_log_info"),
     ApiKey.DESCRIBE_RECOVERY: ("DescribeRecovery", 0, 0, -1, 0, "describe_recovery"),
 }

@@ -6,6 +6,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from heirlog.protocol._generated.messages.add_raft_voter import AddRaftVoterRequest as AddRaftVoterRequest
+    from heirlog.protocol._generated.messages.add_raft_voter import AddRaftVoterResponse as AddRaftVoterResponse
     from heirlog.protocol._generated.messages.allocate_producer_ids import AllocateProducerIdsRequest as AllocateProducerIdsRequest
     from heirlog.protocol._generated.messages.allocate_producer_ids import AllocateProducerIdsResponse as AllocateProducerIdsResponse
     from heirlog.protocol._generated.messages.alter_configs import AlterConfigsRequest as AlterConfigsRequest
@@ -104,6 +106,8 @@ if TYPE_CHECKING:
     from heirlog.protocol._generated.messages.offset_for_leader_epoch import OffsetForLeaderEpochResponse as OffsetForLeaderEpochResponse
     from heirlog.protocol._generated.messages.produce import ProduceRequest as ProduceRequest
     from heirlog.protocol._generated.messages.produce import ProduceResponse as ProduceResponse
+    from heirlog.protocol._generated.messages.remove_raft_voter import RemoveRaftVoterRequest as RemoveRaftVoterRequest
+    from heirlog.protocol._generated.messages.remove_raft_voter import RemoveRaftVoterResponse as RemoveRaftVoterResponse
     from heirlog.protocol._generated.messages.sasl_authenticate import SaslAuthenticateRequest as SaslAuthenticateRequest
     from heirlog.protocol._generated.messages.sasl_authenticate import SaslAuthenticateResponse as SaslAuthenticateResponse
     from heirlog.protocol._generated.messages.sasl_handshake import SaslHandshakeRequest as SaslHandshakeRequest
@@ -114,5 +118,7 @@ if TYPE_CHECKING:
     from heirlog.protocol._generated.messages.unregister_broker import UnregisterBrokerResponse as UnregisterBrokerResponse
     from heirlog.protocol._generated.messages.update_features import UpdateFeaturesRequest as UpdateFeaturesRequest
     from heirlog.protocol._generated.messages.update_features import UpdateFeaturesResponse as UpdateFeaturesResponse
+    from heirlog.protocol._generated.messages.update_raft_voter import UpdateRaftVoterRequest as UpdateRaftVoterRequest
+    from heirlog.protocol._generated.messages.update_raft_voter import UpdateRaftVoterResponse as UpdateRaftVoterResponse
     from heirlog.protocol._generated.messages.vote import VoteRequest as VoteRequest
     from heirlog.protocol._generated.messages.vote import VoteResponse as VoteResponse
