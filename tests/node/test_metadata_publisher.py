@@ -41,8 +41,11 @@ class Recorder:
             SnapshotTrigger(snapshot_bytes, 0, lambda: 0),
             self._snapshot,
         )
+        self.refuses_snapshots = False
 
     def _snapshot(self, records: Any, offset: int, epoch: int) -> bool:
+        if self.refuses_snapshots:
+            return False
         self.snapshots.append((list(records), offset, epoch))
         return True
 
@@ -117,3 +120,24 @@ def test_a_snapshot_is_written_when_enough_was_committed_and_never_inside_a_tran
     assert len(recorder.snapshots) == 1
     recorder.commit(EndTransactionRecord())
     assert len(recorder.snapshots) == 2
+
+
+def test_a_snapshot_that_could_not_be_written_is_due_again_at_the_next_commit() -> None:
+    recorder = Recorder(snapshot_bytes=20)
+    recorder.refuses_snapshots = True
+    recorder.commit(LEVEL)
+    recorder.commit(*topic(FOO, "foo"))
+    recorder.refuses_snapshots = False
+    recorder.commit()
+    assert len(recorder.snapshots) == 1
+
+
+def test_bytes_are_counted_from_a_snapshot_that_was_loaded() -> None:
+    recorder = Recorder(snapshot_bytes=30)
+    recorder.commit(LEVEL)
+    recorder.publisher.on_snapshot([LEVEL], 40, 2)
+    recorder.offset = 41
+    recorder.commit(LEVEL)
+    assert recorder.snapshots == []
+    recorder.commit(LEVEL)
+    assert len(recorder.snapshots) == 1

@@ -55,6 +55,7 @@ class Inode:
 class MemoryFile:
     def __init__(self, disk: MemoryDisk, path: str, inode: Inode) -> None:
         self._disk, self._path, self.inode = disk, path, inode
+        self._closed = False
 
     @property
     def path(self) -> str:
@@ -72,6 +73,7 @@ class MemoryFile:
         return position
 
     def pread(self, size: int, position: int) -> bytes:
+        assert not self._closed, f"{self._path} was closed, and is still needed"
         return bytes(self.inode.data[position : position + size])
 
     def pwrite(self, data: Buffer, position: int) -> None:
@@ -82,7 +84,7 @@ class MemoryFile:
         del self.inode.data[size:]
 
     def close(self) -> None:
-        pass
+        self._closed = True
 
 
 class MemoryDisk:

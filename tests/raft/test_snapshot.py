@@ -131,16 +131,6 @@ def test_uncommitted_state_is_refused_as_a_snapshot() -> None:
     assert not world.leader.quorum.snapshot([topic("a")], offset, 1)
 
 
-def test_the_newest_two_snapshots_are_kept() -> None:
-    world = World()
-    world.start_leader()
-    for i in range(4):
-        world.commit(f"t{i}")
-        write(world, *(f"t{j}" for j in range(i + 1)))
-    names = [name for name in world.leader.disk.list(world.leader.log_directory) if name.endswith(".checkpoint")]
-    assert len(names) == 2
-
-
 def test_the_log_is_shortened_behind_the_snapshots_and_a_new_observer_downloads_the_state() -> None:
     world = World(observers=1, segment_bytes=2_000, max_retention_bytes=1)
     world.start_leader()
@@ -246,6 +236,27 @@ def test_a_downloaded_snapshot_wins_over_the_log_of_a_lost_leader_that_reaches_b
     assert any(event == "metadata-log-replaced" for _, _, event, _ in world.logged)
     world.run_until_all_have("a", "b")
     assert observer.stopped_because is None
+
+
+def test_a_snapshot_that_ends_inside_a_batch_is_refused() -> None:
+    world = World()
+    world.start_leader()
+    offset = world.commit("a", "b")
+    world.run_until(lambda: world.leader.seen.names == ["a", "b"])
+    with pytest.raises(ValueError, match=f"no batch of the metadata log ends at offset {offset + 1}"):
+        world.leader.quorum.snapshot([topic("a")], offset, 1)
+
+
+def test_the_header_says_when_the_last_contained_record_was_appended() -> None:
+    world = World()
+    world.start_leader()
+    world.commit("a")
+    world.run_until(lambda: world.leader.seen.names == ["a"])
+    appended_ms = world.leader.seen.batches[-1].append_time_ms
+    world.run_for(5_000)
+    write(world, "a")
+    read = load(world.leader.disk, world.leader.log_directory, world.leader.quorum.log.snapshots[-1])
+    assert read.last_contained_log_timestamp_ms == appended_ms
 
 
 def test_a_snapshot_never_has_voters_that_may_still_be_truncated() -> None:

@@ -141,21 +141,23 @@ def format_cluster(layout: Layout, features: Mapping[str, int]) -> None:
 def _voters(layout: Layout, controllers: Sequence[StaticConfig], files: Disk) -> Sequence[Voter]:
     """The voters of a quorum of several controllers: new ones, or those of a formatting that was cut short.
 
-    Raises LocalError if a controller without files belongs to a quorum that has run: with an empty log it could vote
-    for a leader that lacks committed records.
+    Empty if all controllers are formatted: a quorum that has run knows its voters, and may have removed the first
+    checkpoint. Raises LocalError if a controller without files belongs to a quorum that has run: with an empty log it
+    could vote for a leader that lacks committed records.
     """
     formatted = [config for config in controllers if _identity(files, config.metadata_log_dir)]
     if not formatted:
         return [_voter(config, new_uuid()) for config in controllers]
-    if len(formatted) < len(controllers):
-        for config in formatted:
-            metadata = log_directory(config.metadata_log_dir)
-            if any(name.endswith(".log") for name in files.files.list(metadata)):
-                missing = ", ".join(str(other.node_id) for other in controllers if other not in formatted)
-                raise LocalError(
-                    f"{layout.data} holds a quorum that has run, and controller {missing} has no files: put its "
-                    "folder back, or start with a new data folder"
-                )
+    if len(formatted) == len(controllers):
+        return []
+    for config in formatted:
+        metadata = log_directory(config.metadata_log_dir)
+        if any(name.endswith(".log") for name in files.files.list(metadata)):
+            missing = ", ".join(str(other.node_id) for other in controllers if other not in formatted)
+            raise LocalError(
+                f"{layout.data} holds a quorum that has run, and controller {missing} has no files: put its "
+                "folder back, or start with a new data folder"
+            )
     return snapshot.load(files.files, log_directory(formatted[0].metadata_log_dir), snapshot.BOOTSTRAP).voters
 
 

@@ -135,7 +135,8 @@ heirlog.discarded.retention.ms  How long copies of truncated records are kept.
 heirlog.metrics.listener  Where the node serves its metrics, as host:port.
 metadata.log.segment.bytes  The size at which a new segment of the metadata log begins.
 metadata.log.segment.ms  The age at which a new segment of the metadata log begins.
-metadata.max.retention.bytes  How much of the metadata log and its snapshots is kept.
+metadata.max.retention.bytes  How many bytes of the metadata log and its snapshots are kept; -1: no limit.
+metadata.max.retention.ms  How long a snapshot of the metadata is kept once a newer one exists; -1: no limit.
 metadata.log.max.record.bytes.between.snapshots  After how many bytes of records a snapshot is written.
 metadata.log.max.snapshot.interval.ms  The longest time between two snapshots of the metadata.
 metadata.max.idle.interval.ms  How long the controller may write no metadata record; then it writes an empty one.

@@ -58,6 +58,7 @@ class MetadataPublisher:
         before, collected = self.image, self._journal
         self.image = image_of_snapshot(records, offset, epoch)
         self._journal = differences(before, self.image, collected)
+        self._snapshots.taken()
         self._applied()
 
     def on_commit(self, batches: list[CommittedBatch]) -> None:
@@ -70,9 +71,9 @@ class MetadataPublisher:
             self._snapshots.committed(batch.records, image.metadata_version)
         self._applied()
         # half a metadata transaction has no records of its own that a snapshot could hold
-        if image.open_transaction is None and self._snapshots.is_due():
+        is_due = image.open_transaction is None and self._snapshots.is_due()
+        if is_due and self._write_snapshot(image.records(), image.offset, image.epoch):
             self._snapshots.taken()
-            self._write_snapshot(image.records(), image.offset, image.epoch)
 
     def on_leader_change(self, leader_id: int, epoch: int, is_me: bool) -> None:
         """Nothing: who leads is asked of the quorum when a request is to be sent."""

@@ -268,6 +268,7 @@ class Node:
                 segment_bytes=config["metadata.log.segment.bytes"],
                 segment_ms=config["metadata.log.segment.ms"],
                 max_retention_bytes=config["metadata.max.retention.bytes"],
+                max_retention_ms=config["metadata.max.retention.ms"],
             ),
             quorum_config=QuorumConfig(
                 election_timeout_ms=config["controller.quorum.election.timeout.ms"],

@@ -1,7 +1,8 @@
 """When the metadata log has grown enough since the last snapshot to be worth another one.
 
 By bytes (`metadata.log.max.record.bytes.between.snapshots`) or by time (`metadata.log.max.snapshot.interval.ms`, 0:
-never by time), whichever comes first; never if nothing was committed since. KIP-630, KIP-876.
+never by time), whichever comes first; never if nothing was committed since. Both count from the last snapshot, whether
+this node wrote it or loaded it; who leads the quorum does not matter. KIP-630, KIP-876.
 """
 
 from __future__ import annotations

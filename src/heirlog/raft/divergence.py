@@ -59,7 +59,7 @@ def judge(
         return NeedsSnapshot(real[-1])
     if position.offset == 0 and log_start_offset == 0:
         return Valid()
-    if real and _before(position, log_start_offset, real[0]):
+    if real and _before(position, log_start_offset, snapshots[0]):
         return NeedsSnapshot(real[-1])
     if real and SnapshotId(*position) == real[0]:
         return Valid()

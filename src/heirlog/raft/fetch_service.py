@@ -26,7 +26,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from heirlog.env import Cancel, Env, File, Region
+from heirlog.env import Cancel, Env, Region
 from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import FetchRequest, FetchResponse, FetchSnapshotRequest, FetchSnapshotResponse
@@ -103,7 +103,6 @@ class FetchService:
         self._high_watermark = high_watermark
         self._on_acknowledged = on_acknowledged
         self._waits: dict[object, _Wait] = {}
-        self._open_snapshot: tuple[SnapshotId, File] | None = None
 
     def fetch(self, request: FetchRequest, asked: FetchRequest.FetchPartition) -> FetchAnswer:
         """Serve a fetch that passed `refusal`."""
@@ -140,7 +139,6 @@ class FetchService:
             code = ErrorCode.NOT_LEADER_OR_FOLLOWER
             nobody = LeaderAndEpoch(NOBODY, self._leadership.epoch, None)
             wait.answer.complete(answers.fetch_answer(nobody, error=code))
-        self._close_snapshot()
 
     def _has_new_data(self, offset: int, known_high_watermark: int) -> bool:
         return self._log.end_offset > offset or self._high_watermark() > known_high_watermark
@@ -201,7 +199,7 @@ class FetchService:
             # the bootstrap one has no metadata, and its voters are in the log
             return answers.snapshot_answer(self._leadership, wanted, error=ErrorCode.SNAPSHOT_NOT_FOUND)
         try:
-            file = self._snapshot_file(wanted)
+            file = self._log.store.open(wanted)
         except OSError as error:
             self._log.read_failed(error)
             return answers.snapshot_answer(self._leadership, wanted, error=ErrorCode.KAFKA_STORAGE_ERROR)
@@ -212,15 +210,3 @@ class FetchService:
         return answers.snapshot_answer(
             self._leadership, wanted, size=file.size, position=asked.position, records=[piece]
         )
-
-    def _snapshot_file(self, wanted: SnapshotId) -> File:
-        """Kept open: a Region is valid only as long as its file."""
-        if self._open_snapshot is None or self._open_snapshot[0] != wanted:
-            self._close_snapshot()
-            self._open_snapshot = (wanted, self._log.open_snapshot(wanted))
-        return self._open_snapshot[1]
-
-    def _close_snapshot(self) -> None:
-        if self._open_snapshot is not None:
-            self._open_snapshot[1].close()
-            self._open_snapshot = None

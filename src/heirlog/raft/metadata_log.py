@@ -16,8 +16,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from heirlog.env import Buffer, Env, File, Files, Region
-from heirlog.protocol.batch import InvalidBatch, crc_matches, walk
+from heirlog.env import Buffer, Env, Files, Region
+from heirlog.protocol.batch import HEADER_SIZE, BatchHeader, InvalidBatch, crc_matches, read_header, walk
 from heirlog.protocol.primitives import Message, records_view
 from heirlog.protocol.records import VotersRecord
 from heirlog.protocol.types import METADATA_TOPIC, METADATA_TOPIC_ID
@@ -26,6 +26,8 @@ from heirlog.raft.committed_offset import CommittedOffsetFile
 from heirlog.raft.control import Voter, decode_controls, read_voters
 from heirlog.raft.divergence import Position
 from heirlog.raft.snapshot import BOOTSTRAP, InvalidSnapshot, Snapshot, SnapshotId
+from heirlog.raft.snapshot_retention import shorten
+from heirlog.raft.snapshot_store import SnapshotStore
 from heirlog.raft.voter_history import VoterHistory
 from heirlog.storage.atomic import OnDurable, replace_file
 from heirlog.storage.config import LogConfig
@@ -34,8 +36,6 @@ from heirlog.storage.log_listener import LogListener
 from heirlog.storage.log_loader import load_log
 from heirlog.storage.recovery import LastStop, at_once
 
-SNAPSHOTS_KEPT = 2
-"""A follower may download the newest one while the next one is written."""
 SCAN_BYTES = 1 << 20
 
 
@@ -50,7 +50,9 @@ class MetadataLogConfig:
     segment_ms: int = 7 * 24 * 3_600_000
     """metadata.log.segment.ms"""
     max_retention_bytes: int = 100 * 1024 * 1024
-    """metadata.max.retention.bytes; -1: the log is never shortened"""
+    """metadata.max.retention.bytes, of the log and its snapshots together; -1: no limit"""
+    max_retention_ms: int = 7 * 24 * 3_600_000
+    """metadata.max.retention.ms; -1: no limit"""
 
     def log_config(self) -> LogConfig:
         return LogConfig(
@@ -84,12 +86,16 @@ class MetadataLog:
     config: MetadataLogConfig
     loaded: Snapshot | None
     """The snapshot to load at start; None once it was delivered, or if there is none."""
-    snapshots: list[SnapshotId]
-    """Oldest first, the bootstrap one included."""
+    store: SnapshotStore
     _committed: CommittedOffsetFile
     _on_failure: Callable[[OSError], None]
     _voter_history: VoterHistory = field(default_factory=VoterHistory)
     _writing_snapshot: bool = field(default=False)
+
+    @property
+    def snapshots(self) -> list[SnapshotId]:
+        """Oldest first, the bootstrap one included."""
+        return self.store.ids
 
     @property
     def voters(self) -> tuple[Voter, ...]:
@@ -202,8 +208,8 @@ class MetadataLog:
         self._voter_history.truncate_to(self.end_offset)
 
     def scan_voters(self) -> None:
-        """Read the voter sets that the log names; those in the snapshot that was loaded are known."""
-        offset = self.start_offset
+        """Read the voter sets that the log names after the snapshot that was loaded, which has those before."""
+        offset = self.loaded.id.end_offset if self.loaded else self.start_offset
         while offset < self.end_offset:
             data = self.read_bytes(offset, SCAN_BYTES, self.end_offset)
             self._learn_voters(memoryview(data))
@@ -219,19 +225,16 @@ class MetadataLog:
 
     # snapshots
 
-    def open_snapshot(self, snapshot_id: SnapshotId) -> File:
-        return self.env.files.open(f"{self.directory}/{snapshot_id.file_name}")
+    def write_snapshot(self, records: Iterable[Message], snapshot_id: SnapshotId, on_done: OnDurable) -> bool:
+        """Write the state at `snapshot_id`, which is committed.
 
-    def write_snapshot(
-        self, records: Iterable[Message], snapshot_id: SnapshotId, wall_ms: int, on_done: OnDurable
-    ) -> bool:
-        """Write the state at `snapshot_id`; False if one is being written, or this one or a newer one exists.
-
-        Raises ValueError if `snapshot_id`'s epoch is not the log's at that offset: the next start would reject the log.
+        False if a snapshot is being written, or if this one or a newer one exists. Raises ValueError if the log has no
+        batch that ends there, or another epoch: the next start would reject the log.
         """
         if self._writing_snapshot or (self.snapshots and snapshot_id <= self.snapshots[-1]):
             return False
-        if snapshot_id.epoch != self._epoch_of(snapshot_id.end_offset - 1):
+        last = self._last_batch_below(snapshot_id.end_offset)
+        if last.leader_epoch != snapshot_id.epoch:
             raise ValueError(f"the record below offset {snapshot_id.end_offset} is not of epoch {snapshot_id.epoch}")
         self._writing_snapshot = True
         # a newer set may not be committed
@@ -239,51 +242,55 @@ class MetadataLog:
 
         def written(error: OSError | None) -> None:
             self._writing_snapshot = False
-            failure = error
-            if failure is None:
-                try:
-                    self._adopt(snapshot_id)
-                    self._shorten()
-                except OSError as refused:
-                    failure = refused
-            on_done(failure)
+            if error is None:
+                self.store.add(snapshot_id)
+            on_done(error)
 
-        data = snapshot.encode(records, snapshot_id.epoch, wall_ms, voters)
+        data = snapshot.encode(records, snapshot_id.epoch, last.max_timestamp, voters)
         replace_file(self.env.files, self.directory, snapshot_id.file_name, data, written, snapshot.PART)
         return True
+
+    def _last_batch_below(self, end_offset: int) -> BatchHeader:
+        """The header of the batch that ends at `end_offset`. Raises ValueError if none does."""
+        if self.start_offset < end_offset <= self.end_offset:
+            region = self.read(end_offset - 1, 1, self.end_offset)[0]
+            header = read_header(region.file.pread(HEADER_SIZE, region.position))
+            if header.next_offset == end_offset:
+                return header
+        raise ValueError(f"no batch of the metadata log ends at offset {end_offset}")
 
     def _epoch_of(self, offset: int) -> int | None:
         return next((epoch for epoch, start in reversed(self.log.epochs.entries) if start <= offset), None)
 
     def install_snapshot(self, downloaded: Snapshot) -> None:
         """Restart the log at the end of a snapshot that is durable under its name."""
-        self._adopt(downloaded.id)
+        self.store.add(downloaded.id)
         self.log.truncate_fully_and_start_at(downloaded.id.end_offset)
         self._voter_history = VoterHistory(downloaded.voters)
-        self._drop_old_snapshots()
+        self.store.remove_below(downloaded.id.end_offset)
 
-    def _adopt(self, snapshot_id: SnapshotId) -> None:
-        if snapshot_id not in self.snapshots:
-            self.snapshots = sorted([*self.snapshots, snapshot_id])
+    # retention
 
-    def _shorten(self) -> None:
-        """Delete snapshots that are not kept, and the log before the kept ones if it is too long."""
-        self._drop_old_snapshots()
-        limit = self.config.max_retention_bytes
-        oldest = self.snapshots[0]
-        if limit < 0 or oldest == BOOTSTRAP or self.log.size_bytes <= limit:
-            return
-        self.log.increment_log_start(oldest.end_offset)
-        self._voter_history.trim_to(oldest.end_offset)
-        self.log.delete_old_segments(self.env.wall_ms(), oldest.end_offset)
+    def shorten(self, high_watermark: int) -> None:
+        """Remove the snapshots, and the log before them, that need not be kept. Raises OSError."""
+        config = self.config
+        shorten(self, high_watermark, config.max_retention_bytes, config.max_retention_ms, self.env.wall_ms())
 
-    def _drop_old_snapshots(self) -> None:
-        for old in self.snapshots[:-SNAPSHOTS_KEPT]:
-            # a leader's first snapshots do not shorten the log: without the bootstrap one, offset 0 stays readable
-            self.env.files.unlink(f"{self.directory}/{old.file_name}")
-        self.snapshots = self.snapshots[-SNAPSHOTS_KEPT:]
+    def size_with_snapshots(self) -> int:
+        return self.log.size_bytes + self.store.size_bytes()
+
+    def last_contained_ms(self, snapshot_id: SnapshotId) -> int:
+        return self.store.last_contained_ms(snapshot_id)
+
+    def start_at_snapshot(self, snapshot_id: SnapshotId) -> None:
+        end_offset = snapshot_id.end_offset
+        self.log.increment_log_start(end_offset)
+        self._voter_history.trim_to(end_offset)
+        self.log.delete_old_segments(self.env.wall_ms(), end_offset)
+        self.store.remove_below(end_offset)
 
     def close(self) -> None:
+        self.store.close()
         self.log.close()
         self._committed.close()
 
@@ -328,17 +335,19 @@ def open_log(
             "or, if it is the only controller, move it away and run `heirlog recover controller "
             "--config <server.properties> --from <broker-log-dir>`"
         )
+    store = SnapshotStore(env, directory, snapshots, on_failure)
     opened = MetadataLog(
         env,
         directory,
         log,
         config,
         loaded,
-        snapshots,
+        store,
         CommittedOffsetFile(env, directory),
         on_failure,
         VoterHistory(loaded.voters if loaded else ()),
     )
+    store.remove_below(log.log_start_offset)
     opened.scan_voters()
     return opened
 

@@ -67,6 +67,7 @@ from heirlog.raft.quorum_state import NOBODY, MalformedQuorumState, QuorumStateF
 from heirlog.raft.replay import QuorumListener, Replay
 from heirlog.raft.replica_key import ReplicaKey
 from heirlog.raft.snapshot import SnapshotId
+from heirlog.raft.snapshot_retention import RetentionCheck
 from heirlog.storage.errors import StorageFormatError
 
 HAND_OVER_LIMIT_MS = 2_000
@@ -107,6 +108,7 @@ class Quorum:
         self._on_handed_over: Callable[[], None] | None = None
         self._announced: tuple[int, int] | None = None
         """Leader and epoch that the listeners were notified of."""
+        self._retention: RetentionCheck | None = None
         self._stopped = False
         self._on_replica_knows = on_replica_knows
 
@@ -216,6 +218,7 @@ class Quorum:
         self._requests = EpochRequests(
             epochs, self._replica, lambda: log.end, self._env.log, self._quorum_config.election_backoff_max_ms
         )
+        self._retention = RetentionCheck(self._env, self._shorten)
         epochs.start()
 
     def hand_over(self, on_done: Callable[[], None]) -> None:
@@ -373,6 +376,8 @@ class Quorum:
         if error is None:
             self._log.close()
             self._state.close()
+            if self._retention is not None:
+                self._retention.close()
             if self._epochs is not None:
                 self._epochs.close()
             kept = f"{self._replica.log_directory}.{self._env.random.randbytes(16).hex()}-stray"
@@ -391,6 +396,8 @@ class Quorum:
 
     def _stop(self) -> None:
         self._stopped = True
+        if self._retention is not None:
+            self._retention.close()
         if self._epochs is not None:
             self._epochs.close()
         if self._replay is not None:
@@ -430,12 +437,22 @@ class Quorum:
         def written(error: OSError | None) -> None:
             if error is not None:
                 self._fatal(f"a metadata snapshot could not be written to {self._replica.log_directory}: {error}")
+            else:
+                self._shorten()
 
         try:
-            return self._log.write_snapshot(records, SnapshotId(offset + 1, epoch), self._env.wall_ms(), written)
+            return self._log.write_snapshot(records, SnapshotId(offset + 1, epoch), written)
         except OSError as failure:
             written(failure)
             return False
+
+    def _shorten(self) -> None:
+        if self._stopped or self._log is None:
+            return
+        try:
+            self._log.shorten(self.high_watermark)
+        except OSError as error:
+            self._log_failed(error)
 
     # requests
 

@@ -20,8 +20,16 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from heirlog.env import Files
-from heirlog.protocol.batch import InvalidBatch, crc_matches, decode_records, encode_batch, walk
+from heirlog.env import File, Files
+from heirlog.protocol.batch import (
+    HEADER_SIZE,
+    InvalidBatch,
+    crc_matches,
+    decode_records,
+    encode_batch,
+    read_header,
+    walk,
+)
 from heirlog.protocol.metadata_record import decode_record
 from heirlog.protocol.primitives import Message
 from heirlog.protocol.records import SnapshotFooterRecord, SnapshotHeaderRecord, VotersRecord
@@ -144,6 +152,18 @@ def check(snapshot_id: SnapshotId, data: bytes) -> Snapshot:
     if timestamp_ms is None or not complete:
         raise InvalidSnapshot("no footer" if timestamp_ms is not None else "no header")
     return Snapshot(snapshot_id, timestamp_ms, voters, data)
+
+
+def read_last_contained_ms(file: File) -> int:
+    """The timestamp in the header of a snapshot. Raises OSError, InvalidSnapshot; reads the first batch only."""
+    try:
+        size = read_header(file.pread(HEADER_SIZE, 0)).size
+        first = next(decode_controls(file.pread(size, 0), 0), None)
+    except (InvalidBatch, ValueError) as error:
+        raise InvalidSnapshot(str(error)) from error
+    if not isinstance(first, SnapshotHeaderRecord):
+        raise InvalidSnapshot("no header")
+    return first.last_contained_log_timestamp
 
 
 def load(files: Files, directory: str, snapshot_id: SnapshotId) -> Snapshot:
