@@ -14,6 +14,9 @@ from typing import Any
 from heirlog.env import Buffer, SendFailure
 from heirlog.pending import Pending
 from heirlog.protocol.messages import (
+    AddRaftVoterRequest,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
     BeginQuorumEpochRequest,
     DescribeQuorumRequest,
     EndQuorumEpochRequest,
@@ -21,6 +24,8 @@ from heirlog.protocol.messages import (
     FetchResponse,
     FetchSnapshotRequest,
     FetchSnapshotResponse,
+    RemoveRaftVoterRequest,
+    UpdateRaftVoterRequest,
     VoteRequest,
 )
 from heirlog.protocol.primitives import Message, decode, encode, records_view
@@ -214,7 +219,10 @@ class MemoryEnv:
         return self._world.later(delay_ms, fn, self._incarnation)
 
     def send(self, to: Endpoint, channel: str, request: Any, on_result: Callable[[Any], None], timeout_ms: int) -> None:
-        assert channel == ("vote" if isinstance(request, EPOCH_REQUESTS) else "raft")
+        if isinstance(request, ApiVersionsRequest):
+            assert channel == "api-versions"
+        else:
+            assert channel == ("vote" if isinstance(request, EPOCH_REQUESTS) else "raft")
         self._world.send(self._incarnation, to, request, on_result, timeout_ms)
 
     def stop(self, exit_code: int, reason: str) -> None:
@@ -271,6 +279,12 @@ class Node:
     unanswered: list[Callable[[], None]] = field(default_factory=list)
     """What ends each request that this node has received."""
     quorum_config: QuorumConfig | None = None
+    joins: bool = False
+    """A controller whose disk was not formatted as a voter's: it asks the other controllers for the leader."""
+    disk_number: int = 0
+    """Counts how often its disk was replaced."""
+    kraft_versions: tuple[int, int] = (0, 1)
+    """What it supports."""
 
     def __post_init__(self) -> None:
         self.disk = MemoryDisk(self.world)
@@ -278,7 +292,7 @@ class Node:
 
     @property
     def directory_id(self) -> Uuid:
-        return Uuid(bytes([self.id]) * 16)
+        return Uuid(bytes([self.id]) * 15 + bytes([self.id + self.disk_number]))
 
     @property
     def endpoint(self) -> Endpoint:
@@ -299,7 +313,8 @@ class Node:
             MemoryEnv(self.world, self),
             LocalReplica(self.id, self.directory_id, CLUSTER_ID, METADATA_DIR, self.is_voter),
             ConfiguredControllers(
-                self.configured, [] if self.is_voter else [node.endpoint for node in self.world.controllers]
+                self.configured,
+                [node.endpoint for node in self.world.controllers] if self.joins or not self.is_voter else [],
             ),
             listeners=[self.seen],
             config=self.config,
@@ -320,6 +335,13 @@ class Node:
     def power_cut(self, random: Random | None = None) -> None:
         self.kill()
         self.disk.crash(random)
+
+    def replace_disk(self) -> None:
+        """The process has ended, and an empty directory with an id of its own is in the place of the old one."""
+        self.kill()
+        self.disk = MemoryDisk(self.world)
+        self.disk_number += 1
+        self.joins = True
 
 
 class World:
@@ -353,6 +375,26 @@ class World:
             write_bootstrap(node.disk, METADATA_DIR, voters, 1_700_000_000_000, done.append)
             self.run_until(lambda found=done: bool(found))  # type: ignore[misc]
             assert done == [None]
+
+    def join(self) -> Node:
+        """Another controller, started with an empty disk."""
+        node = Node(self, 100 + len(self.controllers), True, joins=True)
+        node.configured = [node.voter]
+        self.controllers.append(node)
+        node.start()
+        return node
+
+    def ask(self, node: Node, request: Any) -> list[Any]:
+        """Send a request of an operator to a node; the list has its answer once it is given."""
+        kind = type(request)
+        wire = bytes(records_view(encode(request, kind.MAX_VERSION)))
+        answers: list[Any] = []
+        response = handle(node, decode(kind, wire, kind.MAX_VERSION))
+        if isinstance(response, Pending):
+            response.then(answers.append)
+        else:
+            answers.append(response)
+        return answers
 
     def later(self, delay_ms: int, fn: Callable[[], None], owner: Incarnation | None) -> Callable[[], None]:
         cancelled: list[bool] = []
@@ -422,7 +464,7 @@ class World:
             if (target.id, source) not in self.cut:
                 target.unanswered.append(lambda: self.later(1, lambda: answer(SendFailure("disconnected")), sender))
             wire = bytes(records_view(encode(request, type(request).MAX_VERSION)))
-            response = handle(target.quorum, decode(type(request), wire, type(request).MAX_VERSION))
+            response = handle(target, decode(type(request), wire, type(request).MAX_VERSION))
             if isinstance(response, Pending):
                 response.then(respond)
             else:
@@ -459,7 +501,18 @@ class World:
         self.run_until(lambda: all(o.seen.names == list(names) for o in self.observers))
 
 
-def handle(quorum: Quorum, request: Any) -> Any:
+def handle(node: Node, request: Any) -> Any:
+    quorum = node.quorum
+    if isinstance(request, ApiVersionsRequest):
+        lowest, highest = node.kraft_versions
+        feature = ApiVersionsResponse.SupportedFeatureKey(name="kraft.version", min_version=lowest, max_version=highest)
+        return ApiVersionsResponse(api_keys=[], supported_features=[feature], finalized_features=[])
+    if isinstance(request, AddRaftVoterRequest):
+        return quorum.add_raft_voter(request)
+    if isinstance(request, RemoveRaftVoterRequest):
+        return quorum.remove_raft_voter(request)
+    if isinstance(request, UpdateRaftVoterRequest):
+        return quorum.update_raft_voter(request)
     if isinstance(request, FetchRequest):
         return quorum.fetch(request)
     if isinstance(request, FetchSnapshotRequest):
@@ -480,6 +533,35 @@ def topic(name: str) -> TopicRecord:
 
 def no_op() -> NoOpRecord:
     return NoOpRecord()
+
+
+def add_request(node: Node, **fields: Any) -> AddRaftVoterRequest:
+    """As an operator sends it to add the controller."""
+    nested = AddRaftVoterRequest
+    listener = nested.Listener(name="CONTROLLER", host=node.endpoint.host, port=node.endpoint.port)
+    values = {"voter_id": node.id, "voter_directory_id": node.directory_id, "listeners": [listener], **fields}
+    return nested(cluster_id=CLUSTER_ID, timeout_ms=1_000, **values)
+
+
+def remove_request(node: Node, **fields: Any) -> RemoveRaftVoterRequest:
+    values = {"voter_id": node.id, "voter_directory_id": node.directory_id, **fields}
+    return RemoveRaftVoterRequest(cluster_id=CLUSTER_ID, **values)
+
+
+def update_request(node: Node, epoch: int, **fields: Any) -> UpdateRaftVoterRequest:
+    """As the voter itself sends it."""
+    nested = UpdateRaftVoterRequest
+    listener = nested.Listener(name="CONTROLLER", host=node.endpoint.host, port=node.endpoint.port)
+    lowest, highest = node.kraft_versions
+    feature = nested.KRaftVersionFeature(min_supported_version=lowest, max_supported_version=highest)
+    values = {
+        "voter_id": node.id,
+        "voter_directory_id": node.directory_id,
+        "listeners": [listener],
+        "k_raft_version_feature": feature,
+        **fields,
+    }
+    return nested(cluster_id=CLUSTER_ID, current_leader_epoch=epoch, **values)
 
 
 __all__ = ["FetchResponse", "FetchSnapshotResponse", "World", "no_op", "topic"]

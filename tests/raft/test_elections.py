@@ -10,13 +10,16 @@ from raft.quorum_world import Node, World, topic
 from heirlog.protocol.records import TopicRecord
 from heirlog.raft.epoch_state import QuorumRole
 from heirlog.raft.leader import NotLeader
+from heirlog.raft.quorum_config import QuorumConfig
 
 FAIL_OVER_LIMIT_MS = 15_000
 
 
-def started(voters: int, seed: int = 1, drop: float = 0.0, observers: int = 0) -> World:
+def started(voters: int, seed: int = 1, drop: float = 0.0, observers: int = 0, **config: int) -> World:
+    """config: of `QuorumConfig`."""
     world = World(observers=observers, seed=seed, drop=drop, voters=voters)
     for node in world.nodes:
+        node.quorum_config = QuorumConfig(**config)
         node.start()
     return world
 

@@ -49,6 +49,8 @@ INDEX: Mapping[Role, Mapping[ApiKey, Entry]] = {
         ApiKey.LIST_TRANSACTIONS: Entry("list_transactions", (0, 2), (0, 2), False, True, False, False, False),
         ApiKey.LIST_CONFIG_RESOURCES: Entry("list_config_resources", (0, 1), (0, 1), False, True, False, True, False),
         ApiKey.DESCRIBE_TOPIC_PARTITIONS: Entry("describe_topic_partitions", (0, 0), (0, 0), False, True, False, True, False),
+        ApiKey.ADD_RAFT_VOTER: Entry("add_raft_voter", (0, 1), (0, 1), True, False, False, False, False),
+        ApiKey.REMOVE_RAFT_VOTER: Entry("remove_raft_voter", (0, 0), (0, 0), True, False, False, False, False),
         ApiKey.GET_REPLICA_LOG_INFO: Entry("get_replica_log_info", (0, 0), None, False, True, False, False, False),
         ApiKey.DESCRIBE_RECOVERY: Entry("describe_recovery", (0, 0), None, True, True, False, True, False),
     },
@@ -81,6 +83,9 @@ INDEX: Mapping[Role, Mapping[ApiKey, Entry]] = {
         ApiKey.UNREGISTER_BROKER: Entry("unregister_broker", (0, 0), (0, 0), True, True, True, False, False),
         ApiKey.ALLOCATE_PRODUCER_IDS: Entry("allocate_producer_ids", (0, 0), (0, 0), False, True, False, False, False),
         ApiKey.ASSIGN_REPLICAS_TO_DIRS: Entry("assign_replicas_to_dirs", (0, 0), (0, 0), False, True, False, False, False),
+        ApiKey.ADD_RAFT_VOTER: Entry("add_raft_voter", (0, 1), (0, 1), True, True, False, False, False),
+        ApiKey.REMOVE_RAFT_VOTER: Entry("remove_raft_voter", (0, 0), (0, 0), True, True, False, False, False),
+        ApiKey.UPDATE_RAFT_VOTER: Entry("update_raft_voter", (0, 0), (0, 0), False, True, False, False, False),
         ApiKey.DESCRIBE_RECOVERY: Entry("describe_recovery", (0, 0), None, True, True, False, True, False),
     },
 }

@@ -30,9 +30,8 @@ from heirlog.protocol.messages import (
     SaslHandshakeResponse,
 )
 from heirlog.protocol.primitives import Message
+from heirlog.protocol.software import SOFTWARE_NAME, SOFTWARE_VERSION
 
-SOFTWARE_NAME = "heirlog"
-SOFTWARE_VERSION = "0.1.0"
 ERROR_CODE_AT = 4
 UNSUPPORTED = int(ErrorCode.UNSUPPORTED_VERSION).to_bytes(2, "big")
 SASL_IN_FRAMES = 1

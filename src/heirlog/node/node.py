@@ -313,7 +313,7 @@ class Node:
         if not config.is_controller:
             return [Voter(voter.id, Uuid(bytes(16)), voter.endpoint) for voter in config.voters]
         advertised = config.advertised_controller_listeners[0]
-        return [Voter(config.node_id, directory_id, advertised.endpoint)]
+        return [Voter(config.node_id, directory_id, advertised.endpoint, advertised.name)]
 
     def _quorum_ready(self) -> None:
         if self._broker is not None and not self._stopping:

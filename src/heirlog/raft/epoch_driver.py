@@ -87,9 +87,12 @@ class EpochDriver:
         self._config = config
         self._events = events
         self._round: Candidacy | Resignation | None = None
-        self._successors: Sequence[Voter] = ()
+        self._hand_over_from: tuple[Voter, Sequence[Voter]] | None = None
+        """Of a resigned leader: itself, as the voter that was elected, and its successors."""
         self._is_writing = False
         self._held: deque[Callable[[], None]] = deque()
+        self._resigned_epoch = -1
+        """The newest epoch whose leader has announced its resignation."""
         self._deadline_ms: int | None = None
         self._cancel_timer: Cancel | None = None
         self._closed = False
@@ -126,7 +129,7 @@ class EpochDriver:
             self.become(epoch_state.sole_voter(self.state, me.key, me.endpoint), write=True)
             return
         if self.state.role is QuorumRole.RESIGNED:
-            self._successors = self._others()
+            self._hand_over_from = None if me is None else (me, self._others())
         self.become(self.state, write=True)
 
     def close(self) -> None:
@@ -301,14 +304,26 @@ class EpochDriver:
         return None if known == replace(state, has_fetched=False) else known
 
     def fetched(self) -> None:
-        """The leader has answered a fetch of this follower."""
-        if self.state.role is QuorumRole.FOLLOWER:
+        """The leader has answered a fetch of this follower.
+
+        An answer that arrives after the leader's resignation changes nothing: it was given before, and the next leader
+        needs the vote of this node.
+        """
+        if self.state.role is QuorumRole.FOLLOWER and self.state.epoch != self._resigned_epoch:
             self.state = epoch_state.fetched(self.state)
             if self._me is not None:
                 self._expire_in(self._config.fetch_timeout_ms)
 
+    def voters_changed(self) -> None:
+        """The log of this follower may name other voters. If it has become one, it waits for its leader no longer than
+        a voter does.
+        """
+        if self.state.role is QuorumRole.FOLLOWER and self._me is not None and self._cancel_timer is None:
+            self._expire_in(self._config.fetch_timeout_ms)
+
     def leader_resigned(self, delay_ms: int) -> None:
         """The leader of this follower has announced its resignation: ask for votes after `delay_ms`."""
+        self._resigned_epoch = self.state.epoch
         if self.state.role is QuorumRole.FOLLOWER and self._me is not None:
             self.state = epoch_state.leader_has_resigned(self.state)
             self._expire_in(delay_ms)
@@ -322,24 +337,29 @@ class EpochDriver:
 
     # resigning
 
-    def resign(self, successors: Sequence[Voter]) -> None:
-        """This leader steps down. successors: the other voters, the one with the longest log first."""
+    def resign(self, me: Voter, successors: Sequence[Voter]) -> None:
+        """This leader steps down.
+
+        me: this node, which may be a voter no more. successors: the other voters, the one with the longest log first.
+        """
         if self._is_writing:
-            self._held.append(lambda: self.resign(successors))
+            self._held.append(lambda: self.resign(me, successors))
         elif self.state.role is QuorumRole.LEADER:
-            self._successors = successors
+            self._hand_over_from = me, successors
             self._env.log("warning", "quorum-leader-resigned", epoch=self.state.epoch)
             self.become(epoch_state.resigned(self.state))
 
     def _hand_over(self) -> None:
-        me = self._me
-        if me is not None and self._successors:
+        if self._hand_over_from is None:
+            return
+        me, successors = self._hand_over_from
+        if successors:
             self._round = Resignation(
                 self._env,
                 self._replica.cluster_id,
                 me,
                 self.state.epoch,
-                self._successors,
+                successors,
                 self._config,
                 self._heard,
                 self._events.on_handed_over,

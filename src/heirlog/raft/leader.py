@@ -1,6 +1,7 @@
 """The leader of one epoch: it orders the records, and knows when they are committed.
 
     begin     {LeaderChange, and the voters if the log does not name them as they are} at the new epoch
+    change    the voters are changed by a record in a batch of its own (`voter_changes.py`)
     append    encode -> log (page cache) -> a flush is due         returns the base offset at once
     turn      after the current callback: one flush for everything appended meanwhile; waiting fetches are answered
     flushed   own end counts -> committed end -> high watermark -> listeners
@@ -13,6 +14,9 @@ follower may be below what others know, and they must not see it fall.
 
 The listeners are notified of the leadership once the epoch's first batch is committed and everything before it was
 delivered. From then on the controller's image is complete, and it may append.
+
+A leader that has removed itself from the voters leads on without counting its own log. It resigns once the removal is
+committed, because only then the other voters can elect a leader without it.
 """
 
 from __future__ import annotations
@@ -35,6 +39,7 @@ from heirlog.raft.replay import CommittedBatch, Replay
 from heirlog.raft.replica_key import ReplicaKey
 from heirlog.raft.replica_states import ReplicaStates
 from heirlog.raft.values import MAX_BATCH_BYTES, MAX_RECORDS_PER_BATCH, encode_value
+from heirlog.raft.voter_changes import ChangeParts, VoterChanges
 from heirlog.raft.voter_contact import ContactEvents, VoterContact
 
 
@@ -66,8 +71,8 @@ class LeaderParts:
     """The first batch of the epoch is committed, and everything before it was delivered."""
     on_heard: Callable[[Heard], bool]
     """A voter named an epoch. True if that ended this leadership."""
-    on_isolated: Callable[[], None]
-    """No majority of the voters fetches any more."""
+    resign: Callable[[], None]
+    """Step down: no majority of the voters fetches any more, or this node is not a voter any more."""
 
 
 class LeaderState:
@@ -87,7 +92,9 @@ class LeaderState:
         self._voters = parts.voters
         self._fatal = parts.fatal
         self._on_announced = parts.on_announced
-        self._me = me
+        self._resign = parts.resign
+        self.me = me
+        """This node, as the voter that was elected."""
         self._granting = granting
         self._epoch_start_offset = parts.log.end_offset
         self._update_is_scheduled = False
@@ -101,26 +108,29 @@ class LeaderState:
         self.service = FetchService(
             parts.env, parts.log, self.leadership, lambda: self.high_watermark, self._acknowledged
         )
-        events = ContactEvents(parts.on_heard, parts.on_isolated)
+        events = ContactEvents(parts.on_heard, parts.resign)
         self._contact = VoterContact(parts.env, cluster_id, me, epoch, parts.voters, config, events)
+        change_parts = ChangeParts(
+            parts.env,
+            me.listener,
+            parts.voters,
+            lambda: parts.log.voters_offset,
+            lambda: self.high_watermark,
+            self.progress,
+            self._append_voters,
+        )
+        self.changes = VoterChanges(change_parts, config)
 
     def begin(self) -> None:
         """Append the first batch of the epoch."""
         voters = self._voters()
         granting = [key.id for key in self._granting]
-        head: list[Message] = [control.leader_change(self._me.id, [v.id for v in voters], granting)]
+        head: list[Message] = [control.leader_change(self.me.id, [v.id for v in voters], granting)]
         if self._log.end_offset == 0 or self._log.voters != voters:
             head += [control.kraft_version(), control.voters_record(voters)]
-        now_ms = self._env.wall_ms()
-        epoch = self.leadership.epoch
-        batch = encode_controls(head, self._log.end_offset, epoch, now_ms)
-        base_offset = self._log.end_offset
-        self._log.append(batch, epoch)
-        self._replay.remember(CommittedBatch(base_offset, self._log.end_offset - 1, epoch, now_ms, []))
+        self._append_controls(head)
         self._replay.when_delivered(self._log.end_offset, self._announce)
-        self._schedule_update()
-        if len(voters) > 1:
-            self._contact.start()
+        self._contact.voters_changed()
 
     def append(self, records: Sequence[Message]) -> int:
         """Append one batch; returns the offset of its first record. It is committed when `on_commit` delivers it.
@@ -147,15 +157,34 @@ class LeaderState:
         self._schedule_update()
         return base_offset
 
+    def _append_voters(self, voters: Sequence[Voter]) -> int:
+        """Append a set of voters, which is in force from now on; the offset of its record. Raises NotLeader."""
+        try:
+            offset = self._append_controls([control.voters_record(voters)])
+        except OSError as error:
+            self._fatal(f"the metadata log in {self._log.directory} could not be written: {error}")
+            raise NotLeader("the disk of the metadata log failed") from error
+        self._env.log("info", "quorum-voters-changed", offset=offset, voters=[voter.id for voter in voters])
+        self._contact.voters_changed()
+        return offset
+
+    def _append_controls(self, records: Sequence[Message]) -> int:
+        base_offset, epoch, now_ms = self._log.end_offset, self.leadership.epoch, self._env.wall_ms()
+        self._log.append(encode_controls(records, base_offset, epoch, now_ms), epoch)
+        self._replay.remember(CommittedBatch(base_offset, self._log.end_offset - 1, epoch, now_ms, []))
+        self._schedule_update()
+        return base_offset
+
     def close(self) -> None:
         """Stop leading: waits end, and records that were appended may never be committed."""
         self._closed = True
+        self.changes.close()
         self._contact.close()
         self.service.close()
 
     def successors(self) -> list[Voter]:
         """The other voters, the one with the longest log first."""
-        others = [voter for voter in self._voters() if voter.key != self._me.key]
+        others = [voter for voter in self._voters() if voter.key != self.me.key]
         return sorted(others, key=lambda voter: -self.progress.of_voter(voter).end_offset)
 
     def fetched_snapshot(self, key: ReplicaKey) -> None:
@@ -195,21 +224,30 @@ class LeaderState:
     def _acknowledged(self, key: ReplicaKey, end_offset: int) -> None:
         self.progress.fetched(key, end_offset, self._log.end_offset, self._env.wall_ms())
         self._contact.fetched(key)
-        if len(self._voters()) > 1:
+        if any(voter.key != self.me.key for voter in self._voters()):
             # later, because delivering to listeners inside a request's handler would be a call in a call
             self._schedule_update()
 
     def _moved(self) -> None:
         """The end of this node or of a voter moved: advance the high watermark, and answer waiting fetches."""
         committed = commit.committed_end(map(self._end_of, self._voters()), self._epoch_start_offset)
-        if committed is not None and committed > self.high_watermark:
+        has_advanced = committed is not None and committed > self.high_watermark
+        if committed is not None and has_advanced:
             self.high_watermark = committed
             self._replay.committed_to(committed)
         if not self._closed:
             self.service.moved()
+        if has_advanced and not self._closed:
+            self.changes.high_watermark_moved()
+            if self._log.voters_offset < self.high_watermark and self._is_removed:
+                self._resign()
+
+    @property
+    def _is_removed(self) -> bool:
+        return all(voter.key != self.me.key for voter in self._voters())
 
     def _end_of(self, voter: Voter) -> int:
-        if voter.key == self._me.key:
+        if voter.key == self.me.key:
             return commit.countable_end(self._log.end_offset, self._log.flushed_offset)
         return self.progress.of_voter(voter).end_offset
 

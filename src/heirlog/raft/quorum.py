@@ -34,6 +34,8 @@ from heirlog.env import Env
 from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.messages import (
+    AddRaftVoterRequest,
+    AddRaftVoterResponse,
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
     DescribeQuorumRequest,
@@ -44,6 +46,10 @@ from heirlog.protocol.messages import (
     FetchResponse,
     FetchSnapshotRequest,
     FetchSnapshotResponse,
+    RemoveRaftVoterRequest,
+    RemoveRaftVoterResponse,
+    UpdateRaftVoterRequest,
+    UpdateRaftVoterResponse,
     VoteRequest,
     VoteResponse,
 )
@@ -68,6 +74,7 @@ from heirlog.raft.replay import QuorumListener, Replay
 from heirlog.raft.replica_key import ReplicaKey
 from heirlog.raft.snapshot import SnapshotId
 from heirlog.raft.snapshot_retention import RetentionCheck
+from heirlog.raft.voter_requests import VoterRequests
 from heirlog.storage.errors import StorageFormatError
 
 HAND_OVER_LIMIT_MS = 2_000
@@ -102,6 +109,7 @@ class Quorum:
         self._state: QuorumStateFile | None = None
         self._epochs: EpochDriver | None = None
         self._requests: EpochRequests | None = None
+        self._voter_requests: VoterRequests | None = None
         self._replay: Replay | None = None
         self._role: LeaderState | Observer | None = None
         self._on_ready: Callable[[], None] | None = None
@@ -219,6 +227,7 @@ class Quorum:
             epochs, self._replica, lambda: log.end, self._env.log, self._quorum_config.election_backoff_max_ms
         )
         self._retention = RetentionCheck(self._env, self._shorten)
+        self._voter_requests = VoterRequests(epochs, self._replica, self._leading, self._env.log)
         epochs.start()
 
     def hand_over(self, on_done: Callable[[], None]) -> None:
@@ -303,7 +312,7 @@ class Quorum:
             self._fatal,
             on_announced=lambda: self._announce(leader.leadership.leader_id, leader.leadership.epoch),
             on_heard=lambda heard: epochs.learn(heard.leadership),
-            on_isolated=self._resign,
+            resign=self._resign,
         )
         leader = self._role = LeaderState(
             parts, self._replica.cluster_id, me, epochs.state.epoch, epochs.granting, self._quorum_config
@@ -327,7 +336,7 @@ class Quorum:
     def _resign(self) -> None:
         """Step down; the other voters may elect another leader."""
         if isinstance(self._role, LeaderState) and self._epochs is not None:
-            self._epochs.resign(self._role.successors())
+            self._epochs.resign(self._role.me, self._role.successors())
 
     def _announce(self, leader_id: int, epoch: int) -> None:
         if self._announced == (leader_id, epoch):
@@ -474,6 +483,28 @@ class Quorum:
         if self._requests is None or self._stopped:
             return EndQuorumEpochResponse(error_code=ErrorCode.BROKER_NOT_AVAILABLE, topics=[])
         return self._requests.end_quorum_epoch(request)
+
+    def add_raft_voter(self, request: AddRaftVoterRequest) -> AddRaftVoterResponse | Pending[AddRaftVoterResponse]:
+        if self._voter_requests is None or self._stopped:
+            return AddRaftVoterResponse(error_code=ErrorCode.BROKER_NOT_AVAILABLE)
+        return self._voter_requests.add(request)
+
+    def remove_raft_voter(
+        self, request: RemoveRaftVoterRequest
+    ) -> RemoveRaftVoterResponse | Pending[RemoveRaftVoterResponse]:
+        if self._voter_requests is None or self._stopped:
+            return RemoveRaftVoterResponse(error_code=ErrorCode.BROKER_NOT_AVAILABLE)
+        return self._voter_requests.remove(request)
+
+    def update_raft_voter(
+        self, request: UpdateRaftVoterRequest
+    ) -> UpdateRaftVoterResponse | Pending[UpdateRaftVoterResponse]:
+        if self._voter_requests is None or self._stopped:
+            return UpdateRaftVoterResponse(error_code=ErrorCode.BROKER_NOT_AVAILABLE)
+        return self._voter_requests.update(request)
+
+    def _leading(self) -> LeaderState | None:
+        return self._role if isinstance(self._role, LeaderState) and not self._stopped else None
 
     def fetch(self, request: FetchRequest) -> FetchResponse | Pending[FetchResponse]:
         """Fetch on the metadata partition, from a controller listener; the request names the replica."""

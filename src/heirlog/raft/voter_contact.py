@@ -5,7 +5,8 @@
     no majority within 1.5 fetch timeouts          `on_isolated`: another leader may have been elected
 
 Without the last rule a leader that was cut off would go on accepting requests that can never be committed, and its
-brokers would stay with it (KAFKA-15489). A leader that is the only voter needs no other.
+brokers would stay with it (KAFKA-15489). A leader that is the only voter needs no other. A leader that is not a voter
+any more does not count itself.
 
 An answer with a newer epoch ends the leadership: `on_heard` notifies the owner.
 
@@ -63,9 +64,11 @@ class VoterContact:
         self._cancel_check: Cancel | None = None
         self._closed = False
 
-    def start(self) -> None:
-        self._expect_majority()
-        self._begin()
+    def voters_changed(self) -> None:
+        """The leadership starts, or another set is in force."""
+        if self._cancel_begin is None and self._others():
+            self._expect_majority()
+            self._begin()
 
     def close(self) -> None:
         self._closed = True
