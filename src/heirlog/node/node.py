@@ -46,6 +46,7 @@ from heirlog.protocol.types import METADATA_TOPIC, Endpoint, PartitionKey, Uuid
 from heirlog.raft.bootstrap import read_bootstrap_records
 from heirlog.raft.configured_controllers import ConfiguredControllers
 from heirlog.raft.control import Voter
+from heirlog.raft.latency_window import LatencyWindow
 from heirlog.raft.local_replica import LocalReplica
 from heirlog.raft.metadata_log import MetadataLogConfig
 from heirlog.raft.older_metadata import OlderMetadata
@@ -60,7 +61,6 @@ from heirlog.storage.log_directory import LogDirectory
 if TYPE_CHECKING:
     from heirlog.broker.broker import Broker
     from heirlog.controller.controller import Controller
-    from heirlog.node.commit_latency import CommitLatency
     from heirlog.node.request_metrics import RequestMetrics
 
 R = TypeVar("R")
@@ -98,12 +98,11 @@ class Node:
         self._connections: dict[ClientConnection, None] = {}
         self.requests: RequestMetrics | None = None
         """Only if the node serves metrics; the same for the next one."""
-        self.commit_latency: CommitLatency | None = None
+        self.commit_latency: LatencyWindow | None = None
         if config.metrics_listener is not None:
-            from heirlog.node.commit_latency import CommitLatency
             from heirlog.node.request_metrics import RequestMetrics
 
-            self.commit_latency = CommitLatency()
+            self.commit_latency = LatencyWindow()
             self.requests = RequestMetrics(now_ns or (lambda: env.now_ms() * 1_000_000))
         self.read_ahead = ReadAhead(config.int("queued.max.requests"), config.int("queued.max.request.bytes"))
         self.log_limited = RateLimitedLog(env.log, env.now_ms)
@@ -462,7 +461,7 @@ class Node:
     def on_commit(self, batches: list[CommittedBatch]) -> None:
         if self.commit_latency is not None and self._controller is not None and self._controller.is_active:
             latency_ms = self.env.wall_ms() - batches[0].append_time_ms
-            self.commit_latency.committed(self.env.now_ms(), latency_ms)
+            self.commit_latency.add(self.env.now_ms(), latency_ms)
         if self._controller is not None:
             self._controller.on_commit(batches)
             self.every_broker.brokers_changed()

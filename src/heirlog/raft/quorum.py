@@ -63,6 +63,7 @@ from heirlog.raft.epoch_driver import EpochDriver, EpochEvents
 from heirlog.raft.epoch_requests import EpochRequests
 from heirlog.raft.epoch_state import EpochState, QuorumRole
 from heirlog.raft.fetch_service import epoch_error, refusal, replica_of
+from heirlog.raft.latency_window import LatencyWindow
 from heirlog.raft.leader import LeaderParts, LeaderState, NotLeader
 from heirlog.raft.local_replica import LocalReplica
 from heirlog.raft.metadata_log import MetadataLog, MetadataLogConfig, MetadataLogLost, open_log
@@ -117,6 +118,10 @@ class Quorum:
         self._announced: tuple[int, int] | None = None
         """Leader and epoch that the listeners were notified of."""
         self._retention: RetentionCheck | None = None
+        self._election_began_ms: int | None = None
+        """When this node began to ask for votes, until it has a leader."""
+        self.election_latency = LatencyWindow()
+        """Of the elections in which this node asked for votes."""
         self._stopped = False
         self._on_replica_knows = on_replica_knows
 
@@ -149,6 +154,11 @@ class Quorum:
     def is_leader(self) -> bool:
         """This node leads, and its listeners have received all records committed before."""
         return isinstance(self._role, LeaderState) and self._role.announced and not self._stopped
+
+    @property
+    def is_voter(self) -> bool:
+        """Whether the voters that are in force include this node."""
+        return self._replica.is_controller and self._replica.among(self.voters) is not None
 
     @property
     def agrees(self) -> bool:
@@ -292,6 +302,7 @@ class Quorum:
     def _enter_role(self, state: EpochState) -> None:
         log, replay, epochs = self._log, self._replay, self._epochs
         assert log is not None and replay is not None and epochs is not None
+        self._time_election(state.role)
         if state.role is QuorumRole.LEADER:
             self._lead(log, replay, epochs)
         elif state.role in (QuorumRole.UNATTACHED, QuorumRole.FOLLOWER):
@@ -300,6 +311,15 @@ class Quorum:
             self._announce(epochs.leadership.leader_id, state.epoch)
         if state.role not in (QuorumRole.LEADER, QuorumRole.RESIGNED):
             self._handed_over()
+
+    def _time_election(self, role: QuorumRole) -> None:
+        now_ms = self._env.now_ms()
+        if role in (QuorumRole.PROSPECTIVE, QuorumRole.CANDIDATE):
+            if self._election_began_ms is None:
+                self._election_began_ms = now_ms
+        elif role in (QuorumRole.LEADER, QuorumRole.FOLLOWER) and self._election_began_ms is not None:
+            self.election_latency.add(now_ms, now_ms - self._election_began_ms)
+            self._election_began_ms = None
 
     def _lead(self, log: MetadataLog, replay: Replay, epochs: EpochDriver) -> None:
         me = self._replica.among(self._voters_now(log))

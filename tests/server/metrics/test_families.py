@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -62,7 +63,6 @@ ABSENT = {
     "kafka_server_persister": "no share groups",
     "kafka_server_produce_queue_size": "no quotas",
     "kafka_server_raft_channel_metrics_": "connections are not counted by channel",
-    "kafka_server_raft_metrics_election_latency": "not timed",
     "kafka_server_raft_metrics_number_unknown_voter_connections": "not counted",
     "kafka_server_raft_metrics_poll_idle_ratio_avg": "no thread of its own",
     "kafka_server_raft_metrics_uncommitted_voter_change": "voters do not change",
@@ -293,6 +293,29 @@ def started(**more: str) -> SimCluster:
     said(cluster, _running(cluster)[0], CreateTopicsRequest(topics=[topic], timeout_ms=5000), 4)
     assert cluster.run_until(lambda: all(_leads(cluster, broker) for broker in (1, 2, 3)), 30_000)
     return cluster
+
+
+def test_the_roles_of_a_quorum_and_the_time_of_its_election_are_shown() -> None:
+    cluster = SimCluster(World(12), brokers=1, controllers=3, config={"heirlog.metrics.listener": "127.0.0.1:0"})
+    cluster.format()
+    cluster.start_all()
+    assert cluster.run_until(lambda: _active_brokers(cluster) == 1, 30_000)
+    assert _roles(cluster) == {"leader": 1, "follower": 2}
+    assert scrape(_node(cluster, 1))("kafka_server_raft_metrics_current_state", state="observer") == 1
+    killed = cluster.controller
+    cluster.kill(killed.name)
+    assert cluster.run_until(lambda: cluster.controller is not killed and _active_brokers(cluster) == 1, 30_000)
+    assert cluster.run_until(lambda: _roles(cluster) == {"leader": 1, "follower": 1}, 30_000)
+    found = scrape(_controller(cluster))
+    assert found("kafka_server_raft_metrics_current_vote") == _controller(cluster).config.node_id
+    took_ms = found("kafka_server_raft_metrics_election_latency_max")
+    assert 0 < took_ms < 2000
+    assert found("kafka_server_raft_metrics_election_latency_avg") <= took_ms
+
+
+def _roles(cluster: SimCluster) -> Counter[str]:
+    nodes = [node for name in cluster.controller_names if (node := cluster.machine(name).running) is not None]
+    return Counter(next(iter(scrape(node).of("kafka_server_raft_metrics_current_state", "state"))) for node in nodes)
 
 
 def _running(cluster: SimCluster) -> list[Node]:

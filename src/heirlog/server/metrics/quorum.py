@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from heirlog.node.node import Node
 from heirlog.protocol.messages import DescribeQuorumRequest
 from heirlog.protocol.types import METADATA_TOPIC
+from heirlog.raft.epoch_state import QuorumRole
 from heirlog.raft.quorum import Quorum
 from heirlog.server.metrics.family import Family, Sample, gauge, gauges
 
@@ -37,7 +38,8 @@ class GrowthRate:
 
 def families(node: Node, quorum: Quorum, growth: GrowthRate) -> Iterator[Family | None]:
     leads = quorum.leader_id == node.config.node_id
-    state = _state(node, quorum)
+    state = _state(quorum)
+    vote = None if quorum.state is None else quorum.state.voted
     for name in ("current_state", "current_state_info"):  # with the exporter since 1.0, and before
         yield gauges(RAFT + name, "Role of this node in the metadata quorum.", [({"state": state}, 1)])
     log = quorum.log
@@ -47,7 +49,7 @@ def families(node: Node, quorum: Quorum, growth: GrowthRate) -> Iterator[Family 
         (
             "current_vote",
             "Id of the node that this node voted for in this epoch; -1: none.",
-            quorum.leader_id if leads else -1,
+            NOBODY if vote is None else vote.id,
         ),
         (
             "high_watermark",
@@ -76,6 +78,10 @@ def families(node: Node, quorum: Quorum, growth: GrowthRate) -> Iterator[Family 
         text = "Milliseconds from appending to committing, at the leader, in the last half minute:"
         yield gauge(RAFT + "commit_latency_avg", f"{text} average.", average)
         yield gauge(RAFT + "commit_latency_max", f"{text} longest.", longest)
+    average, longest = quorum.election_latency.average_and_max_ms(node.env.now_ms())
+    text = "Milliseconds from asking for votes to a known leader, in the last half minute:"
+    yield gauge(RAFT + "election_latency_avg", f"{text} average.", average)
+    yield gauge(RAFT + "election_latency_max", f"{text} longest.", longest)
     for name, text, number in applied(node):
         yield gauge(f"{BROKER}last_applied_record_{name}", text, number)
     for name in ("metadata_load_error_count", "metadata_apply_error_count"):
@@ -108,12 +114,15 @@ def _levels(node: Node) -> Iterator[Sample]:
         yield {"featureName": first + "".join(word.capitalize() for word in others)}, level
 
 
-def _state(node: Node, quorum: Quorum) -> str:
-    if not node.config.is_controller:
-        return "observer"
-    if quorum.is_leader:
-        return "leader"
-    return "unattached" if quorum.leader_id == NOBODY else "follower"
+def _state(quorum: Quorum) -> str:
+    """Kafka's names: a follower that does not vote is an observer, and a resigned leader counts as unattached."""
+    state = quorum.state
+    if state is None or state.role is QuorumRole.RESIGNED:
+        return QuorumRole.UNATTACHED.value
+    if state.role is QuorumRole.FOLLOWER:
+        return state.role.value if quorum.is_voter else "observer"
+    has_voted = state.voted is not None and state.role in (QuorumRole.UNATTACHED, QuorumRole.PROSPECTIVE)
+    return f"{state.role.value}-voted" if has_voted else state.role.value
 
 
 def _observers(quorum: Quorum, leads: bool) -> int:

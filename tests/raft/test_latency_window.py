@@ -1,23 +1,23 @@
 from __future__ import annotations
 
-from heirlog.node.commit_latency import KEPT_MAX, WINDOW_MS, CommitLatency
+from heirlog.raft.latency_window import KEPT_MAX, WINDOW_MS, LatencyWindow
 
 
 def test_the_last_half_minute_counts() -> None:
-    latency = CommitLatency()
+    latency = LatencyWindow()
     assert latency.average_and_max_ms(0) == (0, 0)
-    latency.committed(0, 90)
-    latency.committed(WINDOW_MS, 10)
-    latency.committed(WINDOW_MS, 20)
+    latency.add(0, 90)
+    latency.add(WINDOW_MS, 10)
+    latency.add(WINDOW_MS, 20)
     assert latency.average_and_max_ms(WINDOW_MS) == (40, 90)
     assert latency.average_and_max_ms(WINDOW_MS + 1) == (15, 20)
     assert latency.average_and_max_ms(3 * WINDOW_MS) == (0, 0)
 
 
 def test_a_clock_that_jumped_makes_no_negative_time_and_what_is_kept_is_bounded() -> None:
-    latency = CommitLatency()
-    latency.committed(0, -5)
+    latency = LatencyWindow()
+    latency.add(0, -5)
     assert latency.average_and_max_ms(0) == (0, 0)
     for _ in range(2 * KEPT_MAX):
-        latency.committed(0, 1)
+        latency.add(0, 1)
     assert len(latency._seen) == KEPT_MAX
