@@ -263,3 +263,25 @@ def test_a_snapshot_rebuilds_the_image(records: list[Any]) -> None:
         apply_if_sensible(image, record, None)
     if image.open_transaction is None:
         assert image_of_snapshot(image.records(), image.offset, image.epoch) == image
+
+
+def test_a_snapshot_describes_the_image_at_its_begin_whatever_changes_while_it_is_read() -> None:
+    image = image_of(
+        FeatureLevelRecord(name=METADATA_VERSION, feature_level=27),
+        TopicRecord(name="foo", topic_id=FOO),
+        PartitionRecord(topic_id=FOO, partition_id=0, replicas=[1], isr=[1], leader=1),
+        ConfigRecord(resource_type=2, resource_name="foo", name="a", value="1"),
+    )
+    expected = list(image.records())
+    reading = image.records()
+    first = next(reading)
+    later = [
+        PartitionChangeRecord(topic_id=FOO, partition_id=0, leader=-1),
+        ConfigRecord(resource_type=2, resource_name="foo", name="a", value="2"),
+        TopicRecord(name="bar", topic_id=BAR),
+        RemoveTopicRecord(topic_id=FOO),
+        ProducerIdsRecord(broker_id=1, broker_epoch=1, next_producer_id=1_000),
+    ]
+    apply_all(image, later, 10, 1)
+    assert [first, *reading] == expected
+    assert list(image.records()) != expected

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 from raft.quorum_world import METADATA_DIR, World, topic
 
 from heirlog.protocol.batch import decode_records, walk
+from heirlog.protocol.primitives import Message
 from heirlog.protocol.records import FeatureLevelRecord
 from heirlog.protocol.types import BrokerId, Endpoint, Uuid
 from heirlog.raft.bootstrap import read_bootstrap_records, write_bootstrap_records
@@ -271,3 +274,70 @@ def test_a_snapshot_never_has_voters_that_may_still_be_truncated() -> None:
     assert load(world.leader.disk, world.leader.log_directory, log.snapshots[-1]).voters == (VOTER,)
     log.truncate_to(log.end_offset - 1)
     assert log.voters == (VOTER,)
+
+
+def test_a_large_snapshot_is_written_over_several_turns() -> None:
+    world = World()
+    world.start_leader()
+    offset = world.commit("a")
+    world.run_until(lambda: world.leader.seen.names == ["a"])
+    names = [f"t{i}" for i in range(3_500)]
+    read: list[str] = []
+
+    def records() -> Iterator[Message]:
+        for name in names:
+            read.append(name)
+            yield topic(name)
+
+    assert world.leader.quorum.snapshot(records(), offset, 1)
+    most = 0
+    while len(read) < len(names):
+        before = len(read)
+        world.step()
+        most = max(most, len(read) - before)
+    # one more is read to see that a batch is full
+    assert most <= 1_001
+    assert not world.leader.quorum.snapshot([topic("b")], offset, 1), "one at a time"
+    log = world.leader.quorum.log
+    world.run_until(lambda: log.snapshots[-1].end_offset == offset + 1)
+    loaded = load(world.leader.disk, world.leader.log_directory, log.snapshots[-1])
+    assert [record.name for record in loaded.records()] == names
+
+
+def test_a_snapshot_that_is_being_written_at_a_stop_leaves_no_file() -> None:
+    world = World()
+    world.start_leader()
+    offset = world.commit("a")
+    world.run_until(lambda: world.leader.seen.names == ["a"])
+    assert world.leader.quorum.snapshot((topic(f"t{i}") for i in range(2_500)), offset, 1)
+    world.step()
+    stopped: list[bool] = []
+    world.leader.quorum.shutdown(lambda: stopped.append(True))
+    world.run_until(lambda: bool(stopped))
+    assert not [name for name in world.leader.disk.list(world.leader.log_directory) if name.endswith(".part")]
+
+
+def downloading() -> tuple[World, str]:
+    """An observer is about to fetch the leader's snapshot; its path."""
+    world = World(observers=1)
+    world.start_leader()
+    world.commit("a")
+    world.run_until(lambda: world.leader.seen.names == ["a"])
+    write(world, "a")
+    world.observers[0].start()
+    return world, f"{world.leader.log_directory}/{world.leader.quorum.log.snapshots[-1].file_name}"
+
+
+@pytest.mark.parametrize("suffix", [".part", ""])
+def test_a_download_that_is_complete_after_the_end_of_its_role_does_not_replace_the_log(suffix: str) -> None:
+    world, path = downloading()
+    observer = world.observers[0]
+    world.run_until(lambda: path + suffix in observer.disk.now and bool(observer.disk.now[path + suffix].data))
+    observer.quorum._role.close()
+    world.run_for(1_000)
+    assert path + ".part" not in observer.disk.now
+    assert observer.quorum.log.start_offset == 0
+    assert observer.seen.calls.count("snapshot") == 0
+    observer.kill()
+    observer.start()
+    world.run_until_all_have("a")

@@ -274,27 +274,37 @@ class Image:
     def records(self) -> Iterator[Any]:
         """The records that rebuild this image, in an order in which each finds what it refers to.
 
+        All of them describe the image as it is now: a large one is read over several turns, and changes meanwhile.
         Version-dependent fields are left to the encoder; feature levels come first, metadata.version before all.
         """
         assert self.open_transaction is None, "a snapshot inside a transaction would tear it"
-        for name in sorted(self.features, key=lambda name: (name != METADATA_VERSION, name)):
-            yield FeatureLevelRecord(name=name, feature_level=self.features[name])
-        for node_id in sorted(self.controllers):
-            yield controller_record(self.controllers[node_id])
-        for broker_id in sorted(self.brokers):
-            yield broker_record(self.brokers[broker_id])
-        for topic_id in sorted(self.topics):
-            yield TopicRecord(name=self.topics[topic_id].name, topic_id=topic_id)
-            partitions = self.partitions[topic_id]
-            for partition in sorted(partitions):
-                yield partition_record(topic_id, partition, partitions[partition])
-        for kind, name in sorted(self.configs):
-            for key, value in sorted(self.configs[(kind, name)].items()):
-                yield ConfigRecord(resource_type=kind, resource_name=name, name=key, value=value)
-        if self.next_producer_id:
-            yield ProducerIdsRecord(broker_id=-1, broker_epoch=-1, next_producer_id=self.next_producer_id)
-        for acl_id in sorted(self.acls.by_id):
-            yield acl_record(acl_id, self.acls.by_id[acl_id])
+        features, next_producer_id = dict(self.features), self.next_producer_id
+        controllers, brokers, topics = dict(self.controllers), dict(self.brokers), dict(self.topics)
+        # the states are frozen, and `set_config` replaces the dictionary of a resource
+        partitions_of = {topic_id: dict(partitions) for topic_id, partitions in self.partitions.items()}
+        configs, acls = dict(self.configs), dict(self.acls.by_id)
+
+        def in_order() -> Iterator[Any]:
+            for name in sorted(features, key=lambda name: (name != METADATA_VERSION, name)):
+                yield FeatureLevelRecord(name=name, feature_level=features[name])
+            for node_id in sorted(controllers):
+                yield controller_record(controllers[node_id])
+            for broker_id in sorted(brokers):
+                yield broker_record(brokers[broker_id])
+            for topic_id in sorted(topics):
+                yield TopicRecord(name=topics[topic_id].name, topic_id=topic_id)
+                partitions = partitions_of[topic_id]
+                for partition in sorted(partitions):
+                    yield partition_record(topic_id, partition, partitions[partition])
+            for kind, name in sorted(configs):
+                for key, value in sorted(configs[(kind, name)].items()):
+                    yield ConfigRecord(resource_type=kind, resource_name=name, name=key, value=value)
+            if next_producer_id:
+                yield ProducerIdsRecord(broker_id=-1, broker_epoch=-1, next_producer_id=next_producer_id)
+            for acl_id in sorted(acls):
+                yield acl_record(acl_id, acls[acl_id])
+
+        return in_order()
 
     # -- sharing equal lists: 100,000 partitions have a few hundred distinct assignments ------------------------
 

@@ -28,8 +28,9 @@ from heirlog.raft.divergence import Position
 from heirlog.raft.snapshot import BOOTSTRAP, InvalidSnapshot, Snapshot, SnapshotId
 from heirlog.raft.snapshot_retention import shorten
 from heirlog.raft.snapshot_store import SnapshotStore
+from heirlog.raft.snapshot_writer import SnapshotWriter
 from heirlog.raft.voter_history import VoterHistory
-from heirlog.storage.atomic import OnDurable, replace_file
+from heirlog.storage.atomic import OnDurable
 from heirlog.storage.config import LogConfig
 from heirlog.storage.log import Log
 from heirlog.storage.log_listener import LogListener
@@ -90,7 +91,7 @@ class MetadataLog:
     _committed: CommittedOffsetFile
     _on_failure: Callable[[OSError], None]
     _voter_history: VoterHistory = field(default_factory=VoterHistory)
-    _writing_snapshot: bool = field(default=False)
+    _writer: SnapshotWriter | None = field(default=None)
 
     @property
     def snapshots(self) -> list[SnapshotId]:
@@ -226,29 +227,34 @@ class MetadataLog:
     # snapshots
 
     def write_snapshot(self, records: Iterable[Message], snapshot_id: SnapshotId, on_done: OnDurable) -> bool:
-        """Write the state at `snapshot_id`, which is committed.
+        """Write the state at `snapshot_id`, which is committed; `records` are read over several turns.
 
-        False if a snapshot is being written, or if this one or a newer one exists. Raises ValueError if the log has no
-        batch that ends there, or another epoch: the next start would reject the log.
+        False if a snapshot is being written, or if this one or a newer one exists. Raises OSError, and ValueError if
+        the log has no batch that ends there, or another epoch: the next start would reject the log.
         """
-        if self._writing_snapshot or (self.snapshots and snapshot_id <= self.snapshots[-1]):
+        if self._writer is not None or (self.snapshots and snapshot_id <= self.snapshots[-1]):
             return False
         last = self._last_batch_below(snapshot_id.end_offset)
         if last.leader_epoch != snapshot_id.epoch:
             raise ValueError(f"the record below offset {snapshot_id.end_offset} is not of epoch {snapshot_id.epoch}")
-        self._writing_snapshot = True
         # a newer set may not be committed
         voters = self._voter_history.at(snapshot_id.end_offset)
 
         def written(error: OSError | None) -> None:
-            self._writing_snapshot = False
+            self._writer = None
             if error is None:
                 self.store.add(snapshot_id)
             on_done(error)
 
-        data = snapshot.encode(records, snapshot_id.epoch, last.max_timestamp, voters)
-        replace_file(self.env.files, self.directory, snapshot_id.file_name, data, written, snapshot.PART)
+        batches = snapshot.encode(records, snapshot_id.epoch, last.max_timestamp, voters)
+        self._writer = SnapshotWriter(self.env, self.directory, snapshot_id, batches, written)
+        self._writer.start()
         return True
+
+    def stop_writing_snapshot(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
 
     def _last_batch_below(self, end_offset: int) -> BatchHeader:
         """The header of the batch that ends at `end_offset`. Raises ValueError if none does."""
@@ -264,6 +270,7 @@ class MetadataLog:
 
     def install_snapshot(self, downloaded: Snapshot) -> None:
         """Restart the log at the end of a snapshot that is durable under its name."""
+        self.stop_writing_snapshot()
         self.store.add(downloaded.id)
         self.log.truncate_fully_and_start_at(downloaded.id.end_offset)
         self._voter_history = VoterHistory(downloaded.voters)
@@ -290,6 +297,7 @@ class MetadataLog:
         self.store.remove_below(end_offset)
 
     def close(self) -> None:
+        self.stop_writing_snapshot()
         self.store.close()
         self.log.close()
         self._committed.close()

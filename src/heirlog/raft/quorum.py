@@ -427,6 +427,8 @@ class Quorum:
         self._stopped = True
         if self._retention is not None:
             self._retention.close()
+        if self._log is not None:
+            self._log.stop_writing_snapshot()
         if self._epochs is not None:
             self._epochs.close()
         if self._replay is not None:
@@ -456,9 +458,9 @@ class Quorum:
     def snapshot(self, records: Iterable[Message], offset: int, epoch: int) -> bool:
         """Write the committed state after `offset` (an image's applied offset, `epoch` its epoch) as a snapshot.
 
-        `records` is read inside this call. False, and nothing is written, if a snapshot is being written, if this or a
-        newer one exists, or if `offset` was not delivered as committed. Only committed state may become a snapshot,
-        because a snapshot cannot be undone.
+        `records` are read over several turns, whatever is committed meanwhile. False, and nothing is written, if a
+        snapshot is being written, if this or a newer one exists, or if `offset` was not delivered as committed. Only
+        committed state may become a snapshot, because a snapshot cannot be undone.
         """
         if self._stopped or self._log is None or offset > self.applied_offset or offset < 0:
             return False

@@ -4,6 +4,9 @@
 
 Pieces may end anywhere, even inside a batch, so the file is only checked after the last one. After any failure the part
 file is deleted: the next Fetch says which snapshot is the right one by then.
+
+A download belongs to the observer that started it. Once that has ended, nothing is installed, even if the file has its
+name already: by then this node may lead, with a log of its own. The next start uses the file if it is ahead of the log.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from heirlog.protocol.types import METADATA_TOPIC, Endpoint
 from heirlog.raft import snapshot
 from heirlog.raft.local_replica import LocalReplica
 from heirlog.raft.snapshot import InvalidSnapshot, Snapshot, SnapshotId
+from heirlog.storage.atomic import publish_file
 
 CHANNEL = "raft"
 """Shared with the Fetch that asked for the snapshot: one ordered connection to the leader."""
@@ -40,6 +44,8 @@ class SnapshotDownload:
         self._leader_epoch = leader_epoch
         self._on_piece = on_piece
         self._file: File | None = None
+        """Open until all bytes are there."""
+        self._closed = False
 
     def start(self, snapshot_id: SnapshotId, on_done: OnDownloaded) -> None:
         self._id = snapshot_id
@@ -52,10 +58,10 @@ class SnapshotDownload:
         self._ask(self._file)
 
     def close(self) -> None:
-        """Stop the download; the next start removes the downloaded bytes."""
+        """Stop the download: this node has another role, or follows in another epoch. `on_done` is not called."""
+        self._closed = True
         if self._file is not None:
-            self._file.close()
-            self._file = None
+            self._drop(self._file)
 
     def _ask(self, file: File) -> None:
         nested = FetchSnapshotRequest
@@ -84,6 +90,9 @@ class SnapshotDownload:
             return
         piece = result.topics[0].partitions[0]
         data = records_view(piece.unaligned_records)
+        if SnapshotId(piece.snapshot_id.end_offset, piece.snapshot_id.epoch) != self._id:
+            self._fail(f"bytes of the snapshot {piece.snapshot_id} where {self._id.file_name} was asked for")
+            return
         if piece.position != file.size or not data:
             self._fail(f"{len(data)} bytes at position {piece.position} where {file.size} was asked for")
             return
@@ -112,30 +121,41 @@ class SnapshotDownload:
         except InvalidSnapshot as error:
             self._fail(str(error))
             return
-        files = self._env.files
+        self._file = None
 
-        def flushed(error: OSError | None) -> None:
-            if self._file is None:
-                return
-            if error is not None:
-                self._fail(error)
-                return
-            self.close()
-            try:
-                files.rename(self._part, f"{self._directory}/{self._id.file_name}")
-            except OSError as failure:
-                self._on_done(failure)
-                return
-            files.sync_dir(self._directory, synced)
+        def durable(error: OSError | None) -> None:
+            # after a change of roles the log must not be replaced
+            if not self._closed:
+                self._on_done(downloaded if error is None else error)
 
-        def synced(error: OSError | None) -> None:
-            self._on_done(downloaded if error is None else error)
-
-        files.flush(file, flushed)
+        publish_file(
+            self._env.files,
+            self._directory,
+            self._id.file_name,
+            file,
+            durable,
+            snapshot.PART,
+            on_flushed=self._flushed,
+        )
 
     def _fail(self, why: str | OSError) -> None:
-        self.close()
-        if isinstance(why, str):
-            # after a disk failure the file stays until the next start
-            self._env.files.unlink(self._part)
+        if self._file is not None:
+            self._drop(self._file)
         self._on_done(why)
+
+    def _flushed(self) -> bool:
+        if self._closed:
+            self._remove()
+        return not self._closed
+
+    def _drop(self, file: File) -> None:
+        self._file = None
+        file.close()
+        self._remove()
+
+    def _remove(self) -> None:
+        try:
+            self._env.files.unlink(self._part)
+        except OSError:
+            # the next start removes it
+            return

@@ -4,9 +4,10 @@
                          ^                                                |
                          +---------------- written meanwhile -------------+
 
-`replace_file` does it once. `AtomicFile` is for a file that is replaced repeatedly. A write during another one waits,
-and replaces a write that waits already: only the newest content matters, and all callbacks are answered together. The
-flush before the rename prevents that a crash leaves an empty file under the new name.
+`replace_file` does it once; `publish_file` is its second half, for a file that is written in pieces. `AtomicFile` is
+for a file that is replaced repeatedly. A write during another one waits, and replaces a write that waits already: only
+the newest content matters, and all callbacks are answered together. The flush before the rename prevents that a crash
+leaves an empty file under the new name.
 
 Source of the order: Kafka's CheckpointFile (tmp, fsync, rename, fsync of the directory).
 """
@@ -16,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
-from heirlog.env import Buffer, Files
+from heirlog.env import Buffer, File, Files
 from heirlog.storage.open_files import OpenFileLimit
 
 OnDurable: TypeAlias = Callable[[OSError | None], None]
@@ -49,12 +50,28 @@ def replace_file(
     on_flushed: called when the temporary file is flushed, or that failed; if it returns False nothing more happens.
     Raises OSError if writing fails. `on_done` gets later errors; the file under `name` is then the old one.
     """
-    path = f"{directory}/{name}"
-    file = files.open(path + suffix, create=True)
+    file = files.open(f"{directory}/{name}{suffix}", create=True)
     if file.size:
         file.truncate(0)
     for piece in data:
         file.append(piece)
+    publish_file(files, directory, name, file, on_done, suffix, on_flushed)
+
+
+def publish_file(
+    files: Files,
+    directory: str,
+    name: str,
+    file: File,
+    on_done: OnDurable,
+    suffix: str = TMP_SUFFIX,
+    on_flushed: Callable[[], bool] = lambda: True,
+) -> None:
+    """Give the open file directory/name+suffix, which is complete, the name directory/name, and close it.
+
+    on_done, on_flushed: as of `replace_file`.
+    """
+    path = f"{directory}/{name}"
 
     def flushed(error: OSError | None) -> None:
         file.close()
