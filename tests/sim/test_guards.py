@@ -25,6 +25,10 @@ NEEDED = {
     14: (1, {"R1"}),
     15: (1, {"T15", "recovery-waiting"}),
     16: (1, {"T17"}),
+    17: (1, {"Q1"}),
+    18: (1, {"Q5"}),
+    19: (1, {"Q1"}),
+    20: (1, {"Q5"}),
 }
 """Guard: the seed of its scenario to try first (one that showed it once), rules."""
 SEEDS = 30

@@ -37,6 +37,10 @@ SUITE = {
     "overtaken-isr-change": (1, 2),
     "leader-epoch-jump": (1, 2),
     "controller-power-cut": (1, 2),
+    "forgotten-vote": (1,),
+    "older-epoch-commit": (1,),
+    "late-vote": (1,),
+    "replaced-voter": (1,),
     **{name: range(1, 2 if name in LONG else 3) for name in RECOVERIES},
 }
 """Scenario: its seeds in every `make test`."""

@@ -5,7 +5,7 @@
                 -> a newer epoch      -> the candidacy ends: `on_heard` notifies its owner
 
 The owner closes the candidacy when its timeout is over, or when this node becomes anything else; answers that arrive
-later change nothing.
+later change nothing (guard 19). They belong to another epoch than the one in which this node may ask now.
 
 Trap: a voter without pre-votes (before KIP-996) answers UNSUPPORTED_VERSION. It cannot be asked without raising the
 epoch, so the node does that at once.
@@ -50,6 +50,14 @@ class CandidacyEvents:
     """A voter answered. True if this candidacy ended by what it said."""
 
 
+def is_still_asked(closed: bool) -> bool:
+    """Guard 19: an answer counts only in the role and epoch that asked for it.
+
+    Called through this module's global, so that the simulator can remove the guard.
+    """
+    return not closed
+
+
 class Candidacy:
     def __init__(
         self,
@@ -69,6 +77,9 @@ class Candidacy:
         self._votes = Votes(self._voters, me)
         self._retries: dict[ReplicaKey, Cancel] = {}
         self._closed = False
+        """By its owner."""
+        self._decided = False
+        """Won or lost."""
 
     def start(self) -> None:
         if self._votes.won:
@@ -80,6 +91,13 @@ class Candidacy:
 
     def close(self) -> None:
         self._closed = True
+        self._cancel_retries()
+
+    @property
+    def _counts_answers(self) -> bool:
+        return not self._decided and is_still_asked(self._closed)
+
+    def _cancel_retries(self) -> None:
         for cancel in self._retries.values():
             cancel()
 
@@ -91,7 +109,7 @@ class Candidacy:
         )
 
         def answered(result: VoteResponse | SendFailure) -> None:
-            if not self._closed:
+            if self._counts_answers:
                 self._answered(key, result)
 
         self._env.send(self._voters[key].endpoint, CHANNEL, request, answered, self._config.request_timeout_ms)
@@ -110,7 +128,7 @@ class Candidacy:
         if answer is None:
             self._ask_later(key)
             return
-        if self._events.on_heard(answer) or self._closed:
+        if self._events.on_heard(answer) or not self._counts_answers:
             return
         if answer.error is not ErrorCode.NONE:
             self._ask_later(key)
@@ -119,13 +137,17 @@ class Candidacy:
         if self._votes.won:
             self._won()
         elif self._votes.lost:
-            self.close()
+            self._decide()
             self._events.on_lost()
 
     def _ask_later(self, key: ReplicaKey) -> None:
         self._retries[key] = self._env.call_later(self._config.retry_backoff_ms, lambda: self._ask(key))
 
     def _won(self) -> None:
-        if not self._closed:
-            self.close()
+        if self._counts_answers:
+            self._decide()
             self._events.on_won(self._votes.granting)
+
+    def _decide(self) -> None:
+        self._decided = True
+        self._cancel_retries()

@@ -8,7 +8,7 @@ follower that is its fetch offset (it flushes before it fetches more), for the l
 
 Two traps. A leader that counted its *written* end would acknowledge records that a power cut can remove (guard 14). A
 record of an older epoch must not be committed by counting copies alone, because a later leader without it may still
-win. So a leader commits it together with the first record of its own epoch (the Raft paper, section 5.4.2).
+win. So a leader commits it together with the first record of its own epoch (guard 18; the Raft paper, section 5.4.2).
 
 A follower may have records that the leader has not flushed: the leader sends what it has written (fetch_service.py).
 They are committed once a majority has flushed them, with or without the leader. If the leader loses others in a power
@@ -35,6 +35,14 @@ def countable_end(log_end_offset: int, flushed_offset: int) -> int:
     return log_end_offset if flush_reached(log_end_offset, flushed_offset) else flushed_offset
 
 
+def ends_in_own_epoch(end_offset: int, epoch_start_offset: int) -> bool:
+    """Guard 18: a record of an older epoch is committed together with one of the leader's own epoch.
+
+    Called through this module's global, so that the simulator can remove the guard.
+    """
+    return end_offset > epoch_start_offset
+
+
 def committed_end(voter_ends: Iterable[int], epoch_start_offset: int) -> int | None:
     """The offset below which everything is committed; None while nothing of the current epoch is.
 
@@ -42,4 +50,4 @@ def committed_end(voter_ends: Iterable[int], epoch_start_offset: int) -> int | N
     """
     descending = sorted(voter_ends, reverse=True)
     reached_by_majority = descending[len(descending) // 2]
-    return reached_by_majority if reached_by_majority > epoch_start_offset else None
+    return reached_by_majority if ends_in_own_epoch(reached_by_majority, epoch_start_offset) else None

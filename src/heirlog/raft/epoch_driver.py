@@ -32,7 +32,7 @@ from heirlog.env import Cancel, Env
 from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.types import Endpoint
-from heirlog.raft import epoch_state
+from heirlog.raft import epoch_state, quorum_state
 from heirlog.raft.answers import LeaderAndEpoch
 from heirlog.raft.candidacy import Candidacy, CandidacyEvents, VoteRound
 from heirlog.raft.control import Voter
@@ -89,7 +89,8 @@ class EpochDriver:
         self._round: Candidacy | Resignation | None = None
         self._hand_over_from: tuple[Voter, Sequence[Voter]] | None = None
         """Of a resigned leader: itself, as the voter that was elected, and its successors."""
-        self._is_writing = False
+        self._enter_once_durable: Callable[[], None] | None = None
+        """Set while the file is written."""
         self._held: deque[Callable[[], None]] = deque()
         self._resigned_epoch = -1
         """The newest epoch whose leader has announced its resignation."""
@@ -106,6 +107,10 @@ class EpochDriver:
     def _me(self) -> Voter | None:
         """This node as a voter; None if it is none, or has no controller role."""
         return self._replica.among(self._voters()) if self._replica.is_controller else None
+
+    @property
+    def _is_writing(self) -> bool:
+        return self._enter_once_durable is not None
 
     def _others(self) -> list[Voter]:
         return [voter for voter in self._voters() if not self._replica.is_voter(voter)]
@@ -153,20 +158,24 @@ class EpochDriver:
             self._enter(before, deadline_ms)
             then()
 
-        if state.durable == before.durable and not write:
+        if write or state.durable != before.durable:
+            self._write(state)
+        if quorum_state.is_flushed(state.durable, self._file.flushed):
             enter()
-            return
-        self._is_writing = True
+        else:
+            self._enter_once_durable = enter
 
+    def _write(self, state: EpochState) -> None:
         def written(error: OSError | None) -> None:
             if self._closed:
                 return
-            self._is_writing = False
             if error is not None:
                 self._write_failed(state, error)
                 return
-            enter()
-            self._handle_held()
+            enter, self._enter_once_durable = self._enter_once_durable, None
+            if enter is not None:
+                enter()
+                self._handle_held()
 
         try:
             self._file.write(state.durable, written)

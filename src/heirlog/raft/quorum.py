@@ -151,6 +151,11 @@ class Quorum:
         return self._epochs.state if self._epochs is not None else None
 
     @property
+    def durable_epoch(self) -> int:
+        """The epoch that would survive a power cut, as far as this incarnation has written it; -1 before that."""
+        return -1 if self._state is None or self._state.flushed is None else self._state.flushed.leader_epoch
+
+    @property
     def is_leader(self) -> bool:
         """This node leads, and its listeners have received all records committed before."""
         return isinstance(self._role, LeaderState) and self._role.announced and not self._stopped

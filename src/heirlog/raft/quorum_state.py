@@ -1,7 +1,7 @@
 """`quorum-state`: this node's epoch, the leader that it follows, and its vote.
 
 If a node forgot its vote it could vote twice, and an epoch could have two leaders. So the file is written and flushed
-before a vote is sent, and before a leader appends to its epoch.
+before a vote is sent, and before a leader appends to its epoch (guard 17).
 
     {"leaderId":1,"leaderEpoch":3,"votedId":1,"votedDirectoryId":"...","data_version":1}
 
@@ -66,6 +66,15 @@ def decode(data: bytes) -> QuorumState:
         ) from error
 
 
+def is_flushed(state: QuorumState, flushed: QuorumState | None) -> bool:
+    """Guard 17: a node acts in an epoch, and answers a vote, once its state would survive a power cut.
+
+    flushed: the state that is durable, None if that is not known. Called through this module's global, so that the
+    simulator can remove the guard.
+    """
+    return state == flushed
+
+
 class QuorumStateFile:
     """The file, read once and written as a whole."""
 
@@ -75,11 +84,21 @@ class QuorumStateFile:
         data = read_file(files, f"{directory}/{NAME}")
         self.stored = QuorumState() if data is None else decode(data)
         """The state in the file once all requested writes are done."""
+        self.flushed: QuorumState | None = None
+        """The state that would survive a power cut; None before the first write, as the file may have been read before
+        it was durable.
+        """
 
     def write(self, state: QuorumState, on_durable: OnDurable) -> None:
         """Write `state`; `on_durable` is called once this or a newer state would survive a power cut."""
+
+        def written(error: OSError | None) -> None:
+            if error is None:
+                self.flushed = state
+            on_durable(error)
+
         self.stored = state
-        self._file.write(encode(state), on_durable)
+        self._file.write(encode(state), written)
 
     def close(self) -> None:
         """Abandon the current write: the directory is about to be renamed."""

@@ -4,6 +4,9 @@ A replica's end is its last valid fetch offset. It has *caught up* at the time o
 or at the time of the fetch before, if it reaches the end that the leader had then (KIP-595, as `isr.py` does for data).
 
 A new leader knows no ends: an end from an older epoch may be in a part of the log that was truncated since.
+
+Trap. A voter is a node and its disk. The same node with a new disk is another replica, which has lost what the voter
+had flushed: its fetches must not count as the voter's (guard 20).
 """
 
 from __future__ import annotations
@@ -28,15 +31,28 @@ class ReplicaState:
     leader_end_at_last_fetch: int = -1
 
 
+def is_disk_of(key: ReplicaKey, voter: Voter) -> bool:
+    """Guard 20: a fetch counts for a commit only if it comes from the disk of a voter (KIP-853).
+
+    Called through this module's global, so that the simulator can remove the guard.
+    """
+    return key.directory_id == voter.directory_id
+
+
 class ReplicaStates:
     def __init__(self) -> None:
         self._replicas: dict[ReplicaKey, ReplicaState] = {}
+        self._keys: dict[int, list[ReplicaKey]] = {}
+        """Those of each node: one for each of its disks."""
 
     def fetched(self, key: ReplicaKey, end_offset: int, leader_end_offset: int, wall_ms: int) -> None:
-        progress = self._replicas.pop(key, None) or ReplicaState()
+        progress = self._replicas.pop(key, None)
+        if progress is None:
+            progress = ReplicaState()
+            self._keys.setdefault(key.id, []).append(key)
         self._replicas[key] = progress  # at the end: the first one has not fetched for the longest time
         if len(self._replicas) > MAX_REPLICAS:
-            del self._replicas[next(iter(self._replicas))]
+            self._forget(next(iter(self._replicas)))
         if end_offset >= leader_end_offset:
             progress.last_caught_up_ms = wall_ms
         elif 0 <= progress.leader_end_at_last_fetch <= end_offset:
@@ -47,13 +63,20 @@ class ReplicaStates:
 
     def of_voter(self, voter: Voter) -> ReplicaState:
         """The voter's state. A fetch from another disk than the voter's is an observer's: it counts for no commit."""
-        return self._replicas.get(voter.key) or ReplicaState()
+        own = [self._replicas[key] for key in self._keys.get(voter.id, ()) if is_disk_of(key, voter)]
+        return max(own, key=lambda state: state.end_offset, default=ReplicaState())
 
     def observers(self, voters: Iterable[Voter], wall_ms: int) -> list[tuple[ReplicaKey, ReplicaState]]:
         """All replicas that are not voters, by id."""
         voting = {voter.key for voter in voters}
         silent = [k for k, p in self._replicas.items() if wall_ms - p.last_fetch_ms > OBSERVER_SESSION_MS]
         for key in silent:
-            del self._replicas[key]
+            self._forget(key)
         listed = [(k, p) for k, p in self._replicas.items() if k not in voting]
         return sorted(listed, key=lambda entry: entry[0])
+
+    def _forget(self, key: ReplicaKey) -> None:
+        del self._replicas[key]
+        self._keys[key.id].remove(key)
+        if not self._keys[key.id]:
+            del self._keys[key.id]

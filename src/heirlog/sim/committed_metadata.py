@@ -4,7 +4,8 @@ After each event of a controller the newly committed batches are read from its m
 our own. This image never loses what was committed:
 
     the only voter opens its log       it has every batch that was committed (R1)
-    a voter becomes the leader         so has the new leader, and its epoch had no other one (Q5, Q1)
+    a voter becomes the leader         its log has what was committed in earlier epochs, and its epoch had no other
+                                       leader (Q5, Q1)
     a voter's high watermark moves     what is below it in its log is what was committed (Q6)
     at each event                      the epoch of a voter's disk never falls (Q3)
 
@@ -43,6 +44,9 @@ class QuorumView(Protocol):
     @property
     def state(self) -> EpochState | None: ...
 
+    @property
+    def durable_epoch(self) -> int: ...
+
 
 class CommittedMetadata:
     """Fills `image`. on_record(record, offset, journal): after each committed record was applied to it."""
@@ -61,6 +65,9 @@ class CommittedMetadata:
         self._on_batch_end = on_batch_end
         self._broken = broken
         self._batches: list[tuple[int, int]] = []
+        """Base offset and CRC of each."""
+        self._batch_epochs: list[int] = []
+        """The epoch of each of them."""
         self._known_logs: dict[str, MetadataLog] = {}
         """The log that each controller has opened."""
         self._checked: dict[str, int] = {}
@@ -80,22 +87,25 @@ class CommittedMetadata:
             if len(log.voters) == 1:
                 self._compare(log)
         if state is not None and len(log.voters) > 1:
-            self._check_epoch(name, state, log)
+            self._check_epoch(name, state, quorum.durable_epoch, log)
         if quorum.high_watermark > self.end:
             self._follow(log, quorum.high_watermark)
         if quorum.high_watermark > self._checked[name]:
             self._check_commits(name, log, quorum.high_watermark)
 
-    def _check_epoch(self, name: str, state: EpochState, log: MetadataLog) -> None:
-        before = self._epochs.get(name, -1)
-        if state.epoch < before:
-            self._broken("Q3", f"the epoch of {name} went from {before} back to {state.epoch}")
-        self._epochs[name] = state.epoch
+    def _check_epoch(self, name: str, state: EpochState, durable_epoch: int, log: MetadataLog) -> None:
+        # an epoch that is not flushed yet has left no trace: no answer, no request and no record
+        if durable_epoch >= 0:
+            before = self._epochs.get(name, -1)
+            if durable_epoch < before:
+                self._broken("Q3", f"the epoch of {name} went from {before} back to {durable_epoch}")
+            self._epochs[name] = durable_epoch
         if state.role is not QuorumRole.LEADER:
             return
         if state.epoch not in self._leaders:
             self._leaders[state.epoch] = name
-            self._compare(log, "Q5")
+            # a vote may arrive when a later epoch has begun: that node leads an epoch that is over
+            self._compare(log, "Q5", bisect_left(self._batch_epochs, state.epoch))
         elif self._leaders[state.epoch] != name:
             self._broken("Q1", f"{self._leaders[state.epoch]} and {name} both lead epoch {state.epoch}")
 
@@ -112,18 +122,27 @@ class CommittedMetadata:
                     self._broken("Q6", f"{name} takes another batch at offset {header.base_offset} as committed")
                 offset = header.next_offset
 
+    def disk_changed(self, name: str) -> None:
+        """This controller has another disk now, on which its epoch may be an older one."""
+        self._epochs.pop(name, None)
+
     def adopt(self, log: MetadataLog) -> None:
         """An operator has seeded a lost controller with this log. Records that no copy held count as never committed.
         The records that the seeding appended count as committed, and are not checked.
         """
         self.image = image_of(log)
-        self._batches = list(_batches_of(log))
+        found = list(_batches_of(log))
+        self._batches = [(base_offset, crc) for base_offset, crc, _ in found]
+        self._batch_epochs = [epoch for _, _, epoch in found]
         self.end = log.end_offset
 
-    def _compare(self, log: MetadataLog, rule: str = "R1") -> None:
-        """Check that a log that a controller has opened, or leads with, has everything that was committed."""
-        now = dict(_batches_of(log))
-        sentence = r1_committed_metadata_stays(self._batches, now, log.start_offset, log.end_offset)
+    def _compare(self, log: MetadataLog, rule: str = "R1", count: int | None = None) -> None:
+        """Check that a log that a controller has opened, or leads with, has everything that was committed.
+
+        count: the first so many batches; None: all of them.
+        """
+        now = {base_offset: crc for base_offset, crc, _ in _batches_of(log)}
+        sentence = r1_committed_metadata_stays(self._batches[:count], now, log.start_offset, log.end_offset)
         if sentence is not None:
             self._broken(rule, sentence)
 
@@ -134,6 +153,7 @@ class CommittedMetadata:
                 if header.base_offset < self.end:
                     continue
                 self._batches.append((header.base_offset, header.crc))
+                self._batch_epochs.append(header.leader_epoch)
                 if not header.is_control:
                     for record in decode_records(content, position):
                         assert record.value is not None
@@ -149,10 +169,10 @@ class CommittedMetadata:
         self._on_record(record, offset, journal)
 
 
-def _batches_of(log: MetadataLog) -> Iterator[tuple[int, int]]:
-    """Base offset and CRC of each."""
+def _batches_of(log: MetadataLog) -> Iterator[tuple[int, int, int]]:
+    """Base offset, CRC and epoch of each."""
     offset = log.start_offset
     while offset < log.end_offset:
         for _, header in walk(log.read_bytes(offset, READ_BYTES, log.end_offset)):
-            yield header.base_offset, header.crc
+            yield header.base_offset, header.crc, header.leader_epoch
             offset = header.next_offset

@@ -130,6 +130,34 @@ GUARDS: Mapping[int, Guard] = {
             "acks=all is answered, also to a repeated batch, once the high watermark has reached it",
             "repeated-batches",
         ),
+        Guard(
+            17,
+            "heirlog.raft.quorum_state",
+            "is_flushed",
+            "a vote is answered, and an epoch begun, once the vote and the epoch are flushed",
+            "forgotten-vote",
+        ),
+        Guard(
+            18,
+            "heirlog.raft.commit",
+            "ends_in_own_epoch",
+            "a leader commits records of older epochs together with one of its own epoch",
+            "older-epoch-commit",
+        ),
+        Guard(
+            19,
+            "heirlog.raft.candidacy",
+            "is_still_asked",
+            "a vote counts only in the candidacy that asked for it",
+            "late-vote",
+        ),
+        Guard(
+            20,
+            "heirlog.raft.replica_states",
+            "is_disk_of",
+            "a fetch counts for a commit only if it comes from the disk of a voter (KIP-853)",
+            "replaced-voter",
+        ),
     )
 }
 

@@ -4,6 +4,7 @@
     last-replica-standing   KIP-966's motivation: A stops, B stops, C loses power; A and B return, then C
     kip-903-race            a follower loses its disk's tail while the request that adds it to the ISR is in flight
     overtaken-isr-change, leader-epoch-jump     `heirlog.sim.races`
+    forgotten-vote, older-epoch-commit, late-vote, replaced-voter     `heirlog.sim.quorum_races`
     controller-power-cut    the controller loses power in the midst of registrations and ISR changes
     whole-power-cut, wrong-order, repeated-batches, failed-directory    `heirlog.sim.outages`
     older-metadata, seeded-aggressive, accepted-metadata    `heirlog.sim.older_metadata`
@@ -26,7 +27,7 @@ from random import Random
 from heirlog.broker.isr import PendingExpandIsr
 from heirlog.metadata.state import PartitionRegistration
 from heirlog.protocol.types import BrokerId
-from heirlog.sim import broken_disks, older_metadata, outages, races, swarms, switches
+from heirlog.sim import broken_disks, older_metadata, outages, quorum_races, races, swarms, switches
 from heirlog.sim.nemesis import FaultMix
 from heirlog.sim.plan import RunPlan
 from heirlog.sim.recoveries.catalogue import RECOVERIES
@@ -221,6 +222,10 @@ SCENARIOS: Mapping[str, Scenario] = {
     "kip-903-race": Scenario(_race_plan, _kip_903_race),
     "overtaken-isr-change": Scenario(races.overtaken_plan, races.overtaken_isr_change),
     "leader-epoch-jump": Scenario(races.jump_plan, races.leader_epoch_jump),
+    "forgotten-vote": Scenario(quorum_races.forgotten_vote_plan, quorum_races.forgotten_vote),
+    "older-epoch-commit": Scenario(quorum_races.older_epoch_plan, quorum_races.older_epoch_commit),
+    "late-vote": Scenario(quorum_races.late_vote_plan, quorum_races.late_vote),
+    "replaced-voter": Scenario(quorum_races.replaced_voter_plan, quorum_races.replaced_voter),
     "controller-power-cut": Scenario(_controller_plan, _controller_power_cut),
     "whole-power-cut": Scenario(outages.whole_power_cut_plan, outages.whole_power_cut),
     "wrong-order": Scenario(outages.wrong_order_plan, outages.wrong_order),

@@ -244,6 +244,16 @@ class Simulation:
         self.checker.oracle.directory_failed_on.add(name)
         self.checker.disk_checker.disk_replaced(name)
 
+    def replace_voter_disk(self, name: str) -> None:
+        """Give a controller that is down a new disk: it is another voter then, and has no vote until it is added."""
+        self.cluster.replace_disk(name)
+        self.checker.committed.disk_changed(name)
+
+    def restore_voter_disk(self, name: str, former: SimDisk) -> None:
+        """Put another copy of its disk back into a controller that is down."""
+        self.cluster.restore(name, former)
+        self.checker.committed.disk_changed(name)
+
     # ending
 
     def heal(self) -> None:
