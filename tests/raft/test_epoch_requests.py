@@ -28,7 +28,7 @@ def world_of_three() -> World:
 
 def asked(world: World, request: Any) -> Any:
     answers: list[Any] = []
-    response = handle(world.leader.quorum, request)
+    response = handle(world.leader, request)
     if isinstance(response, Pending):
         response.then(answers.append)
         world.run_until(lambda: bool(answers), 1_000)
@@ -69,8 +69,8 @@ def test_a_second_candidate_of_the_epoch_is_refused_and_the_first_one_gets_its_v
 def test_requests_that_arrive_while_a_vote_is_written_wait_for_it() -> None:
     world = world_of_three()
     _, second, third = world.controllers
-    first = handle(world.leader.quorum, vote(world, second, 5))
-    other = handle(world.leader.quorum, vote(world, third, 5))
+    first = handle(world.leader, vote(world, second, 5))
+    other = handle(world.leader, vote(world, third, 5))
     assert isinstance(first, Pending) and isinstance(other, Pending)
     assert not first.done and not other.done
     world.run_until(lambda: first.done and other.done, 1_000)

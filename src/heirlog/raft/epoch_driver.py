@@ -13,7 +13,9 @@ How long each role lasts without an event:
 
     UNATTACHED, PROSPECTIVE, CANDIDATE, RESIGNED    election timeout, drawn again for each, up to twice as long
     FOLLOWER                                        fetch timeout, from the last answered fetch on
-    a node that does not vote                       forever: it only fetches
+    a node that is not a voter                      forever: it only fetches
+
+A node that was removed from the voters counts as one until it knows that the removal is committed (`Quorum`).
 
 A follower whose leader refuses connections does not wait for the fetch timeout: the process is gone. It asks for
 pre-votes at once. If it is wrong the other voters, which can still fetch, refuse.
@@ -74,15 +76,19 @@ class EpochDriver:
         file: QuorumStateFile,
         replica: LocalReplica,
         voters: Callable[[], Sequence[Voter]],
+        me: Callable[[], Voter | None],
         log_end: Callable[[], Position],
         config: QuorumConfig,
         events: EpochEvents,
     ) -> None:
-        """voters: the set in force. log_end: end of this node's log, as votes compare it."""
+        """voters: the set in force. me: this node, while it may ask for votes. log_end: end of this node's log, as
+        votes compare it.
+        """
         self._env = env
         self._file = file
         self._replica = replica
         self._voters = voters
+        self._find_me = me
         self._log_end = log_end
         self._config = config
         self._events = events
@@ -105,8 +111,7 @@ class EpochDriver:
 
     @property
     def _me(self) -> Voter | None:
-        """This node as a voter; None if it is none, or has no controller role."""
-        return self._replica.among(self._voters()) if self._replica.is_controller else None
+        return self._find_me()
 
     @property
     def _is_writing(self) -> bool:

@@ -25,11 +25,12 @@ from heirlog.raft import snapshot
 from heirlog.raft.committed_offset import CommittedOffsetFile
 from heirlog.raft.control import Voter, decode_controls, read_voters
 from heirlog.raft.divergence import Position
+from heirlog.raft.replica_key import ReplicaKey
 from heirlog.raft.snapshot import BOOTSTRAP, InvalidSnapshot, Snapshot, SnapshotId
 from heirlog.raft.snapshot_retention import shorten
 from heirlog.raft.snapshot_store import SnapshotStore
 from heirlog.raft.snapshot_writer import SnapshotWriter
-from heirlog.raft.voter_history import VoterHistory
+from heirlog.raft.voter_history import RemovedVoter, VoterHistory
 from heirlog.storage.atomic import OnDurable
 from heirlog.storage.config import LogConfig
 from heirlog.storage.log import Log
@@ -107,6 +108,10 @@ class MetadataLog:
     def voters_offset(self) -> int:
         """Offset of the batch that names `voters`; -1 if it is a snapshot or the bootstrap checkpoint."""
         return self._voter_history.latest_offset
+
+    def removed_voter(self, key: ReplicaKey) -> RemovedVoter | None:
+        """Where the log has removed the voter; None if it is in `voters`, or in no set that is known."""
+        return self._voter_history.removed(key)
 
     @property
     def start_offset(self) -> int:

@@ -19,7 +19,8 @@ or end makes it stale.
 The leader's log may be older than this node's, or have another history: its controller was restored from a copy, or
 formatted again. Then this node truncates and applies nothing; `older` decides what happens. Detected in four ways:
 
-    its epoch is below ours, and it is the only voter      the epoch of a lone voter never goes back
+    its epoch is below ours, and no other controller is    the epoch of a lone controller never goes back
+    known
     it diverges below what we know to be committed
     its snapshot ends below what we know to be committed
     the leader has a different last committed batch        a restored controller counts epochs and offsets again, so
@@ -241,7 +242,7 @@ class Observer:
             self._retry_later("an answer without the metadata partition", "error")
             return
         partition = result.responses[0].partitions[0]
-        if self._leads_an_older_epoch(partition):
+        if self._leads_an_older_epoch(target, partition):
             self._older(
                 f"it leads epoch {partition.current_leader.leader_epoch}, and this node has seen epoch "
                 f"{self._leadership.epoch}"
@@ -281,14 +282,16 @@ class Observer:
         if self._disconnects > 1:
             self._epochs.leader_is_gone()
 
-    def _leads_an_older_epoch(self, partition: FetchResponse.PartitionData) -> bool:
-        """Whether a single voter leads an epoch below ours. With several voters it may be an old leader that does not
-        know it yet.
+    def _leads_an_older_epoch(self, target: Endpoint, partition: FetchResponse.PartitionData) -> bool:
+        """Whether the only controller leads an epoch below ours. One of several may be an old leader that does not know
+        it yet, and a controller that is not a voter may have raised its epoch alone.
         """
         named = partition.current_leader
-        if named.leader_id < 0 or named.leader_epoch >= self._leadership.epoch or len(self._log.voters) != 1:
+        if named.leader_epoch >= self._leadership.epoch:
             return False
-        return error_code(partition.error_code) is ErrorCode.UNKNOWN_LEADER_EPOCH
+        known = {*self._endpoints, self._leadership.endpoint or target}
+        is_alone = known == {target} and [voter.id for voter in self._log.voters] == [named.leader_id]
+        return is_alone and error_code(partition.error_code) is ErrorCode.UNKNOWN_LEADER_EPOCH
 
     def _has(self, partition: FetchResponse.PartitionData, own: CommittedBatchBytes) -> bool:
         """Whether the leader has our last committed batch; else this node has stopped."""

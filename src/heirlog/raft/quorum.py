@@ -230,7 +230,14 @@ class Quorum:
             replay.load(loaded)
         events = EpochEvents(self._leave_role, self._enter_role, self._handed_over, self._fatal)
         epochs = self._epochs = EpochDriver(
-            self._env, state, self._replica, lambda: self._voters_now(log), lambda: log.end, self._quorum_config, events
+            self._env,
+            state,
+            self._replica,
+            lambda: self._voters_now(log),
+            lambda: self._candidate(log),
+            lambda: log.end,
+            self._quorum_config,
+            events,
         )
         if not self._endpoints(log) and self._replica.among(log.voters) is None:
             self._fatal(
@@ -287,6 +294,21 @@ class Quorum:
     def _voters_now(self, log: MetadataLog) -> tuple[Voter, ...]:
         return self._controllers.current(self._replica, log.voters)
 
+    def _candidate(self, log: MetadataLog) -> Voter | None:
+        """This node, if it may ask for votes: a voter, or one whose removal may not be committed.
+
+        The voters that lack the removal still count this node, and its log may be the only one that they cannot refuse.
+        Without its candidacy they could never elect a leader. It does not count itself, so it is elected by the others
+        alone, commits its removal, and resigns.
+        """
+        if not self._replica.is_controller:
+            return None
+        me = self._replica.among(self._voters_now(log))
+        removed = log.removed_voter(self._replica.key)
+        if me is not None or removed is None or removed.offset < max(log.committed_offset, self.high_watermark):
+            return me
+        return self._replica.among(self._controllers.voters) or removed.voter
+
     def _endpoints(self, log: MetadataLog) -> list[Endpoint]:
         return self._controllers.endpoints(self._replica, log.voters)
 
@@ -327,7 +349,7 @@ class Quorum:
             self._election_began_ms = None
 
     def _lead(self, log: MetadataLog, replay: Replay, epochs: EpochDriver) -> None:
-        me = self._replica.among(self._voters_now(log))
+        me = self._candidate(log)
         assert me is not None, "only a voter is elected"
         parts = LeaderParts(
             self._env,

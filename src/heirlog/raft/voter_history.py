@@ -21,9 +21,16 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from heirlog.raft.control import Voter
+from heirlog.raft.replica_key import ReplicaKey
 
 BASE_OFFSET = -1
 """Offset of a set that no record of the log names."""
+
+
+class RemovedVoter(NamedTuple):
+    offset: int
+    """Offset of the batch that names the voters without it."""
+    voter: Voter
 
 
 class VotersAt(NamedTuple):
@@ -55,6 +62,16 @@ class VoterHistory:
     def at(self, end_offset: int) -> tuple[Voter, ...]:
         """The set in force for a log that ends at `end_offset` (exclusive); the oldest known one for earlier ends."""
         return self._sets[max(self._first_at(end_offset) - 1, 0)].voters
+
+    def removed(self, key: ReplicaKey) -> RemovedVoter | None:
+        """When the voter was removed; None if it is in the set in force, or in none that is known."""
+        removed_at = None
+        for known in reversed(self._sets):
+            voter = next((voter for voter in known.voters if voter.key == key), None)
+            if voter is not None:
+                return None if removed_at is None else RemovedVoter(removed_at, voter)
+            removed_at = known.offset
+        return None
 
     def add(self, offset: int, voters: tuple[Voter, ...]) -> None:
         """A Voters record was appended at `offset`, at or above all others. Raises ValueError for one below."""

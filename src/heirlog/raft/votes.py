@@ -22,9 +22,10 @@ def majority(voters: int) -> int:
 
 class Votes:
     def __init__(self, voters: Iterable[ReplicaKey], me: ReplicaKey) -> None:
-        """me: this candidate, one of the voters; its own vote counts at once."""
+        """me: this candidate. If it is one of the voters, its own vote counts at once."""
         self._answers: dict[ReplicaKey, bool | None] = dict.fromkeys(voters)
-        self._answers[me] = True
+        if me in self._answers:
+            self._answers[me] = True
 
     @property
     def unanswered(self) -> list[ReplicaKey]:
