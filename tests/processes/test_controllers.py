@@ -15,11 +15,11 @@ from heirlog.protocol.messages import CreateTopicsRequest
 from heirlog.testing import Cluster
 
 
-def create(cluster: Cluster, name: str) -> None:
+def create(cluster: Cluster, name: str, replicas: int = 3) -> None:
     """Until it is there: the first request may meet a cluster without an active controller."""
 
     def created() -> bool:
-        topic = CreateTopicsRequest.CreatableTopic(name=name, num_partitions=3, replication_factor=3)
+        topic = CreateTopicsRequest.CreatableTopic(name=name, num_partitions=3, replication_factor=replicas)
         with Client(cluster.bootstrap_servers, timeout_s=20.0) as client:
             answer = client.send_to_any(CreateTopicsRequest(topics=[topic], timeout_ms=5_000))
         return answer.topics[0].error_code in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)

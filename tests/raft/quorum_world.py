@@ -44,7 +44,12 @@ CLUSTER_ID = "ABEiM0RVZneImaq7zN3u_w"
 LEADER_ENDPOINT = Endpoint("controller", 9093)
 METADATA_DIR = "/data"
 FLUSH_MS = 3
-EPOCH_REQUESTS = (VoteRequest, BeginQuorumEpochRequest, EndQuorumEpochRequest)
+CHANNELS = {
+    ApiVersionsRequest: "api-versions",
+    **dict.fromkeys((VoteRequest, BeginQuorumEpochRequest, EndQuorumEpochRequest), "vote"),
+    **dict.fromkeys((AddRaftVoterRequest, RemoveRaftVoterRequest, UpdateRaftVoterRequest), "own-voter"),
+}
+"""All others are sent on "raft"."""
 
 
 # ---------------------------------------------------------------------------------------------------------------- disk
@@ -219,10 +224,7 @@ class MemoryEnv:
         return self._world.later(delay_ms, fn, self._incarnation)
 
     def send(self, to: Endpoint, channel: str, request: Any, on_result: Callable[[Any], None], timeout_ms: int) -> None:
-        if isinstance(request, ApiVersionsRequest):
-            assert channel == "api-versions"
-        else:
-            assert channel == ("vote" if isinstance(request, EPOCH_REQUESTS) else "raft")
+        assert channel == CHANNELS.get(type(request), "raft")
         self._world.send(self._incarnation, to, request, on_result, timeout_ms)
 
     def stop(self, exit_code: int, reason: str) -> None:
@@ -281,6 +283,7 @@ class Node:
     quorum_config: QuorumConfig | None = None
     joins: bool = False
     """A controller whose disk was not formatted as a voter's: it asks the other controllers for the leader."""
+    port: int = LEADER_ENDPOINT.port
     disk_number: int = 0
     """Counts how often its disk was replaced."""
     kraft_versions: tuple[int, int] = (0, 1)
@@ -296,7 +299,7 @@ class Node:
 
     @property
     def endpoint(self) -> Endpoint:
-        return LEADER_ENDPOINT if self.id == 100 else Endpoint(f"controller-{self.id}", 9093)
+        return Endpoint("controller" if self.id == 100 else f"controller-{self.id}", self.port)
 
     @property
     def voter(self) -> Voter:

@@ -146,8 +146,6 @@ _SECURITY = (
     string("ssl.truststore.type", "JKS", update=Update.PER_BROKER),
 )
 
-_QUORUM = (boolean("controller.quorum.auto.join.enable", False),)
-
 _TOKENS = (
     long("delegation.token.expiry.check.interval.ms", 3_600_000, 1),
     long("delegation.token.expiry.time.ms", 86_400_000, 1),
@@ -239,7 +237,6 @@ _FAMILIES: Final[Sequence[tuple[str | None, Sequence[ConfigKey]]]] = (
     ("heirlog has no delegation tokens", _TOKENS),
     ("this version of heirlog has only classic groups", _GROUPS),
     ("this version of heirlog has no transactions", _TRANSACTIONS),
-    ("the controllers that vote are those of `storage format`; none can join later", _QUORUM),
     ("heirlog has no configuration providers: write the value itself", _PROVIDERS),
     ("heirlog cannot load Java classes", _PLUGINS),
     (None, _TUNING),

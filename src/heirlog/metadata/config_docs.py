@@ -30,6 +30,7 @@ controller.quorum.election.timeout.ms  How long a controller without a leader wa
 controller.quorum.fetch.timeout.ms  How long a controller waits for its leader before it asks for votes.
 controller.quorum.election.backoff.max.ms  The longest time that a controller waits after its leader has resigned.
 controller.quorum.request.timeout.ms  How long a node waits for an answer of a controller.
+controller.quorum.auto.join.enable  Whether a controller that is not a voter adds itself, in place of a lost disk too.
 controller.quorum.retry.backoff.ms  How long a broker waits after a failed fetch of the metadata.
 log.dir  The directory of the logs, if log.dirs is not set.
 log.dirs  The directories of the logs; replicas are spread over them.

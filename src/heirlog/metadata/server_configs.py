@@ -204,6 +204,7 @@ _METADATA = (
     integer("controller.quorum.election.timeout.ms", 1000, 0),
     integer("controller.quorum.election.backoff.max.ms", 1000, 0),
     integer("controller.quorum.fetch.timeout.ms", 2000, 0),
+    boolean("controller.quorum.auto.join.enable", False),
     integer("controller.quorum.append.linger.ms", 25, 0),
     integer("controller.quorum.request.timeout.ms", 2000, 0),
     integer("controller.quorum.retry.backoff.ms", 20, 0),

@@ -275,6 +275,7 @@ class Node:
                 election_backoff_max_ms=config["controller.quorum.election.backoff.max.ms"],
                 request_timeout_ms=config["controller.quorum.request.timeout.ms"],
                 retry_backoff_ms=config["controller.quorum.retry.backoff.ms"],
+                auto_join=config["controller.quorum.auto.join.enable"],
             ),
             older_metadata=OlderMetadata(self._refuse_older_metadata, self._accepts_older_metadata),
             on_replica_knows=self.every_broker.fetched if config.is_controller else None,

@@ -69,6 +69,7 @@ from heirlog.raft.local_replica import LocalReplica
 from heirlog.raft.metadata_log import MetadataLog, MetadataLogConfig, MetadataLogLost, open_log
 from heirlog.raft.observer import Observer, ObserverParts
 from heirlog.raft.older_metadata import OlderMetadata, refusal_of_older
+from heirlog.raft.own_voter import OwnVoter
 from heirlog.raft.quorum_config import QuorumConfig
 from heirlog.raft.quorum_state import NOBODY, MalformedQuorumState, QuorumStateFile
 from heirlog.raft.replay import QuorumListener, Replay
@@ -113,6 +114,7 @@ class Quorum:
         self._voter_requests: VoterRequests | None = None
         self._replay: Replay | None = None
         self._role: LeaderState | Observer | None = None
+        self._own_voter: OwnVoter | None = None
         self._on_ready: Callable[[], None] | None = None
         self._on_handed_over: Callable[[], None] | None = None
         self._announced: tuple[int, int] | None = None
@@ -316,6 +318,9 @@ class Quorum:
 
     def _leave_role(self) -> None:
         """Nothing of the old role counts any more. A leader's listeners are notified at once."""
+        if self._own_voter is not None:
+            self._own_voter.close()
+            self._own_voter = None
         role, self._role = self._role, None
         if role is None:
             return
@@ -334,6 +339,8 @@ class Quorum:
             self._lead(log, replay, epochs)
         elif state.role in (QuorumRole.UNATTACHED, QuorumRole.FOLLOWER):
             self._observe(log, replay, epochs)
+        if state.role is QuorumRole.FOLLOWER:
+            self._keep_own_voter(log, epochs)
         if state.role is QuorumRole.FOLLOWER or (self._announced is not None and state.role is not QuorumRole.LEADER):
             self._announce(epochs.leadership.leader_id, state.epoch)
         if state.role not in (QuorumRole.LEADER, QuorumRole.RESIGNED):
@@ -379,6 +386,20 @@ class Quorum:
         observer = self._role = Observer(parts, self._replica, leadership, endpoints, self._quorum_config)
         observer.start()
         self._ready()
+
+    def _keep_own_voter(self, log: MetadataLog, epochs: EpochDriver) -> None:
+        me = self._replica.among(self._controllers.voters) if self._replica.is_controller else None
+        if me is not None:
+            self._own_voter = OwnVoter(
+                self._env,
+                self._replica.cluster_id,
+                me,
+                epochs.leadership,
+                lambda: log.voters,
+                self._quorum_config,
+                epochs.learn,
+            )
+            self._own_voter.start()
 
     def _resign(self) -> None:
         """Step down; the other voters may elect another leader."""

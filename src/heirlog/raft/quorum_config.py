@@ -23,3 +23,5 @@ class QuorumConfig:
     """controller.quorum.request.timeout.ms, on top of the wait that the request itself asks for."""
     retry_backoff_ms: int = 20
     """controller.quorum.retry.backoff.ms; of a fetch doubled with each failure in a row up to a second."""
+    auto_join: bool = False
+    """controller.quorum.auto.join.enable. A controller that is not a voter adds itself."""
