@@ -15,6 +15,7 @@ from heirlog.sim.recoveries.catalogue import RECOVERIES
 from heirlog.sim.run import RunReport, run_seed
 from heirlog.sim.scenarios import SCENARIOS
 from heirlog.sim.simulation import Simulation
+from heirlog.sim.world import World
 
 ROOT = Path(__file__).resolve().parents[2]
 LONG = ("U15",)
@@ -41,11 +42,12 @@ SUITE = {
     "older-epoch-commit": (1,),
     "late-vote": (1,),
     "replaced-voter": (1,),
+    "two-voter-changes": (1,),
     **{name: range(1, 2 if name in LONG else 3) for name in RECOVERIES},
 }
 """Scenario: its seeds in every `make test`."""
 ELSEWHERE = {"broken-disks": "test_broken_disks.py"}
-TWICE = (("last-replica-standing", 7), ("kip-903-race", 7), ("swarm", 7), ("U5", 2))
+TWICE = (("last-replica-standing", 7), ("kip-903-race", 7), ("swarm", 7), ("swarm", 10), ("U5", 2))
 ON_THE_WIRE = ("last-replica-standing", "kip-903-race", "swarm", "U3", "U5", "U13", "U16")
 MUST_HAPPEN = (
     "elr_election",
@@ -89,6 +91,13 @@ def test_every_scenario_is_in_a_suite() -> None:
     assert sorted(SCENARIOS) == sorted({*SUITE, *ELSEWHERE}), "add the scenario to SUITE, with its seeds"
     for name, file in ELSEWHERE.items():
         assert f'scenario="{name}"' in (Path(__file__).parent / file).read_text("utf-8")
+
+
+def test_the_swarms_have_one_three_and_five_controllers() -> None:
+    plans = {seed: SCENARIOS["swarm"].plan(World(seed).stream("plan")) for seed in SUITE["swarm"]}
+    drawn = Counter(plan.controllers for plan in plans.values())
+    assert sorted(drawn) == [1, 3, 5]
+    assert drawn[1] <= len(plans) * 2 / 3
 
 
 def test_every_scenario_is_in_the_list_of_its_module_and_on_the_page_of_the_simulation() -> None:

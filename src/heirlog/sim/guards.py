@@ -158,6 +158,13 @@ GUARDS: Mapping[int, Guard] = {
             "a fetch counts for a commit only if it comes from the disk of a voter (KIP-853)",
             "replaced-voter",
         ),
+        Guard(
+            21,
+            "heirlog.raft.voter_changes",
+            "may_begin",
+            "the voters change one at a time, each change after the one before is committed (KIP-853)",
+            "two-voter-changes",
+        ),
     )
 }
 

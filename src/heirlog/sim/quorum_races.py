@@ -10,6 +10,9 @@
                          leads
     replaced-voter       guard 20: C's disk is replaced. It fetches from A with its new one while B is down. Then A
                          dies, B returns, and C's former disk is put back
+    two-voter-changes    guard 21: A is cut off from B and C, and receives the requests to remove B and to remove C.
+                         Alone in the newest set it could commit records that B and C, voters of the committed set, do
+                         not have
 
 In each, the voters are stopped, started and cut off from each other such that exactly this happens. Afterwards the
 cluster is healed and checked like any other.
@@ -32,6 +35,7 @@ older_epoch_plan = plan_of_voters({SEGMENT_MS: "1000"})
 """Each answer of a fetch ends with a segment, so that a follower can get the records of one epoch alone."""
 late_vote_plan = plan_of_voters({REQUEST_TIMEOUT: str(PATIENT_MS)})
 replaced_voter_plan = plan_of_voters()
+two_changes_plan = plan_of_voters()
 
 
 def forgotten_vote(simulation: Simulation) -> None:
@@ -144,3 +148,19 @@ def replaced_voter(simulation: Simulation) -> None:
     script.start(b, c)
     script.until("B or C leads", lambda: script.leads(b) or script.leads(c))
     script.run_for(300, 800)
+
+
+def two_voter_changes(simulation: Simulation) -> None:
+    script = QuorumScript(simulation, "two-voter-changes")
+    script.run_for(500, 1500)
+    a = script.until_active()
+    b, c = script.others_than(a)
+    script.block(*both_ways(a, b), *both_ways(a, c))
+    script.run_for(0, 300)
+    script.remove_voter(c, at=a)
+    script.run_for(0, 50)
+    script.remove_voter(b, at=a)
+    script.until("B or C leads", lambda: script.leads(b) or script.leads(c))
+    script.run_for(300, 800)
+    script.heal_all()
+    script.run_for(500, 1500)

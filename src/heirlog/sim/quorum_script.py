@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
+from heirlog.protocol.messages import RemoveRaftVoterRequest
 from heirlog.raft.epoch_state import EpochState, QuorumRole
 from heirlog.raft.quorum import Quorum
+from heirlog.sim.cluster import CLUSTER_ID
 from heirlog.sim.plan import RunPlan
 from heirlog.sim.script import Script
 from heirlog.sim.simulation import Simulation
@@ -96,6 +98,21 @@ class QuorumScript(Script):
     def start(self, *names: str) -> None:
         for name in names:
             self.cluster.start(name)
+
+    def remove_voter(self, name: str, *, at: str) -> None:
+        """An operator asks the controller `at` to remove the voter; it is not asked again."""
+        leader, process = self.quorum(at), self.cluster.machine(at).process
+        assert leader is not None and process is not None
+        self.cluster.say(f"remove {name} at {at}")
+        removed = next(voter for voter in leader.voters if voter.id == self.cluster.machine(name).node_id)
+        request = RemoveRaftVoterRequest(
+            cluster_id=CLUSTER_ID, voter_id=removed.id, voter_directory_id=removed.directory_id
+        )
+
+        def receive() -> None:
+            leader.remove_raft_voter(request)
+
+        self.simulation.world.schedule(0, process, "RemoveRaftVoter", receive)
 
     def block(self, *links: tuple[str, str]) -> None:
         self.cluster.say(f"partition {' '.join(f'{source}>{target}' for source, target in links)}")

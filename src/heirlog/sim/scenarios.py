@@ -4,7 +4,7 @@
     last-replica-standing   KIP-966's motivation: A stops, B stops, C loses power; A and B return, then C
     kip-903-race            a follower loses its disk's tail while the request that adds it to the ISR is in flight
     overtaken-isr-change, leader-epoch-jump     `heirlog.sim.races`
-    forgotten-vote, older-epoch-commit, late-vote, replaced-voter     `heirlog.sim.quorum_races`
+    forgotten-vote, older-epoch-commit, late-vote, replaced-voter, two-voter-changes     `heirlog.sim.quorum_races`
     controller-power-cut    the controller loses power in the midst of registrations and ISR changes
     whole-power-cut, wrong-order, repeated-batches, failed-directory    `heirlog.sim.outages`
     older-metadata, seeded-aggressive, accepted-metadata    `heirlog.sim.older_metadata`
@@ -32,7 +32,7 @@ from heirlog.sim.nemesis import FaultMix
 from heirlog.sim.plan import RunPlan
 from heirlog.sim.recoveries.catalogue import RECOVERIES
 from heirlog.sim.simulation import Simulation
-from heirlog.sim.swarms import degrade_network, restore_network
+from heirlog.sim.swarms import degrade_network, restore_network, with_voters
 
 STEP_LIMIT_MS = 30_000
 
@@ -213,11 +213,11 @@ def _more_is_committed(simulation: Simulation) -> Callable[[], bool]:
 
 SCENARIOS: Mapping[str, Scenario] = {
     "broken-disks": Scenario(broken_disks.broken_disks_plan, broken_disks.broken_disks),
-    "outages": Scenario(swarms.outages_plan, swarms.outages),
+    "outages": Scenario(with_voters(swarms.outages_plan), swarms.outages),
     "controllers": Scenario(swarms.controllers_plan, swarms.controllers),
-    "swarm": Scenario(swarms.swarm_plan, swarms.swarm),
-    "moves": Scenario(swarms.moves_plan, swarms.moves),
-    "feature-levels": Scenario(swarms.feature_plan, swarms.feature_levels),
+    "swarm": Scenario(with_voters(swarms.swarm_plan), swarms.swarm),
+    "moves": Scenario(with_voters(swarms.moves_plan), swarms.moves),
+    "feature-levels": Scenario(with_voters(swarms.feature_plan), swarms.feature_levels),
     "last-replica-standing": Scenario(_drill_plan, _last_replica_standing),
     "kip-903-race": Scenario(_race_plan, _kip_903_race),
     "overtaken-isr-change": Scenario(races.overtaken_plan, races.overtaken_isr_change),
@@ -226,6 +226,7 @@ SCENARIOS: Mapping[str, Scenario] = {
     "older-epoch-commit": Scenario(quorum_races.older_epoch_plan, quorum_races.older_epoch_commit),
     "late-vote": Scenario(quorum_races.late_vote_plan, quorum_races.late_vote),
     "replaced-voter": Scenario(quorum_races.replaced_voter_plan, quorum_races.replaced_voter),
+    "two-voter-changes": Scenario(quorum_races.two_changes_plan, quorum_races.two_voter_changes),
     "controller-power-cut": Scenario(_controller_plan, _controller_power_cut),
     "whole-power-cut": Scenario(outages.whole_power_cut_plan, outages.whole_power_cut),
     "wrong-order": Scenario(outages.wrong_order_plan, outages.wrong_order),

@@ -7,6 +7,8 @@ outages          a swarm with faults of the whole cluster and starts that fail (
                  in which new topics are placed; files that differ from node to node; one seed in twenty has hundreds
                  of partitions
 controllers      a swarm with three or five controllers, and faults of their own (`heirlog.sim.controller_nemesis`)
+
+The others have one, three or five controllers, too.
 """
 
 from __future__ import annotations
@@ -33,6 +35,8 @@ MOVES_MS = 2000
 """Between two moments at which a disk may be replaced."""
 REGISTRATION_TIMEOUT = "initial.broker.registration.timeout.ms"
 MANY_MIN, MANY_MAX = 120, 240
+VOTERS = (1, 1, 1, 3, 1, 5)
+"""Controllers of a swarm. More of them cost more time per run."""
 OUTAGES_OF_MANY_MS = 10_000
 """With more partitions, each event takes longer to check."""
 OTHER_CONFIGS = (
@@ -72,6 +76,17 @@ def _draw_recovery(plan: RunPlan, random: Random) -> None:
     plan.topic_config = {STRATEGY: (BALANCED, BALANCED, BALANCED, BALANCED, AGGRESSIVE, AGGRESSIVE, NONE)[drawn % 7]}
     plan.strategy_changes = drawn == 7
     plan.config = {**plan.config, TIMEOUT: str((1000, 4000, 300_000)[random.randrange(0, 3)])}
+
+
+def with_voters(plan: Callable[[Random], RunPlan]) -> Callable[[Random], RunPlan]:
+    """`plan` with one, three or five controllers. They are drawn last, so that the rest of the plan does not change."""
+
+    def drawn(random: Random) -> RunPlan:
+        made = plan(random)
+        made.controllers = VOTERS[random.randrange(0, len(VOTERS))]
+        return made
+
+    return drawn
 
 
 def swarm(simulation: Simulation) -> None:
