@@ -161,8 +161,8 @@ class Env(Protocol):
     def send(self, to: Endpoint, channel: str, request: Any, on_result: OnResult, timeout_ms: int) -> None:
         """Send a request message on the one ordered connection per (endpoint, channel), opening it if needed.
 
-        Channels: raft, heartbeat, alter-partition, replica-fetch-N, recovery, forward, so that a heartbeat never
-        waits behind a long poll. Requests on one channel are answered in order.
+        Channels: raft, vote, controller-registration, heartbeat, alter-partition, replica-fetch-N, recovery, forward,
+        so that a heartbeat never waits behind a long poll. Requests on one channel are answered in order.
         """
 
     def call_later(self, delay_ms: int, fn: Callable[[], None]) -> Cancel: ...

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from controller.cluster import create, leading
 from controller.fakes import Harness
+from controller.registering import register_controller
 
 from heirlog.controller.alter_configs import AlterConfigOpType, check_keys
 from heirlog.metadata.apply import apply_all
@@ -259,6 +260,7 @@ def test_brokers_and_the_cluster_have_values_of_their_own(harness: Harness) -> N
 
 def test_a_controller_is_a_node_too(harness: Harness) -> None:
     node = str(harness.static.node_id)
+    register_controller(harness, harness.static.node_id)
     assert incremental(harness, BROKER, node, ("message.max.bytes", SET, "2")).error_code == ErrorCode.NONE
 
 

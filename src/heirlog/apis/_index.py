@@ -82,6 +82,7 @@ INDEX: Mapping[Role, Mapping[ApiKey, Entry]] = {
         ApiKey.BROKER_HEARTBEAT: Entry("broker_heartbeat", (0, 1), (0, 1), False, True, False, False, False),
         ApiKey.UNREGISTER_BROKER: Entry("unregister_broker", (0, 0), (0, 0), True, True, True, False, False),
         ApiKey.ALLOCATE_PRODUCER_IDS: Entry("allocate_producer_ids", (0, 0), (0, 0), False, True, False, False, False),
+        ApiKey.CONTROLLER_REGISTRATION: Entry("controller_registration", (0, 0), (0, 0), False, True, False, False, False),
         ApiKey.ASSIGN_REPLICAS_TO_DIRS: Entry("assign_replicas_to_dirs", (0, 0), (0, 0), False, True, False, False, False),
         ApiKey.ADD_RAFT_VOTER: Entry("add_raft_voter", (0, 1), (0, 1), True, True, False, False, False),
         ApiKey.REMOVE_RAFT_VOTER: Entry("remove_raft_voter", (0, 0), (0, 0), True, True, False, False, False),

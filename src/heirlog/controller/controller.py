@@ -40,7 +40,6 @@ from heirlog.controller.leadership import Changes, Leadership
 from heirlog.controller.recovery.manager import RecoveryManager
 from heirlog.controller.recovery.status import Counts, count
 from heirlog.controller.recovery.switch import switched
-from heirlog.controller.self_registration import own_registration
 from heirlog.controller.sessions import Sessions
 from heirlog.env import Cancel, Env
 from heirlog.metadata.apply import apply_all, image_of_snapshot, read_basis
@@ -62,7 +61,7 @@ from heirlog.protocol.records import (
     NoOpRecord,
     PartitionChangeRecord,
 )
-from heirlog.protocol.types import BrokerEpoch, BrokerId, Uuid
+from heirlog.protocol.types import BrokerEpoch, BrokerId
 from heirlog.raft.values import MAX_RECORDS_PER_BATCH
 
 _CONTINUE_ELECTIONS_MS: Final = 10
@@ -132,7 +131,6 @@ class Controller:
         self.cluster_id = cluster_id
         self._quorum = quorum
         self._bootstrap = tuple(bootstrap)
-        self._incarnation_id = Uuid(env.random.randbytes(16))
         self.image = Image()
         """Speculative while active, committed otherwise. Read only."""
         self.is_active = False
@@ -241,9 +239,6 @@ class Controller:
             self._append(bootstrap_records(self.static, self._bootstrap))
         elif RECOVERY_VERSION not in self.image.features:
             self._append_first_recovery_level()
-        registration = own_registration(self.image, self.static, self._incarnation_id)
-        if registration is not None:
-            self._append([registration])
         for name in DEPRECATED:
             if name in self.static.given:
                 self._warn_of_deprecated(name, "server.properties")

@@ -61,6 +61,7 @@ from heirlog.storage.log_directory import LogDirectory
 if TYPE_CHECKING:
     from heirlog.broker.broker import Broker
     from heirlog.controller.controller import Controller
+    from heirlog.controller.controller_registration_manager import ControllerRegistrationManager
     from heirlog.node.request_metrics import RequestMetrics
 
 R = TypeVar("R")
@@ -113,6 +114,7 @@ class Node:
         self._former_controller: Endpoint | None = None
         """Where the newest known active controller listens, or listened."""
         self._controller: Controller | None = None
+        self._registration: ControllerRegistrationManager | None = None
         self._broker: Broker | None = None
         self._publisher = MetadataPublisher(
             self._applied,
@@ -283,6 +285,7 @@ class Node:
         # each role's modules are imported only where the role is: a tenth of the time that a start takes
         if config.is_controller:
             from heirlog.controller.controller import Controller
+            from heirlog.controller.controller_registration_manager import ControllerRegistrationManager
 
             self._controller = Controller(
                 self.env,
@@ -290,6 +293,9 @@ class Node:
                 self._quorum,
                 cluster_id=self.cluster_id,
                 bootstrap=bootstrap,
+            )
+            self._registration = ControllerRegistrationManager(
+                self.env, config, self.controller_endpoint, lambda: self.image
             )
         if config.is_broker:
             from heirlog.broker.broker import Broker
@@ -474,6 +480,8 @@ class Node:
         self._leave_former_controller()
         if self._controller is not None:
             self._controller.on_leader_change(leader_id, epoch, is_me)
+        if self._registration is not None:
+            self._registration.leader_changed()
 
     def _leave_former_controller(self) -> None:
         """What was asked of a controller that is no longer active is asked of its successor, not waited for."""
@@ -509,6 +517,8 @@ class Node:
             # everything that was committed when this node started is applied
             self._acls_are_loaded()
         self.log_levels.configure(server_value(self.image, self.config, "log.level"))
+        if self._registration is not None:
+            self._registration.metadata_applied()
         if self._broker is not None:
             self._broker.on_metadata_applied()
 
