@@ -295,7 +295,10 @@ class Node:
 
     @property
     def directory_id(self) -> Uuid:
-        return Uuid(bytes([self.id]) * 15 + bytes([self.id + self.disk_number]))
+        return self.directory_of(self.disk_number)
+
+    def directory_of(self, disk_number: int) -> Uuid:
+        return Uuid(bytes([self.id]) * 15 + bytes([self.id + disk_number]))
 
     @property
     def endpoint(self) -> Endpoint:

@@ -63,6 +63,9 @@ class Elections:
                 return []
             case _:
                 raise ScriptError(f"no such command: {command}")
+        return self._lines()
+
+    def _lines(self) -> list[str]:
         return [line(node) for node in self._world.controllers]
 
     def _node(self, name: str) -> Node:

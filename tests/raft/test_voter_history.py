@@ -98,3 +98,18 @@ def test_the_history_answers_as_the_list_of_all_sets(changes: list[tuple[str, in
             assert known.at(asked) == [voters for offset, voters in everything if offset < asked][-1]
         if end > start:
             assert known.latest == everything[-1][1]
+
+
+def test_a_voter_is_removed_by_the_first_set_without_it() -> None:
+    one, two, three = voter(1), voter(2), voter(3)
+    history = VoterHistory((one,))
+    history.add(5, (one, two))
+    history.add(9, (two,))
+    history.add(12, (two, three))
+    assert history.removed(one.key) == (9, one)
+    assert history.removed(two.key) is None, "it is in the set in force"
+    assert history.removed(voter(4).key) is None, "it never was in one"
+    history.add(20, (one, two, three))
+    assert history.removed(one.key) is None, "it was added again"
+    history.truncate_to(9)
+    assert history.removed(one.key) is None

@@ -49,3 +49,13 @@ def test_the_first_successor_does_not_wait_and_later_ones_wait_longer() -> None:
     assert [successor_delay_ms(successors, key, 1_000) for key in successors] == [0, 125, 250, 500]
     assert successor_delay_ms(successors, ReplicaKey(9, Uuid(bytes(16))), 1_000) == 1_000
     assert successor_delay_ms(keys(2), keys(2)[1], 1_000) == 500
+
+
+def test_a_candidate_that_is_not_a_voter_needs_a_majority_of_the_voters() -> None:
+    me, *voters = keys(3)
+    votes = Votes(voters, me)
+    votes.record(voters[0], True)
+    assert not votes.won, "one of two"
+    votes.record(voters[1], True)
+    assert votes.won
+    assert votes.granting == voters

@@ -268,8 +268,8 @@ class VoterChanges:
         if isinstance(result, SendFailure):
             raise KafkaError(
                 ErrorCode.REQUEST_TIMED_OUT,
-                f"controller {voter.id} could not be asked for its versions at {voter.endpoint} ({result.kind} "
-                f"{result.detail}): start it, or correct its endpoint",
+                f"controller {voter.id} could not be asked for its versions at {voter.endpoint} "
+                f"({result.detail or result.kind}): start it, or correct its endpoint",
             )
         if result.error_code:
             raise KafkaError(
