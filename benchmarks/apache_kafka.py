@@ -9,6 +9,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import time
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -121,3 +122,61 @@ class ApacheKafka:
             "transaction.state.log.min.isr": 2,
         }
         write_properties(self._home(node), properties)
+
+
+class ApacheKafkaControllers:
+    """Three nodes that are controllers only; started by `with`, and ended by leaving it."""
+
+    def __init__(self, jars: Path, settings: Mapping[str, str]) -> None:
+        self._jars = jars
+        self._settings = settings
+        self._data = Path()
+        self._nodes: dict[int, ApacheKafkaNode] = {}
+        self.addresses: dict[int, str] = {}
+
+    def __enter__(self) -> ApacheKafkaControllers:
+        self._data = Path(tempfile.mkdtemp(prefix="apache-kafka-"))
+        try:
+            ports = dict(zip(NODES, free_ports(len(NODES)), strict=True))
+            self.addresses = {node: f"{HOST}:{port}" for node, port in ports.items()}
+            for node, address in self.addresses.items():
+                home = self._data / f"controller-{node}"
+                properties = {
+                    "process.roles": "controller",
+                    "node.id": node,
+                    "controller.quorum.voters": ",".join(f"{n}@{a}" for n, a in self.addresses.items()),
+                    "listeners": f"CONTROLLER://{address}",
+                    "controller.listener.names": "CONTROLLER",
+                    "log.dirs": home / "data",
+                    **self._settings,
+                }
+                write_properties(home, properties)
+                self._nodes[node] = ApacheKafkaNode(home, self._jars, JVM)
+                self._nodes[node].format()
+                self.start(node)
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for node in self._nodes.values():
+            node.kill()
+        shutil.rmtree(self._data, ignore_errors=True)
+
+    @property
+    def data(self) -> Path:
+        return self._data
+
+    @property
+    def pids(self) -> dict[int, int]:
+        return {number: pid for number, node in self._nodes.items() if (pid := node.pid) is not None}
+
+    def start(self, node: int) -> None:
+        self._nodes[node].start()
+
+    def stop(self, node: int) -> None:
+        self._nodes[node].stop()
+
+    def kill(self, node: int) -> None:
+        self._nodes[node].kill()

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from itertools import product
 from typing import Any
 
+import pytest
+
 from heirlog.controller.leadership import Leadership, without
-from heirlog.metadata.image import BROKER_RESOURCE, ELR_VERSION, METADATA_VERSION, RECOVERY_VERSION, Image
+from heirlog.metadata.image import (
+    BROKER_RESOURCE,
+    ELR_VERSION,
+    METADATA_VERSION,
+    RECOVERY_VERSION,
+    TOPIC_RESOURCE,
+    Image,
+)
 from heirlog.metadata.state import BrokerRegistration, PartitionRegistration, TopicImage
 from heirlog.protocol.types import BrokerEpoch, BrokerId, LeaderEpoch, PartitionEpoch, Uuid
 
@@ -30,9 +41,9 @@ def image(*partitions: dict[str, Any], fenced: tuple[int, ...] = (), manager: bo
         )
         made.set_broker(BrokerId(broker), state)
     made.set_topic(TOPIC, TopicImage("foo", TOPIC))
-    for index, given in enumerate(partitions):
+    for index, changed in enumerate(partitions):
         values: dict[str, Any] = {"replicas": (1, 2, 3), "isr": (1, 2, 3), "leader": BrokerId(1)}
-        values |= {"leader_epoch": LeaderEpoch(0), "partition_epoch": PartitionEpoch(0)} | given
+        values |= {"leader_epoch": LeaderEpoch(0), "partition_epoch": PartitionEpoch(0)} | changed
         made.set_partition(TOPIC, index, PartitionRegistration(**values))
     return made
 
@@ -86,3 +97,42 @@ def test_without_removes_one_id_and_keeps_the_order() -> None:
     ids = (BrokerId(3), BrokerId(1), BrokerId(2))
     assert without(ids, BrokerId(1)) == (3, 2)
     assert without(ids, BrokerId(4)) is ids
+
+
+def every_state() -> list[dict[str, Any]]:
+    """Each of three replicas is in the ISR, in the ELR, in LastKnownELR or in none of them; two orders of replicas."""
+    states = []
+    for replicas in ((1, 2, 3), (2, 3, 1), (3, 1)):
+        for where in product(("isr", "elr", "last_known_elr", ""), repeat=len(replicas)):
+            lists = {name: tuple(r for r, at in zip(replicas, where, strict=True) if at == name) for name in where}
+            lists.pop("", None)
+            isr = lists.setdefault("isr", ())
+            for leader in (*isr, -1):
+                states.append({"replicas": replicas, "leader": BrokerId(leader), **lists})
+    return states
+
+
+@pytest.mark.parametrize(("manager", "lost", "min_isr"), list(product((False, True), (False, True), ("1", "2"))))
+def test_partitions_in_the_same_state_change_as_if_each_was_changed_alone(
+    manager: bool, lost: bool, min_isr: str
+) -> None:
+    def changed(*states: dict[str, Any]) -> list[Any]:
+        of = image(*states, fenced=(3,), manager=manager)
+        of.set_config(BROKER_RESOURCE, "", "min.insync.replicas", min_isr)
+        of.set_config(TOPIC_RESOURCE, "foo", "unclean.leader.election.enable", "true")
+        made = leadership(of)
+        found = made.broker_lost_data(BrokerId(1)) if lost else made.broker_leaves(BrokerId(1))
+        return [[replace_id(record) for record in found.records], list(found.elections)]
+
+    def replace_id(record: Any) -> str:
+        record.partition_id = 0
+        return repr(record)
+
+    states = every_state()
+    # twice: the second of two equal ones gets a copy
+    together = changed(*states, *states)
+    # without the others there is nothing to copy
+    apart = [changed(state) for state in (*states, *states)]
+    assert sorted(together[0]) == sorted(record for one in apart for record in one[0])
+    assert Counter(together[1]) == Counter(basis for one in apart for basis in one[1])
+    assert len(together[0]) > 50

@@ -71,6 +71,7 @@ class Leadership:
         self._configured_min_isr: dict[Uuid, int] = {}
         self._allows_unclean: dict[Uuid, bool] = {}
         self._rules: dict[Uuid, PartitionRules] = {}
+        self._distinct_rules: dict[tuple[Election, int], PartitionRules] = {}
         self._elr_enabled = image.elr_enabled if elr_enabled is None else elr_enabled
         self._bumps_on_shrink = image.metadata_version < NO_BUMP_ON_SHRINK
         self.manager_enabled = image.recovery_manager_enabled if manager_enabled is None else manager_enabled
@@ -156,25 +157,30 @@ class Leadership:
             topic_id=topic_id,
             partition=partition,
             before=before,
-            rules=self._rules_of(topic_id),
+            rules=self.rules_of(topic_id),
             acceptable=self.acceptable(placed, cause.leaving, cause.joining),
             target=target,
             cause=cause,
             election_request=election_request,
         ).build()
 
-    def _rules_of(self, topic_id: Uuid) -> PartitionRules:
+    def rules_of(self, topic_id: Uuid) -> PartitionRules:
+        """The same object for all topics with the same rules."""
         found = self._rules.get(topic_id)
         if found is None:
-            found = self._rules[topic_id] = PartitionRules(
-                usual_election=self.usual_election(topic_id),
-                configured_min_isr=self.configured_min_isr(topic_id),
-                elr_enabled=self._elr_enabled,
-                manager_enabled=self.manager_enabled,
-                bumps_on_shrink=self._bumps_on_shrink,
-                default_directory=self.default_directory,
-                replacement_directory=self.replacement_directory,
-            )
+            usual_election, configured_min_isr = self.usual_election(topic_id), self.configured_min_isr(topic_id)
+            found = self._distinct_rules.get((usual_election, configured_min_isr))
+            if found is None:
+                found = self._distinct_rules[usual_election, configured_min_isr] = PartitionRules(
+                    usual_election=usual_election,
+                    configured_min_isr=configured_min_isr,
+                    elr_enabled=self._elr_enabled,
+                    manager_enabled=self.manager_enabled,
+                    bumps_on_shrink=self._bumps_on_shrink,
+                    default_directory=self.default_directory,
+                    replacement_directory=self.replacement_directory,
+                )
+            self._rules[topic_id] = found
         return found
 
     def default_directory(self, broker_id: BrokerId) -> Uuid:
@@ -198,11 +204,13 @@ class Leadership:
         not become eligible. skipped: partitions that the caller changes itself.
         """
         changes = self.broker_lost_data(broker, self.partitions_in(broker, failed)) if failed else Changes()
-        cause = ChangeCause(leaving=broker)
+        alike = _Alike(self, broker, ChangeCause(leaving=broker))
         for topic_id, partition in self._image.in_isr.of(broker):
             before = self._image.partitions[topic_id][partition]
-            if before.directory_of(broker) not in failed and (topic_id, partition) not in skipped:
-                changes.add(self.change(topic_id, partition, TargetState(isr=without(before.isr, broker)), cause))
+            if failed and before.directory_of(broker) in failed:
+                continue
+            if not skipped or (topic_id, partition) not in skipped:
+                changes.add(alike.change(topic_id, partition, before))
         return changes
 
     def partitions_in(self, broker: BrokerId, directories: Collection[Uuid]) -> list[tuple[Uuid, int]]:
@@ -218,10 +226,9 @@ class Leadership:
         if partitions is None:
             partitions = self._image.in_isr.of(broker) + self._image.in_elr.of(broker)
         changes = Changes()
-        cause = ChangeCause(lost=(broker,), leaving=broker)
+        alike = _Alike(self, broker, ChangeCause(lost=(broker,), leaving=broker))
         for topic_id, partition in partitions:
-            isr = without(self._image.partitions[topic_id][partition].isr, broker)
-            changes.add(self.change(topic_id, partition, TargetState(isr=isr), cause))
+            changes.add(alike.change(topic_id, partition, self._image.partitions[topic_id][partition]))
         return changes
 
     def broker_unregistered(self, broker: BrokerId) -> Changes:
@@ -253,6 +260,66 @@ class Leadership:
             if broker is None or not self.manager_enabled or broker in state.isr or broker in state.elr:
                 changes.add(self.change(topic_id, partition, cause=cause))
         return changes
+
+
+class _Alike:
+    """Takes one broker out of the ISRs of many partitions.
+
+    Partitions in the same state change in the same way: a hundred thousand have some hundred distinct states. So the
+    change is made once for each state, and copied, which takes a fifth of the time. A lossy election is not copied: its
+    record has the leader epoch.
+    """
+
+    def __init__(self, leadership: Leadership, broker: BrokerId, cause: ChangeCause) -> None:
+        self._leadership = leadership
+        self._broker = broker
+        self._cause = cause
+        self._known: dict[tuple[object, ...], BuiltChange] = {}
+
+    def change(self, topic_id: Uuid, partition: int, before: PartitionRegistration) -> BuiltChange:
+        rules = self._leadership.rules_of(topic_id)
+        # everything that the builder reads; the epochs are not in the record
+        state = (
+            id(rules),
+            before.replicas,
+            before.isr,
+            before.leader,
+            before.elr,
+            before.last_known_elr,
+            before.adding,
+            before.removing,
+            before.directories,
+            before.leader_recovery_state,
+        )
+        known = self._known.get(state)
+        if known is not None:
+            return BuiltChange(_for_partition(known.record, topic_id, partition), known.basis)
+        target = TargetState(isr=without(before.isr, self._broker))
+        built = self._leadership.change(topic_id, partition, target, self._cause)
+        if built.basis is None or not built.basis.is_lossy:
+            self._known[state] = built
+        return built
+
+
+def _for_partition(
+    record: PartitionChangeRecord | None, topic_id: Uuid, partition: int
+) -> PartitionChangeRecord | None:
+    """The same change of another partition."""
+    if record is None:
+        return None
+    return PartitionChangeRecord(
+        partition_id=partition,
+        topic_id=topic_id,
+        isr=record.isr,
+        leader=record.leader,
+        replicas=record.replicas,
+        removing_replicas=record.removing_replicas,
+        adding_replicas=record.adding_replicas,
+        leader_recovery_state=record.leader_recovery_state,
+        directories=record.directories,
+        eligible_leader_replicas=record.eligible_leader_replicas,
+        last_known_elr=record.last_known_elr,
+    )
 
 
 def without(ids: Ids, broker: BrokerId) -> Ids:
