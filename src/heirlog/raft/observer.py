@@ -90,10 +90,14 @@ class Observer:
         parts: ObserverParts,
         replica: LocalReplica,
         leadership: LeaderAndEpoch,
-        endpoints: Sequence[Endpoint],
+        endpoints: Callable[[], Sequence[Endpoint]],
         config: QuorumConfig,
     ) -> None:
-        """leadership: as this node knows it. endpoints: at least one, to be asked while the leader is not known."""
+        """leadership: as this node knows it.
+
+        endpoints: what to ask while the leader is not known, by the newest records of the log: at least one, here or as
+            the leader's.
+        """
         self._env = parts.env
         self._log = parts.log
         self._replay = parts.replay
@@ -102,7 +106,7 @@ class Observer:
         self._epochs = parts.epochs
         self._replica = replica
         self._leadership = leadership
-        self._endpoints = list(dict.fromkeys(endpoints))
+        self._endpoints = endpoints
         self._config = config
         self._failures = 0
         self._disconnects = 0
@@ -179,7 +183,7 @@ class Observer:
         known = [self._leadership.endpoint] if self._leadership.endpoint is not None else []
         if known and self._disconnects == 1:
             return known[0]
-        everybody = list(dict.fromkeys([*known, *self._endpoints]))
+        everybody = list(dict.fromkeys([*known, *self._endpoints()]))
         return everybody[self._failures % len(everybody)]
 
     def _request(self, position: Position) -> tuple[FetchRequest, FetchRequest.FetchPartition]:
@@ -289,7 +293,7 @@ class Observer:
         named = partition.current_leader
         if named.leader_epoch >= self._leadership.epoch:
             return False
-        known = {*self._endpoints, self._leadership.endpoint or target}
+        known = {*self._endpoints(), self._leadership.endpoint or target}
         is_alone = known == {target} and [voter.id for voter in self._log.voters] == [named.leader_id]
         return is_alone and error_code(partition.error_code) is ErrorCode.UNKNOWN_LEADER_EPOCH
 

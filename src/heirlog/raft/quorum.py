@@ -378,12 +378,14 @@ class Quorum:
             self._fatal(f"epoch {epochs.state.epoch} could not be started: {failure}")
 
     def _observe(self, log: MetadataLog, replay: Replay, epochs: EpochDriver) -> None:
-        leadership, endpoints = epochs.leadership, self._endpoints(log)
-        if leadership.endpoint is None and not endpoints:
+        leadership = epochs.leadership
+        if leadership.endpoint is None and not self._endpoints(log):
             # the only voter, deposed by a newer epoch: it leads again after its timeout
             return
         parts = ObserverParts(self._env, log, replay, self._fatal, self._older, epochs)
-        observer = self._role = Observer(parts, self._replica, leadership, endpoints, self._quorum_config)
+        observer = self._role = Observer(
+            parts, self._replica, leadership, lambda: self._endpoints(log), self._quorum_config
+        )
         observer.start()
         self._ready()
 
