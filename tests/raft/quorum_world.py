@@ -512,7 +512,8 @@ def handle(node: Node, request: Any) -> Any:
     if isinstance(request, ApiVersionsRequest):
         lowest, highest = node.kraft_versions
         feature = ApiVersionsResponse.SupportedFeatureKey(name="kraft.version", min_version=lowest, max_version=highest)
-        return ApiVersionsResponse(api_keys=[], supported_features=[feature], finalized_features=[])
+        vote = ApiVersionsResponse.ApiVersion(api_key=VoteRequest.API_KEY, min_version=0, max_version=2)
+        return ApiVersionsResponse(api_keys=[vote], supported_features=[feature], finalized_features=[])
     if isinstance(request, AddRaftVoterRequest):
         return quorum.add_raft_voter(request)
     if isinstance(request, RemoveRaftVoterRequest):

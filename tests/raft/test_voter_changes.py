@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from heirlog.protocol.errors import ErrorCode
+from heirlog.protocol.messages import ApiVersionsResponse
 from heirlog.protocol.types import ZERO_UUID
 from heirlog.raft.epoch_state import QuorumRole
 
@@ -345,3 +346,11 @@ def test_a_voter_that_moved_updates_its_endpoint() -> None:
     assert code(answer) is ErrorCode.REQUEST_TIMED_OUT, "nothing answers there"
     named = answer.current_leader
     assert (named.leader_id, named.leader_epoch, named.host) == (leader.id, epoch, leader.endpoint.host)
+
+
+def test_an_endpoint_that_takes_no_votes_is_not_added(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A broker's listener, for example."""
+    world, leader, joining = with_observer()
+    monkeypatch.setattr("raft.quorum_world.VOTE_API", ApiVersionsResponse.ApiVersion(api_key=0))
+    error, message = refusal(world, leader, add_request(joining))
+    assert (error, "is not a controller's listener" in message) == (ErrorCode.INVALID_REQUEST, True)

@@ -35,6 +35,7 @@ from typing import NamedTuple
 
 from heirlog.env import Cancel, Env, SendFailure
 from heirlog.pending import Pending
+from heirlog.protocol.api import ApiKey
 from heirlog.protocol.errors import ErrorCode, KafkaError, error_code
 from heirlog.protocol.messages import ApiVersionsRequest, ApiVersionsResponse
 from heirlog.protocol.software import SOFTWARE_NAME, SOFTWARE_VERSION
@@ -216,7 +217,7 @@ class VoterChanges:
         if state.last_fetch_ms < 0:
             missing = "does not fetch from this leader: start it, with this directory"
         elif state.last_caught_up_ms < 0:
-            missing = f"has fetched only up to offset {state.end_offset}"
+            missing = f"has fetched only up to offset {state.end_offset} of {state.leader_end_at_last_fetch}"
         elif self._parts.env.wall_ms() - state.last_fetch_ms > FETCHED_WITHIN_MS:
             missing = "has not fetched for an hour: start it"
         else:
@@ -276,6 +277,12 @@ class VoterChanges:
                 ErrorCode.REQUEST_TIMED_OUT,
                 f"controller {voter.id} at {voter.endpoint} answered ApiVersions with "
                 f"{error_code(result.error_code).name}: try again",
+            )
+        if all(api.api_key != ApiKey.VOTE for api in result.api_keys):
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST,
+                f"{voter.endpoint} is not a controller's listener, so its node would never vote: name the endpoint on "
+                f"which controller {voter.id} listens as {voter.listener}",
             )
         feature = next((one for one in result.supported_features if one.name == FEATURE), None)
         _check_supported(voter.id, KRaftVersions(feature.min_version, feature.max_version) if feature else None)
