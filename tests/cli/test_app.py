@@ -13,6 +13,8 @@ import pytest
 from cli.conftest import Heirlog
 
 from heirlog.cli.app import app
+from heirlog.cli.errors import CommandError
+from heirlog.cli.up import controllers_of
 
 
 @pytest.mark.parametrize(
@@ -100,7 +102,11 @@ def test_up_refuses_a_busy_port_and_writes_nothing(heirlog: Heirlog, tmp_path: P
 
 @pytest.mark.parametrize(
     ("options", "sentence"),
-    [(["--nodes", "3"], "1 brokers, not 3"), (["--port", "7000"], "not 7000"), (["--combined"], "process of its own")],
+    [
+        (["--nodes", "3"], "1 brokers, not 3"),
+        (["--port", "7000"], "not 7000"),
+        (["--combined"], "processes of their own"),
+    ],
 )
 def test_up_refuses_options_that_contradict_the_data_folder(
     heirlog: Heirlog, tmp_path: Path, options: list[str], sentence: str
@@ -111,6 +117,29 @@ def test_up_refuses_options_that_contradict_the_data_folder(
     outcome = heirlog("up", "--data", str(tmp_path), *options)
     assert outcome.code == 1
     assert sentence in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("nodes", "combined", "given", "expected"),
+    [
+        (3, False, None, 3),
+        (1, False, None, 3),
+        (3, False, 1, 1),
+        (5, True, None, 3),
+        (2, True, None, 2),
+        (5, True, 5, 5),
+    ],
+)
+def test_a_new_cluster_has_three_controllers_unless_it_has_fewer_combined_nodes(
+    nodes: int, combined: bool, given: int | None, expected: int
+) -> None:
+    assert controllers_of(given, nodes, combined) == expected
+
+
+def test_an_even_number_of_controllers_is_refused_and_so_are_more_than_there_are_combined_nodes() -> None:
+    for given, combined in ((2, False), (4, True), (5, True)):
+        with pytest.raises(CommandError):
+            controllers_of(given, 3, combined)
 
 
 def test_a_shell_completes_the_name_of_a_command() -> None:

@@ -85,7 +85,7 @@ def run(*arguments: str, stdin: str = "") -> str:
 def test_a_cluster_stops_cleanly_at_ctrl_c_and_comes_back_with_its_data(tmp_path: Path) -> None:
     port = free_ports(2)
     address = f"127.0.0.1:{port}"
-    with up(tmp_path / "d", "--nodes", "1", "--port", str(port)) as (process, lines):
+    with up(tmp_path / "d", "--nodes", "1", "--controllers", "1", "--port", str(port)) as (process, lines):
         text = "\n".join(lines)
         assert f"bootstrap servers  {address}" in text
         assert str(tmp_path / "d") in text
@@ -98,7 +98,7 @@ def test_a_cluster_stops_cleanly_at_ctrl_c_and_comes_back_with_its_data(tmp_path
     (broker,) = layouts.load(tmp_path / "d").brokers  # type: ignore[union-attr]
     assert (broker.log_dir / ".kafka_cleanshutdown").exists()
     with up(tmp_path / "d") as (process, lines):
-        assert "with its existing data" in lines[0]
+        assert lines[0] == "heirlog is up: broker 1 and controller 100, with its existing data"
         assert run("consume", "kept", "-b", address, "--from-beginning", "--max", "1") == "hello\n"
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=120)
@@ -109,7 +109,7 @@ def test_a_copy_and_a_moved_folder_work_on_their_own_files(tmp_path: Path) -> No
     """The copy deleted the topic in the original, and the moved folder was formatted where it had been."""
     port = free_ports(2)
     address = f"127.0.0.1:{port}"
-    with up(tmp_path / "a", "--nodes", "1", "--port", str(port)):
+    with up(tmp_path / "a", "--nodes", "1", "--controllers", "1", "--port", str(port)):
         run("topics", "create", "precious", "-b", address)
         run("produce", "precious", "-b", address, stdin="hello\n")
         shutil.copytree(tmp_path / "a", tmp_path / "while-it-ran")
@@ -139,7 +139,7 @@ def test_racks_are_dealt_out_in_turn_and_a_folder_keeps_its_own(tmp_path: Path) 
     """New topics, new partitions, internal topics and proposed reassignments are spread over them."""
     port = free_ports(5)
     address = f"127.0.0.1:{port}"
-    with up(tmp_path / "d", "--nodes", "4", "--port", str(port), "--racks", "a,b"):
+    with up(tmp_path / "d", "--nodes", "4", "--controllers", "1", "--port", str(port), "--racks", "a,b"):
         found = json.loads(run("broker", "list", "--json", "-b", address))
         assert [(row["broker"], row["rack"]) for row in found] == [(1, "a"), (2, "b"), (3, "a"), (4, "b")]
         run("topics", "create", "wide", "--partitions", "40", "--replication-factor", "2", "-b", address)
@@ -163,29 +163,41 @@ def test_racks_are_dealt_out_in_turn_and_a_folder_keeps_its_own(tmp_path: Path) 
     assert not (tmp_path / "e").exists()
 
 
-def test_three_combined_brokers_say_what_they_set_differently(tmp_path: Path) -> None:
-    port = free_ports(4)
+def test_three_brokers_and_three_controllers_start_by_default_and_any_controller_may_die(tmp_path: Path) -> None:
+    port = free_ports(6)
+    address = f"127.0.0.1:{port}"
+    with up(tmp_path, "--port", str(port)) as (process, lines):
+        assert lines[0] == "heirlog is up: brokers 1, 2, 3 and controllers 100, 101, 102"
+        status = json.loads(run("quorum", "describe", "--json", "-b", address))
+        assert [voter["id"] for voter in status["current_voters"]] == [100, 101, 102]
+        os.kill(pid_of(f"controller {status['leader_id']}", lines), signal.SIGKILL)
+        run("topics", "create", "afterwards", "-b", address)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=120)
+        assert process.returncode == 0
+
+
+def test_three_combined_brokers_are_the_controllers_and_say_what_they_set_differently(tmp_path: Path) -> None:
+    port = free_ports(6)
     with up(tmp_path, "--combined", "--port", str(port)) as (_, lines):
         text = "\n".join(lines)
         assert "default.replication.factor=3 (Kafka: 1), min.insync.replicas=2 (Kafka: 1)" in text
-        assert "broker 1 as controller" in lines[0]
+        assert lines[0] == "heirlog is up: brokers 1, 2, 3 and brokers 1, 2, 3 as controllers"
         shown = {name: scraped(url) for name, url in METRICS.findall(text)}
         assert list(shown) == ["broker 1", "broker 2", "broker 3"]
-        of_controllers = {name for name in shown["broker 1"] if name.startswith("kafka_controller_")}
-        assert "kafka_controller_kafkacontroller_activecontrollercount" in of_controllers
-        assert not of_controllers & shown["broker 2"].keys()
         for types in shown.values():
+            assert types["kafka_controller_kafkacontroller_activecontrollercount"] == "gauge"
             assert types["kafka_server_replicamanager_underminisrpartitioncount"] == "gauge"
             known = {name: kind for name, (kind, _) in stored().items()}
             assert {name: kind for name, kind in types.items() if known.get(name, kind) != kind} == {}
             assert len(types.keys() & known.keys()) > 40
-    roles = properties.read(tmp_path / "broker-1" / "server.properties")["process.roles"]
-    assert roles == "broker,controller"
+    roles = [properties.read(tmp_path / f"broker-{n}" / "server.properties")["process.roles"] for n in (1, 2, 3)]
+    assert roles == ["broker,controller"] * 3
 
 
 def test_a_node_that_dies_is_reported_and_the_others_go_on(tmp_path: Path) -> None:
     port = free_ports(3)
-    with up(tmp_path, "--nodes", "2", "--port", str(port)) as (process, lines):
+    with up(tmp_path, "--nodes", "2", "--controllers", "1", "--port", str(port)) as (process, lines):
         os.kill(pid_of("broker 2", lines), signal.SIGKILL)
         assert process.stderr is not None
         report = process.stderr.readline()

@@ -30,6 +30,7 @@ from heirlog.local.layout import HOST, Layout, NodeLayout
 from heirlog.local.processes import NodeProcess, end_description, stop_all, wait_until_ready
 
 DEFAULT_NODES = 3
+DEFAULT_CONTROLLERS = 3
 DEFAULT_PORT = 9092
 READY_TIMEOUT_S = 60.0
 LOADED_TIMEOUT_S = 600.0
@@ -58,11 +59,13 @@ def up(
     ] = None,
     combined: Annotated[
         bool | None,
-        typer.Option("--combined", help="The first brokers are also the controllers; no separate process is needed."),
+        typer.Option("--combined", help="The first three brokers are also the controllers, in the same processes."),
     ] = None,
     controllers: Annotated[
         int | None,
-        typer.Option(help="Number of controllers, 1, 3 or 5; default 1. Changes need a majority of them."),
+        typer.Option(
+            help=f"Number of controllers, 1, 3 or 5; default {DEFAULT_CONTROLLERS}. Changes need a majority of them."
+        ),
     ] = None,
     racks: Annotated[
         str | None,
@@ -82,12 +85,9 @@ def up(
     data_folder.refuse_name(data)
     if layouts.load(data) is None:
         # before anything is written
-        nodes, port, controllers = nodes or DEFAULT_NODES, port or DEFAULT_PORT, controllers or 1
+        nodes, port = nodes or DEFAULT_NODES, port or DEFAULT_PORT
         _racks(racks, nodes)
-        if controllers not in CONTROLLERS:
-            raise CommandError(f"--controllers {controllers}: give 1, 3 or 5")
-        if combined and controllers > nodes:
-            raise CommandError(f"--combined with {controllers} controllers needs as many brokers, not {nodes}")
+        controllers = controllers_of(controllers, nodes, bool(combined))
         _refuse_busy_ports(range(port, port + nodes + controllers), data)
     held = data_folder.hold(data)
     try:
@@ -115,7 +115,7 @@ def _prepared(
         layout = layouts.create(
             data,
             range(port, port + nodes),
-            range(port + nodes, port + nodes + (controllers or 1)),
+            range(port + nodes, port + nodes + controllers_of(controllers, nodes, bool(combined))),
             combined=bool(combined),
             config=config,
             racks=_racks(racks, nodes),
@@ -128,6 +128,17 @@ def _prepared(
             print(f"the folder was copied or moved: log.dirs named {before}, and {layout.data} now", file=sys.stderr)
     format_cluster(layout, {})
     return layout, known
+
+
+def controllers_of(given: int | None, brokers: int, combined: bool) -> int:
+    """How many a new cluster has. Raises CommandError."""
+    if given is None:
+        return min(DEFAULT_CONTROLLERS, brokers) if combined else DEFAULT_CONTROLLERS
+    if given not in CONTROLLERS:
+        raise CommandError(f"--controllers {given}: give 1, 3 or 5")
+    if combined and given > brokers:
+        raise CommandError(f"--combined with {given} controllers needs as many brokers, not {brokers}")
+    return given
 
 
 def _racks(given: str | None, brokers: int) -> list[str]:
@@ -176,7 +187,7 @@ def _refuse_contradictions(
     if controllers is not None and controllers != len(layout.controller_ids):
         raise CommandError(f"{where} {len(layout.controller_ids)} controllers, not {controllers}; {instead}")
     if combined is not None and combined != layout.combined:
-        raise CommandError(f"{where} a controller in a process of its own; {instead}")
+        raise CommandError(f"{where} controllers in processes of their own; {instead}")
     if port is not None and port not in layout.brokers[0].ports():
         raise CommandError(f"{where} broker 1 on port {layout.brokers[0].ports()[0]}, not {port}; {instead}")
     if racks is not None and [broker.rack for broker in layout.brokers] != _racks(racks, len(layout.brokers)):
