@@ -44,6 +44,8 @@ CLUSTER_ID = "ABEiM0RVZneImaq7zN3u_w"
 LEADER_ENDPOINT = Endpoint("controller", 9093)
 METADATA_DIR = "/data"
 FLUSH_MS = 3
+VOTE_API = ApiVersionsResponse.ApiVersion(api_key=VoteRequest.API_KEY, min_version=0, max_version=2)
+"""What each node says that it serves."""
 CHANNELS = {
     ApiVersionsRequest: "api-versions",
     **dict.fromkeys((VoteRequest, BeginQuorumEpochRequest, EndQuorumEpochRequest), "vote"),
@@ -512,8 +514,7 @@ def handle(node: Node, request: Any) -> Any:
     if isinstance(request, ApiVersionsRequest):
         lowest, highest = node.kraft_versions
         feature = ApiVersionsResponse.SupportedFeatureKey(name="kraft.version", min_version=lowest, max_version=highest)
-        vote = ApiVersionsResponse.ApiVersion(api_key=VoteRequest.API_KEY, min_version=0, max_version=2)
-        return ApiVersionsResponse(api_keys=[vote], supported_features=[feature], finalized_features=[])
+        return ApiVersionsResponse(api_keys=[VOTE_API], supported_features=[feature], finalized_features=[])
     if isinstance(request, AddRaftVoterRequest):
         return quorum.add_raft_voter(request)
     if isinstance(request, RemoveRaftVoterRequest):
