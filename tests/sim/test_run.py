@@ -26,7 +26,7 @@ SUITE = {
     "moves": range(2, 4),
     "feature-levels": range(2, 4),
     "outages": (1, 2, 3, 36, 1003000091, 1004000881),
-    "controllers": (4, 7, 14, 16),
+    "controllers": (5, 9, 13, 14),
     "manager-switch": range(1, 4),
     "older-metadata": (*range(1, 5), 20, 29, 35),
     "accepted-metadata": (6, 7, 52, 82),
@@ -83,6 +83,10 @@ MUST_HAPPEN = (
     "manager_switched",
     "metadata.refused",
     "metadata.accepted",
+    "voter.removed",
+    "voter.added",
+    "voter.disk-lost",
+    "log.metadata-quorum-failed",
     "controller.seeded",
 )
 

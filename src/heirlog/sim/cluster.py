@@ -112,6 +112,8 @@ class SimCluster:
         self._voting = controllers
         voting = [f"{'broker' if combined else 'controller'}-{number}" for number in numbers]
         common = {**FAST, "min.insync.replicas": "2", **(config or {})}
+        self.metadata_directory_ids: dict[str, Uuid] = {}
+        """With its node id, this identifies a voter."""
         self._by_name: dict[str, Machine] = {}
         self._properties: dict[str, dict[str, str]] = {}
         for number in range(1, brokers + 1):
@@ -209,6 +211,7 @@ class SimCluster:
         self._format(machine, ids, [self._voter(machine, ids)] if founds else [])
 
     def _format(self, machine: Machine, ids: Mapping[str, Uuid], voters: Sequence[Voter]) -> None:
+        self.metadata_directory_ids[machine.name] = ids[machine.config.metadata_log_dir]
         env = self.machines.boot(machine.name)
         plan = Format(CLUSTER_ID, ids, self._features, voters)
         results: list[OSError | None] = []

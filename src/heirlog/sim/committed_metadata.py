@@ -7,7 +7,8 @@ our own. This image never loses what was committed:
     a voter becomes the leader         its log has what was committed in earlier epochs, and its epoch had no other
                                        leader (Q5, Q1)
     a voter's high watermark moves     what is below it in its log is what was committed (Q6)
-    at each event                      the epoch of a voter's disk never falls (Q3)
+    at each event                      the epoch of a voter's disk never falls (Q3); the voters change as they may (Q11
+                                       to Q13, `heirlog.sim.voter_checker`)
 
 Each record is handed to the checker with the state before it, so that a rule can be judged at exactly the record that
 touches a partition.
@@ -25,9 +26,12 @@ from heirlog.metadata.image import Image
 from heirlog.metadata.journal import ImageJournal
 from heirlog.protocol.batch import decode_records, walk
 from heirlog.protocol.metadata_record import decode_record
+from heirlog.protocol.records import VotersRecord
+from heirlog.raft.control import decode_controls, read_voters
 from heirlog.raft.epoch_state import EpochState, QuorumRole
 from heirlog.raft.metadata_log import MetadataLog
 from heirlog.sim.invariants import r1_committed_metadata_stays
+from heirlog.sim.voter_checker import VoterChecker
 
 READ_BYTES = 1 << 20
 
@@ -46,6 +50,9 @@ class QuorumView(Protocol):
 
     @property
     def durable_epoch(self) -> int: ...
+
+    @property
+    def is_voter(self) -> bool: ...
 
 
 class CommittedMetadata:
@@ -68,6 +75,7 @@ class CommittedMetadata:
         """Base offset and CRC of each."""
         self._batch_epochs: list[int] = []
         """The epoch of each of them."""
+        self._voters = VoterChecker(broken)
         self._known_logs: dict[str, MetadataLog] = {}
         """The log that each controller has opened."""
         self._checked: dict[str, int] = {}
@@ -81,12 +89,20 @@ class CommittedMetadata:
         log, state = quorum.log, quorum.state
         if log is None:
             return
+        try:
+            self._observe(name, quorum, log, state)
+        except OSError:
+            # its disk is broken, for the judge too; what it has exposed is compared once the disk is repaired
+            return
+
+    def _observe(self, name: str, quorum: QuorumView, log: MetadataLog, state: EpochState | None) -> None:
         if log is not self._known_logs.get(name):
             self._known_logs[name] = log
             self._checked[name] = max(log.start_offset, 0)
             if len(log.voters) == 1:
                 self._compare(log)
         if state is not None and len(log.voters) > 1:
+            self._voters.observe(name, quorum, log, state)
             self._check_epoch(name, state, quorum.durable_epoch, log)
         if quorum.high_watermark > self.end:
             self._follow(log, quorum.high_watermark)
@@ -111,8 +127,8 @@ class CommittedMetadata:
 
     def _check_commits(self, name: str, log: MetadataLog, high_watermark: int) -> None:
         first = max(self._checked[name], log.start_offset)
-        self._checked[name] = high_watermark
         if first >= high_watermark or len(log.voters) == 1:
+            self._checked[name] = high_watermark
             return
         known = dict(self._batches[bisect_left(self._batches, (first, 0)) :])
         offset = first
@@ -121,6 +137,7 @@ class CommittedMetadata:
                 if header.base_offset >= first and known.get(header.base_offset) != header.crc:
                     self._broken("Q6", f"{name} takes another batch at offset {header.base_offset} as committed")
                 offset = header.next_offset
+        self._checked[name] = high_watermark
 
     def disk_changed(self, name: str) -> None:
         """This controller has another disk now, on which its epoch may be an older one."""
@@ -154,7 +171,11 @@ class CommittedMetadata:
                     continue
                 self._batches.append((header.base_offset, header.crc))
                 self._batch_epochs.append(header.leader_epoch)
-                if not header.is_control:
+                if header.is_control:
+                    for control in decode_controls(content, position):
+                        if isinstance(control, VotersRecord):
+                            self._voters.committed(header.base_offset, read_voters(control))
+                else:
                     for record in decode_records(content, position):
                         assert record.value is not None
                         self._apply(decode_record(record.value), record.offset, header.leader_epoch)

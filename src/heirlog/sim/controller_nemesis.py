@@ -4,6 +4,9 @@
     voter-pause                                      it hangs: connections stay open, and it answers nothing
     voter-partition, voter-one-way                   it is cut off from all nodes, or hears them and is not heard
     voter-slow                                       its messages take up to 0.3 s
+    voter-slow-disk                                  each of its flushes takes up to 0.5 s
+    voter-broken-disk                                its disk is full, or answers EIO: the controller ends, and returns
+                                                     when the disk is repaired
 
 The active controller is hit half of the time, any of them otherwise. Several may have a fault at once, also a majority:
 then nothing changes until some of them return.
@@ -15,6 +18,7 @@ from collections.abc import Callable
 from random import Random
 
 from heirlog.sim.cluster import SimCluster
+from heirlog.sim.disk import BREAKAGES, FLUSH_US
 from heirlog.sim.nemesis import Nemesis
 
 KINDS = (
@@ -25,7 +29,10 @@ KINDS = (
     "voter-partition",
     "voter-one-way",
     "voter-slow",
+    "voter-slow-disk",
+    "voter-broken-disk",
 )
+SLOW_FLUSH_US = (20_000, 500_000)
 
 
 class ControllerNemesis:
@@ -36,6 +43,15 @@ class ControllerNemesis:
         self._random = random
         self._swarm = swarm
         self._busy = swarm.busy
+        self._slow_disks: set[str] = set()
+        self._broken_disks: set[str] = set()
+
+    def end(self) -> None:
+        """The disks work normally again."""
+        for name in sorted(self._slow_disks):
+            self._disk_is_fast(name)
+        for name in sorted(self._broken_disks):
+            self._repair(name)
 
     def inject(self, kind: str) -> None:
         name = self._victim()
@@ -54,6 +70,17 @@ class ControllerNemesis:
             self._cluster.say(f"slow {name}")
             self._cluster.slow(name, self._random.randrange(2000, 300_000))
             self._end_later(name, 500, 5000, lambda: self._cluster.slow(name, 0))
+        elif kind == "voter-slow-disk":
+            self._cluster.say(f"slow disk of {name}")
+            self._cluster.machines.disk(name).flush_us = SLOW_FLUSH_US
+            self._slow_disks.add(name)
+            self._end_later(name, 500, 6000, lambda: self._disk_is_fast(name))
+        elif kind == "voter-broken-disk":
+            how = BREAKAGES[self._random.randrange(0, len(BREAKAGES))]
+            self._cluster.say(f"break {name} {how}")
+            self._cluster.machines.disk(name).break_at("/data", how)
+            self._broken_disks.add(name)
+            self._end_later(name, 500, 6000, lambda: self._repair(name))
         else:
             self._cut_off(name, one_way=kind == "voter-one-way")
 
@@ -69,6 +96,17 @@ class ControllerNemesis:
     def _return(self, name: str) -> None:
         """A clean stop may take longer than the fault."""
         self._cluster.kill(name)
+        self._cluster.start(name)
+
+    def _disk_is_fast(self, name: str) -> None:
+        self._slow_disks.discard(name)
+        self._cluster.machines.disk(name).flush_us = FLUSH_US
+
+    def _repair(self, name: str) -> None:
+        """One that still runs has not noticed: it must not flush again what it may have failed to flush."""
+        self._broken_disks.discard(name)
+        self._cluster.kill(name, lose_unflushed=bool(self._random.randrange(0, 2)))
+        self._cluster.repair_disk(name)
         self._cluster.start(name)
 
     def _cut_off(self, name: str, *, one_way: bool) -> None:

@@ -33,6 +33,8 @@ from heirlog.sim.world import Host, Process, World
 Change = TypeVar("Change")
 OnFlushed: TypeAlias = Callable[[OSError | None], None]
 
+FLUSH_US = (100, 4000)
+"""How long a flush takes on a disk that no fault has touched."""
 _VOLUME_BYTES = 1 << 40
 """What every volume says of itself."""
 
@@ -215,7 +217,7 @@ class SimDisk:
         self.host = host
         self.random = random
         self.root = _Directory()
-        self.flush_us = (100, 4000)
+        self.flush_us = FLUSH_US
         """A flush takes between these."""
         self._broken: dict[str, str] = {}
 

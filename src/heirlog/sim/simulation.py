@@ -46,6 +46,7 @@ from heirlog.sim.invariants import t12_latest_was_known
 from heirlog.sim.loss_report_checker import unreported
 from heirlog.sim.oracle import Violation
 from heirlog.sim.plan import RunPlan
+from heirlog.sim.voter_operator import VoterOperator
 from heirlog.sim.world import World
 
 TOPIC = "t"
@@ -102,6 +103,7 @@ class Simulation:
         self.members: list[Member] = []
         self.recreator: TopicRecreator | None = None
         self._admins: list[Client] = []
+        self._voter_operator: VoterOperator | None = None
         self.backup: SimDisk | None = None
         """The controller's disk before the topics were created."""
         self._replaced: set[int] = set()
@@ -249,6 +251,11 @@ class Simulation:
         self.cluster.replace_disk(name)
         self.checker.committed.disk_changed(name)
 
+    def operate_voters(self) -> VoterOperator:
+        """From now on an operator changes the voters."""
+        self._voter_operator = VoterOperator(self.cluster, self.world.stream("voters"), self.replace_voter_disk)
+        return self._voter_operator
+
     def restore_voter_disk(self, name: str, former: SimDisk) -> None:
         """Put another copy of its disk back into a controller that is down."""
         self.cluster.restore(name, former)
@@ -260,6 +267,10 @@ class Simulation:
         """Everything that is down comes back, and the cluster with it."""
         for name in [*self.cluster.controller_names, *self.cluster.broker_names]:
             self._restart(name)
+        operator = self._voter_operator
+        if operator is not None:
+            operator.want_all()
+            self.wait("every controller votes", self._supervised(lambda: operator.is_settled), HEAL_LIMIT_MS)
         clears_lists = self.plan.min_isr_changes or self.plan.feature_changes
         if self.plan.manager_changes:
             for client in self._admins:

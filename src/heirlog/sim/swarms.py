@@ -99,14 +99,16 @@ def with_faults(simulation: Simulation, mix: FaultMix, random: Random, meanwhile
     degrade_network(simulation, mix)
     swarm = Nemesis(simulation.cluster, mix, random)
     cluster_faults = ClusterNemesis(simulation.cluster, random, swarm)
+    controller_faults = ControllerNemesis(simulation.cluster, random, swarm)
     swarm.others = {
         **dict.fromkeys(KINDS, cluster_faults.inject),
-        **dict.fromkeys(controller_nemesis.KINDS, ControllerNemesis(simulation.cluster, random, swarm).inject),
+        **dict.fromkeys(controller_nemesis.KINDS, controller_faults.inject),
     }
     swarm.start()
     meanwhile()
     swarm.stop()
     cluster_faults.end()
+    controller_faults.end()
     simulation.world.counters.update(cluster_faults.injected)
     restore_network(simulation)
 
@@ -224,4 +226,12 @@ def controllers(simulation: Simulation) -> None:
     mix = draw_mix(random, controller_nemesis.KINDS)
     if not any(mix.weights[kind] for kind in controller_nemesis.KINDS):
         mix = replace(mix, weights={**mix.weights, "voter-kill": 3})
-    with_faults(simulation, mix, random, lambda: simulation.cluster.run_for(OUTAGES_MS))
+    operator = simulation.operate_voters() if not random.randrange(0, 2) else None
+
+    def meanwhile() -> None:
+        for _ in range(OUTAGES_MS // MOVES_MS):
+            simulation.cluster.run_for(MOVES_MS)
+            if operator is not None:
+                operator.disturb()
+
+    with_faults(simulation, mix, random, meanwhile)
