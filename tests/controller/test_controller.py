@@ -24,6 +24,7 @@ from heirlog.protocol.records import (
     NoOpRecord,
     TopicRecord,
 )
+from heirlog.protocol.types import BrokerId
 
 
 def replayed(harness: Harness) -> Image:
@@ -345,14 +346,70 @@ def test_the_balancer_gives_leadership_back() -> None:
     assert state_of(harness).leader == first
 
 
-def test_more_than_ten_thousand_records_are_several_batches() -> None:
-    harness = leading(2)
+def with_many_partitions() -> Harness:
+    """15,000 on both of two brokers."""
+    harness = leading(2, broker_session_timeout_ms="100000")
     for name in ("a", "b", "c"):
         assert create(harness, name, 5000, 2).error_code == ErrorCode.NONE
+    return harness
+
+
+def test_more_than_ten_thousand_records_are_several_batches() -> None:
+    harness = with_many_partitions()
+    count = len(harness.quorum.log)
+    heartbeat(harness, 1, want_shut_down=True)
+    assert [len(batch.records) for batch in harness.quorum.log[count:]] == [10_000, 5001]
+
+
+def test_a_broker_with_many_partitions_is_fenced_over_several_turns() -> None:
+    harness = with_many_partitions()
     count = len(harness.quorum.log)
     harness.controller.expire_session(1, "gone")  # type: ignore[arg-type]
-    assert [len(batch.records) for batch in harness.quorum.log[count:]] == [10_000, 5001]
+    assert [len(batch.records) for batch in harness.quorum.log[count:]] == [2_000]
+    assert not harness.controller.image.brokers[1].fenced  # type: ignore[index]
+    harness.env.advance(1)
+    assert [len(batch.records) for batch in harness.quorum.log[count:]] == [2_000] * 7 + [1_001]
+    harness.commit()
+    image = harness.controller.image
+    assert image.brokers[1].fenced  # type: ignore[index]
+    assert not image.in_isr.any(BrokerId(1)) and not image.leaders.any(BrokerId(1))
+    assert image == replayed(harness)
+
+
+def test_a_heartbeat_that_fences_many_partitions_is_answered_after_the_last_turn() -> None:
+    harness = with_many_partitions()
+    request = BrokerHeartbeatRequest(
+        broker_id=1,
+        broker_epoch=epoch_of(harness, 1),
+        current_metadata_offset=FAR,
+        want_fence=True,
+    )
+    answer = harness.leave("broker_heartbeat", request)
+    harness.commit()
+    assert not answer.is_there
+    harness.env.advance(1)
+    assert not answer.is_there, "appended, and not committed"
+    harness.commit()
+    assert answer.get().is_fenced
+
+
+def test_a_controller_that_is_deposed_between_two_turns_of_a_fence_appends_nothing_more() -> None:
+    harness = with_many_partitions()
+    count = len(harness.quorum.log)
+    harness.controller.expire_session(1, "gone")  # type: ignore[arg-type]
     harness.lose()
+    harness.env.advance(1)
+    assert len(harness.quorum.log) <= count + 1
+    assert not harness.controller.image.brokers[1].fenced  # type: ignore[index]
+
+
+def test_a_broker_that_registers_again_between_two_turns_of_its_fence_is_not_fenced_for_it() -> None:
+    harness = with_many_partitions()
+    harness.controller.expire_session(1, "gone")  # type: ignore[arg-type]
+    register(harness, 1, life=1)
+    heartbeat(harness, 1)
+    harness.env.advance(1)
+    harness.commit()
     assert not harness.controller.image.brokers[1].fenced  # type: ignore[index]
     assert harness.controller.image == replayed(harness)
 

@@ -186,6 +186,11 @@ class Controller:
         if outcome.refusal:
             self.env.log("warning", "request-refused", reason=outcome.refusal)
         response = outcome.respond(base_offset)
+        if outcome.rest is not None:
+            answered: Pending[R] = Pending()
+            self._append_rest(outcome.rest, answered, response, refuse)
+            self.recovery.settle()
+            return answered
         if not self._appended:
             self.recovery.settle()
             return response
@@ -193,6 +198,39 @@ class Controller:
         self._waiting.append(_Waiting(self._appended[-1].last_offset, pending, response, refuse))
         self.recovery.settle()
         return pending
+
+    def _append_rest(
+        self,
+        rest: Callable[[], ControllerResult[None]],
+        pending: Pending[R],
+        response: R,
+        refuse: Callable[[ErrorCode], R],
+    ) -> None:
+        """Append the records of the next turns; `pending` gets `response` once the last ones are committed."""
+        epoch = self.epoch
+
+        def append() -> None:
+            if not self.is_active or self.epoch != epoch:
+                pending.complete(refuse(ErrorCode.NOT_CONTROLLER))
+                return
+            outcome = rest()
+            try:
+                self._append(outcome.records)
+            except KafkaError as error:
+                self.env.log("warning", "metadata-append-refused", reason=str(error))
+                pending.complete(refuse(ErrorCode.NOT_CONTROLLER))
+                return
+            if outcome.elections:
+                self._appended[-1].elections = outcome.elections
+            if outcome.rest is not None:
+                self._append_rest(outcome.rest, pending, response, refuse)
+            elif self._appended:
+                self._waiting.append(_Waiting(self._appended[-1].last_offset, pending, response, refuse))
+            else:
+                pending.complete(response)
+            self.recovery.settle()
+
+        self.env.call_later(0, append)
 
     # -- the quorum's listener ----------------------------------------------------------------------------------
 

@@ -30,6 +30,9 @@ class ControllerResult(Generic[R]):
     records: list[Any] = field(default_factory=list)
     elections: list[Basis] = field(default_factory=list)
     """The basis of each election in `records`, for the metrics."""
+    rest: Callable[[], ControllerResult[None]] | None = None
+    """Makes more records in a later turn, once these are applied; each prefix must be safe on its own. The answer waits
+    for the last ones."""
     refusal: str = ""
     """Why the request was refused. It is logged, for answers that have no field for an error message."""
 

@@ -196,18 +196,23 @@ class Leadership:
         return directory if broker is None or broker.has_online(directory) else self.default_directory(broker_id)
 
     def broker_leaves(
-        self, broker: BrokerId, failed: Collection[Uuid] = (), skipped: Collection[tuple[Uuid, int]] = ()
+        self,
+        broker: BrokerId,
+        failed: Collection[Uuid] = (),
+        skipped: Collection[tuple[Uuid, int]] = (),
+        partitions: Iterable[tuple[Uuid, int]] | None = None,
     ) -> Changes:
         """The broker is fenced, in controlled shutdown, or back after a clean stop.
 
         Its log is complete, so it may become eligible. failed: directories that it has just lost; replicas in them do
-        not become eligible. skipped: partitions that the caller changes itself.
+        not become eligible. skipped: partitions that the caller changes itself. partitions: only these, as far as they
+        still exist with the broker in their ISR; None: all.
         """
         changes = self.broker_lost_data(broker, self.partitions_in(broker, failed)) if failed else Changes()
         alike = _Alike(self, broker, ChangeCause(leaving=broker))
-        for topic_id, partition in self._image.in_isr.of(broker):
-            before = self._image.partitions[topic_id][partition]
-            if failed and before.directory_of(broker) in failed:
+        for topic_id, partition in self._image.in_isr.of(broker) if partitions is None else partitions:
+            before = self._image.partition(topic_id, partition)
+            if before is None or broker not in before.isr or (failed and before.directory_of(broker) in failed):
                 continue
             if not skipped or (topic_id, partition) not in skipped:
                 changes.add(alike.change(topic_id, partition, before))
