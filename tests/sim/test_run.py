@@ -46,6 +46,8 @@ SUITE = {
     **{name: range(1, 2 if name in LONG else 3) for name in RECOVERIES},
 }
 """Scenario: its seeds in every `make test`."""
+DRAWN = ("last-replica-standing", "kip-903-race", "swarm")
+"""Scenarios that draw what happens, so that their seeds show how often a rare state is reached."""
 ELSEWHERE = {"broken-disks": "test_broken_disks.py"}
 TWICE = (("last-replica-standing", 7), ("kip-903-race", 7), ("swarm", 7), ("swarm", 10), ("U5", 2))
 ON_THE_WIRE = ("last-replica-standing", "kip-903-race", "swarm", "U3", "U5", "U13", "U16")
@@ -128,7 +130,8 @@ def test_the_drill_loses_nothing(reports: list[RunReport]) -> None:
 def test_the_seeds_went_somewhere(reports: list[RunReport]) -> None:
     assert len(reports) >= 120
     assert sum(report.acknowledged for report in reports) / len(reports) >= 500
-    assert sum(report.counters["elr_election"] > 0 for report in reports) >= 0.3 * len(reports)
+    drawn = [report for report in reports if report.scenario in DRAWN]
+    assert sum(report.counters["elr_election"] > 0 for report in drawn) >= 0.3 * len(drawn)
     assert sum(report.counters["recovery"] > 0 for report in reports) >= 0.05 * len(reports)
     swarm = [report for report in reports if report.scenario == "swarm"]
     assert sum(report.counters["recovery"] > 0 for report in swarm) >= 0.05 * len(swarm)
