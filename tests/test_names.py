@@ -72,6 +72,7 @@ KNOWN: Mapping[str, tuple[set[str], str]] = {
     "Report": ({"cli/offline/findings", "spark/pipeline/report"}, ABOVE_THE_HOUSE),
     "Verdict": (
         {
+            "drill/controllers",
             "drill/last_replica_standing",
             "drill/pipeline",
             "drill/rack",

@@ -34,6 +34,7 @@ FAILURE_SENTENCES = (
     "wrong_timestamps",
     "skipped",
     "commits_lost",
+    "half_made",
     "keys_lost",
     "changed_values",
     "watermark_went_back",
@@ -220,6 +221,28 @@ def soak(
         with Cluster(nodes=3, config=CONFIG, ledger=False) as cluster:
             found = run(cluster, minutes=minutes, seed=seed, kill_every_s=kill_every_s, say=_said(as_json))
             return found.as_json()
+
+    _conclude(_run(drill), as_json)
+
+
+@app.command("controllers")
+def controllers(
+    minutes: Annotated[float, typer.Option(min=0.1, help="How long controllers are lost in turn.")] = 10,
+    seed: Annotated[int, typer.Option(help="Seed of the faults: when, and what survives a power cut.")] = 1,
+    as_json: Json = False,
+) -> None:
+    """Lose the active of three controllers again and again: killed, paused, stopped, cut off from power.
+
+    Clients write, read, commit, and create, change, move and delete topics meanwhile. Nothing acknowledged may be lost
+    and nothing half made; each gap without an acknowledged change is printed.
+    """
+
+    def drill(_: DrillRunner[Result]) -> Result:
+        from heirlog.drill.controllers import CONFIG, run
+        from heirlog.local.cluster import Cluster
+
+        with Cluster(nodes=3, controllers=3, config=CONFIG) as cluster:
+            return run(cluster, minutes=minutes, seed=seed, say=_said(as_json)).as_json()
 
     _conclude(_run(drill), as_json)
 

@@ -73,15 +73,15 @@ class Acknowledgements:
     _offsets: dict[tuple[str, Id], int] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def add(self, topic: str, record: Id, offset: int) -> None:
+    def add(self, topic: str, record: Id, offset: int | None) -> None:
         key = (topic, record._replace(sequence=0))
         with self._lock:
             self.count += 1
             if record.sequence != self.ends.get(key, 0):
                 self.out_of_order += 1
             self.ends[key] = record.sequence + 1
-            # a repeat whose offset the broker does not know any more: librdkafka reports -1
-            if offset >= 0:
+            # a repeat whose offset the broker does not know any more: librdkafka reports -1, its Python client None
+            if offset is not None and offset >= 0:
                 if offset <= self._offsets.get(key, -1):
                     self.doubled += 1
                 self._offsets[key] = offset
