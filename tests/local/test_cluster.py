@@ -79,7 +79,7 @@ def test_a_paused_node_answers_nothing_until_it_goes_on(heirlog_cluster: Cluster
 
 @pytest.mark.heirlog(nodes=2, combined=True, config={"num.partitions": 5})
 def test_the_fixture_takes_its_parameters_from_the_marker(heirlog_cluster: Cluster) -> None:
-    assert sorted(heirlog_cluster.pids) == [1, 2]
+    assert sorted(heirlog_cluster.pids) == heirlog_cluster.controllers == [1, 2]
     with Client(heirlog_cluster.bootstrap_servers) as client:
         topic = CreateTopicsRequest.CreatableTopic(name="t", num_partitions=-1, replication_factor=-1)
         created = client.send_to_any(CreateTopicsRequest(topics=[topic])).topics[0]

@@ -63,7 +63,7 @@ def test_the_cluster_changes_on_whichever_controller_is_lost() -> None:
 
 
 def test_brokers_that_are_controllers_too_replace_each_other() -> None:
-    with Cluster(nodes=3, controllers=3, combined=True) as cluster:
+    with Cluster(nodes=3, combined=True) as cluster:
         assert cluster.controllers == [1, 2, 3]
         lost_one_after_the_other(cluster, ["stop", "kill"])
 

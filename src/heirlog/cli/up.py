@@ -25,7 +25,7 @@ from heirlog.cli.errors import CommandError
 from heirlog.cli.interrupts import signals_interrupt
 from heirlog.local import data_folder, properties
 from heirlog.local import layout as layouts
-from heirlog.local.cluster import CONTROLLERS
+from heirlog.local.cluster import COMBINED_MAX, CONTROLLERS
 from heirlog.local.layout import HOST, Layout, NodeLayout
 from heirlog.local.processes import NodeProcess, end_description, stop_all, wait_until_ready
 
@@ -133,7 +133,7 @@ def _prepared(
 def controllers_of(given: int | None, brokers: int, combined: bool) -> int:
     """How many a new cluster has. Raises CommandError."""
     if given is None:
-        return min(DEFAULT_CONTROLLERS, brokers) if combined else DEFAULT_CONTROLLERS
+        return min(COMBINED_MAX, brokers) if combined else DEFAULT_CONTROLLERS
     if given not in CONTROLLERS:
         raise CommandError(f"--controllers {given}: give 1, 3 or 5")
     if combined and given > brokers:

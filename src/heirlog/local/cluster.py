@@ -47,6 +47,8 @@ from heirlog.server.ledger import LedgerFailed, PowerCut, apply_power_cut, has_f
 DEFAULT_NODES = 3
 CONTROLLERS = (1, 3, 5)
 """An even number of voters survives no more failures than one voter less."""
+COMBINED_MAX = 3
+"""With combined roles this many brokers are controllers, unless another number is given."""
 READY_TIMEOUT_S = 120.0
 STOP_TIMEOUT_S = 120.0
 """Of nodes that hang: a busy machine takes half a minute to start four of them."""
@@ -62,8 +64,8 @@ class Cluster:
     """Brokers 1 to `nodes` and controllers from 100 on, each in a process. A `with` block starts and stops them.
 
     nodes: number of brokers. None: as many as `data` has, one for each of `racks`, or 3.
-    controllers: number of controllers, 1, 3 or 5. None: as many as `data` has, or 1. The cluster accepts changes while
-        a majority of them runs.
+    controllers: number of controllers, 1, 3 or 5. None: as many as `data` has, or 1, with `combined` every broker up to
+        three. The cluster accepts changes while a majority of them runs.
     config: server.properties for every node, in addition to the defaults; values may be str, int or bool.
     combined: the first brokers are also the controllers, which have no processes of their own.
     data: a directory that is kept after the end. A cluster that it already contains is started unchanged, and
@@ -155,7 +157,8 @@ class Cluster:
             data_folder.taken_in(layout)
         else:
             ports = [self._ports.reserve() for _ in range(self._nodes or DEFAULT_NODES)]
-            controller_ports = [self._ports.reserve() for _ in range(self._controllers or 1)]
+            controllers = self._controllers or (min(COMBINED_MAX, len(ports)) if self._combined else 1)
+            controller_ports = [self._ports.reserve() for _ in range(controllers)]
             layouts.refuse_racks(self._racks or ())
             layout = layouts.create(
                 data, ports, controller_ports, combined=self._combined, config=self._config, racks=self._racks or ()
