@@ -197,6 +197,11 @@ class Quorum:
         return self._log.voters if self._log is not None else tuple(self._controllers.voters)
 
     @property
+    def is_changing_voters(self) -> bool:
+        """This node leads, and a change of the voters is in progress."""
+        return isinstance(self._role, LeaderState) and self._role.changes.is_changing
+
+    @property
     def log(self) -> MetadataLog | None:
         """For the simulator's checkers and for metrics; None before `start`."""
         return self._log

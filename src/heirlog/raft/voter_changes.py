@@ -110,6 +110,11 @@ class VoterChanges:
         self._change: _Change | None = None
         """The one that is in progress."""
 
+    @property
+    def is_changing(self) -> bool:
+        """Whether a change is in progress: from its request until its record is committed, or it is refused."""
+        return self._change is not None
+
     # the three operations
 
     def add(self, voter: Voter, *, is_answered_at_append: bool) -> Pending[Outcome]:
@@ -196,7 +201,7 @@ class VoterChanges:
 
     def _check_none_in_progress(self) -> None:
         committed = self._parts.high_watermark()
-        if may_begin(self._change is not None, self._parts.voters_offset(), committed):
+        if may_begin(self.is_changing, self._parts.voters_offset(), committed):
             return
         if self._change is not None:
             raise KafkaError(

@@ -13,9 +13,16 @@ from server.metrics.scraped import Scrape, scrape, stored, watch
 
 from heirlog.metadata.survey import AT_A_TIME
 from heirlog.node.node import Node
+from heirlog.pending import Pending
 from heirlog.protocol.batch import encode_batch
 from heirlog.protocol.frames import RequestHeader
-from heirlog.protocol.messages import CreateTopicsRequest, DeleteTopicsRequest, FetchRequest, ProduceRequest
+from heirlog.protocol.messages import (
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    FetchRequest,
+    ProduceRequest,
+    RemoveRaftVoterRequest,
+)
 from heirlog.server.metrics.exposition import SAMPLES_PER_PIECE, written
 from heirlog.server.metrics.families import NodeFamilies
 from heirlog.sim.cluster import SimCluster
@@ -65,7 +72,6 @@ ABSENT = {
     "kafka_server_raft_channel_metrics_": "connections are not counted by channel",
     "kafka_server_raft_metrics_number_unknown_voter_connections": "not counted",
     "kafka_server_raft_metrics_poll_idle_ratio_avg": "no thread of its own",
-    "kafka_server_raft_metrics_uncommitted_voter_change": "voters do not change",
     "kafka_server_replicaalterlogdirsmanager_": "replicas do not move between directories",
     "kafka_server_replicafetchermanager_deadthreadcount": "fetchers are no threads",
     "kafka_server_replicafetchermanager_minfetchrate": "a rate over replicationbytesin_total says it",
@@ -311,6 +317,22 @@ def test_the_roles_of_a_quorum_and_the_time_of_its_election_are_shown() -> None:
     took_ms = found("kafka_server_raft_metrics_election_latency_max")
     assert 0 < took_ms < 2000
     assert found("kafka_server_raft_metrics_election_latency_avg") <= took_ms
+
+
+def test_a_change_of_the_voters_is_shown_until_it_is_committed() -> None:
+    cluster = SimCluster(World(13), brokers=1, controllers=3, config={"heirlog.metrics.listener": "127.0.0.1:0"})
+    cluster.format()
+    cluster.start_all()
+    assert cluster.run_until(lambda: _active_brokers(cluster) == 1, 30_000)
+    leader = _controller(cluster)
+    name = "kafka_server_raft_metrics_uncommitted_voter_change"
+    assert scrape(leader)(name) == 0
+    removed = next(voter for voter in leader.quorum.voters if voter.id != leader.config.node_id)
+    request = RemoveRaftVoterRequest(voter_id=removed.id, voter_directory_id=removed.directory_id)
+    assert isinstance(leader.quorum.remove_raft_voter(request), Pending)
+    assert scrape(leader)(name) == 1
+    assert cluster.run_until(lambda: scrape(leader)(name) == 0, 5_000)
+    assert _controller(cluster) is leader and len(leader.quorum.voters) == 2
 
 
 def _roles(cluster: SimCluster) -> Counter[str]:

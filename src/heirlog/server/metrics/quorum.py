@@ -68,6 +68,11 @@ def families(node: Node, quorum: Quorum, growth: GrowthRate) -> Iterator[Family 
             "Nodes that fetch the metadata log and do not vote; only the leader knows them.",
             _observers(quorum, leads),
         ),
+        (
+            "uncommitted_voter_change",
+            "1 while a change of the voters is in progress, otherwise 0; only the leader knows it.",
+            quorum.is_changing_voters,
+        ),
     ):
         yield gauge(RAFT + name, text, value)
     rate = growth.per_second(node.env.now_ms(), quorum.log_end_offset)
