@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 from controller.cluster import FAR, alter, create, epoch_of, heartbeat, leading, register, state_of, topic_request
 from controller.fakes import Connection, Harness
 
-from heirlog.metadata.apply import apply_all
+from heirlog.controller.controller_result import ControllerResult
+from heirlog.metadata.apply import UnsupportedRecord, apply_all
 from heirlog.metadata.basis import Basis
 from heirlog.metadata.image import Image
 from heirlog.protocol.errors import ErrorCode
@@ -438,6 +440,37 @@ def test_large_configurations_are_several_batches() -> None:
     assert {answer.error_code for answer in response.responses} == {ErrorCode.NONE}
     assert len(harness.quorum.log) - count > 2
     assert all(harness.controller.image.config(2, name, THROTTLED) for name in names)
+    assert harness.controller.image == replayed(harness)
+
+
+def test_records_that_cannot_be_applied_end_the_node_before_they_reach_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    harness = leading(1)
+    create(harness, "kept", 1, 1)
+    stopped: list[tuple[int, str]] = []
+    monkeypatch.setattr(harness.env, "stop", lambda code, reason: stopped.append((code, reason)))
+    before, end = list(harness.quorum.log), harness.quorum.log_end_offset
+    unknown = TopicRecord(name="kept", topic_id=bytes(16))
+    with pytest.raises(UnsupportedRecord):
+        harness.controller.submit(lambda: ControllerResult(lambda _: None, [NoOpRecord(), unknown]), lambda code: None)
+    assert (harness.quorum.log, harness.quorum.log_end_offset) == (before, end)
+    ((code, reason),) = stopped
+    assert code == 1
+    assert f"TopicRecord that it made for offset {end + 1}" in reason
+
+
+def test_records_that_cannot_be_encoded_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    harness = leading(1)
+    before = replayed(harness)
+
+    def refuse(records: object) -> int:
+        raise ValueError("a number that does not fit its field")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(harness.quorum, "append", refuse)
+        with pytest.raises(ValueError, match="does not fit"):
+            harness.leave("create_topics", topic_request("refused", 1, 1), 7)
+    assert harness.controller.image == before
+    assert create(harness, "refused", 1, 1).error_code == ErrorCode.NONE
     assert harness.controller.image == replayed(harness)
 
 

@@ -1,7 +1,7 @@
 """The controller role of a node: the image, the records that are not committed yet, and the answers that wait for them.
 
     inactive   committed batches are applied to the image; every request is refused with NOT_CONTROLLER
-    active     a handler reads the image and returns records; they are appended and applied *at once* (the image is
+    active     a handler reads the image and returns records; they are applied and appended *at once* (the image is
                speculative: it is ahead of what is committed), with a journal to undo them; the answer waits until
                the last of them is committed
 
@@ -359,10 +359,13 @@ class Controller:
         return first
 
     def _append_batch(self, batch: Sequence[Any], first: int) -> None:
+        journal = self._apply(batch, first)
         try:
             base_offset = self._quorum.append(batch)
-        except KafkaError as error:
-            if error.code is not ErrorCode.RECORD_LIST_TOO_LARGE or len(batch) == 1:
+        except Exception as error:
+            self.image.undo(journal)
+            is_too_large = isinstance(error, KafkaError) and error.code is ErrorCode.RECORD_LIST_TOO_LARGE
+            if not is_too_large or len(batch) == 1:
                 raise
             # only the quorum knows the size in bytes; it encodes in vain only if the batch is too large
             half = len(batch) // 2
@@ -370,10 +373,26 @@ class Controller:
             self._append_batch(batch[half:], first + half)
             return
         assert base_offset == first, "records took other offsets than their handler had counted on"
-        journal = self.image.journal()
-        apply_all(self.image, batch, base_offset, self.epoch, journal)
         self._appended.append(_Appended(base_offset, base_offset + len(batch) - 1, self.epoch, batch, journal))
         self.recovery.records_applied(journal)
+
+    def _apply(self, batch: Sequence[Any], first: int) -> ImageJournal:
+        """Apply a batch before it is appended: what this node cannot apply must not reach the log, where it would end
+        every other controller as well. As on Apache Kafka, the node ends: its image is no longer what the log says.
+        """
+        journal = self.image.journal()
+        try:
+            apply_all(self.image, batch, first, self.epoch, journal)
+        except Exception as error:
+            failed = type(batch[self.image.offset - first]).__name__
+            self.env.stop(
+                1,
+                f"the active controller could not apply the {failed} that it made for offset {self.image.offset} "
+                f"of the metadata log, and ended before the record was appended: {error!r}. Another controller takes "
+                "over; report this with the log lines before this one",
+            )
+            raise
+        return journal
 
     def _note_appended(self, records: Iterable[Any]) -> None:
         """Log what operators should know about these records.
