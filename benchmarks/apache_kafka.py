@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 
 from heirlog.local.layout import HOST
-from heirlog.testing.apache_kafka import ApacheKafkaNode, free_ports, write_properties
+from heirlog.testing.apache_kafka import CLUSTER_ID, ApacheKafkaNode, free_ports, write_properties
 
 NODES = (1, 2, 3)
 HEAP = "1g"
@@ -132,6 +132,7 @@ class ApacheKafkaControllers:
         self._settings = settings
         self._data = Path()
         self._nodes: dict[int, ApacheKafkaNode] = {}
+        self.cluster_id = CLUSTER_ID
         self.addresses: dict[int, str] = {}
 
     def __enter__(self) -> ApacheKafkaControllers:

@@ -62,6 +62,9 @@ class Controllers(Protocol):
     """Processes of controllers, and where each listens."""
 
     @property
+    def cluster_id(self) -> str: ...
+
+    @property
     def addresses(self) -> Mapping[int, str]: ...
 
     @property
@@ -85,6 +88,8 @@ class HeirlogControllers:
 
     def __enter__(self) -> HeirlogControllers:
         self._cluster.open()
+        with Client(self._cluster.bootstrap_servers) as client:
+            self.cluster_id = client.send_to_any(DescribeClusterRequest()).cluster_id
         self._cluster.stop(1)
         layout = layouts.load(self._cluster.data)
         assert layout is not None
@@ -158,12 +163,11 @@ class Quorum:
     def register(self) -> None:
         nested = BrokerRegistrationRequest
         with self.client() as client:
-            cluster_id = client.send_to_any(DescribeClusterRequest(endpoint_type=2)).cluster_id
             for broker in BROKERS:
                 answer = client.send_to_any(
                     nested(
                         broker_id=broker,
-                        cluster_id=cluster_id,
+                        cluster_id=self._controllers.cluster_id,
                         incarnation_id=uuid.uuid4().bytes,
                         listeners=[nested.Listener(name="PLAINTEXT", host="127.0.0.1", port=broker)],
                         features=[
