@@ -1,7 +1,7 @@
 """The command tree, and how it fails.
 
 A command or group of commands is in the module of its name. Exceptions: `node` is below, next to its short way
-(node.py), and `groups reset-offsets` has a module of its own.
+(node.py); `groups reset-offsets` and the changes of the quorum have modules of their own.
 
 Imported on the long way only (see main). A command raises CommandError, or lets an error of the client through, and
 `run` turns it into one sentence on stderr and an exit code: 1 failed, 2 misused, 130 interrupted.
@@ -32,6 +32,7 @@ from heirlog.cli import (
     pipeline,
     produce,
     quorum,
+    quorum_voters,
     reassign,
     recover,
     reset_offsets,
@@ -63,6 +64,8 @@ app.add_typer(acls.app, name="acls")
 app.add_typer(broker.app, name="broker")
 app.add_typer(features.app, name="features")
 app.add_typer(quorum.app, name="quorum")
+quorum.app.command("add-controller")(quorum_voters.add_controller)
+quorum.app.command("remove-controller")(quorum_voters.remove_controller)
 app.command("reassign")(reassign.reassign)
 groups.app.command("reset-offsets")(reset_offsets.reset_offsets)
 app.command("log-dirs")(log_dirs.log_dirs)

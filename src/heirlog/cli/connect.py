@@ -1,4 +1,7 @@
-"""Which cluster a command talks to: `--bootstrap-server`, else $HEIRLOG_BOOTSTRAP, else localhost:9092."""
+"""Which cluster a command talks to: `--bootstrap-server`, else $HEIRLOG_BOOTSTRAP, else localhost:9092.
+
+A command for the quorum may talk to its controllers instead (`--bootstrap-controller`).
+"""
 
 from __future__ import annotations
 
@@ -23,6 +26,8 @@ BootstrapServer = Annotated[
     ),
 ]
 DEFAULT_BOOTSTRAP = "localhost:9092"
+CONTROLLERS = 2
+"""Endpoint type of DescribeCluster (KIP-919)."""
 REACH_TIMEOUT_S = 3.0
 """Limit until any broker answers; a request may take longer (an election, a leader that returns)."""
 
@@ -50,3 +55,43 @@ def connected(bootstrap_servers: str) -> Iterator[Client]:
         yield client
     finally:
         client.close()
+
+
+@contextmanager
+def connected_to_active_controller(bootstrap_controllers: str) -> Iterator[tuple[Client, str]]:
+    """A client of the active controller, which any controller names (KIP-919), and the cluster's id.
+
+    Raises CommandError if no controller answers, or none is active.
+    """
+    from heirlog.blocking import Client
+    from heirlog.client.errors import Unsupported
+    from heirlog.protocol.errors import error_code
+    from heirlog.protocol.messages import DescribeClusterRequest
+
+    try:
+        any_controller = Client(bootstrap_controllers, timeout_s=REACH_TIMEOUT_S)
+    except ValueError as error:
+        raise UsageError(f"--bootstrap-controller: {error}") from error
+    with any_controller:
+        try:
+            described = any_controller.send_to_any(DescribeClusterRequest(endpoint_type=CONTROLLERS))
+        except Unsupported:
+            raise
+        except OSError as error:
+            raise CommandError(
+                f"{error}; no controller answers: start the controllers, or give the address of a running one with "
+                "--bootstrap-controller (the listener that controller.listener.names names)"
+            ) from error
+    if described.error_code:
+        raise CommandError(
+            f"{bootstrap_controllers}: {described.error_message or error_code(described.error_code).name}; give the "
+            "address of a controller, or that of a broker with --bootstrap-server"
+        )
+    active = next((one for one in described.brokers if one.broker_id == described.controller_id), None)
+    if active is None:
+        raise CommandError(
+            "no controller is active: start a majority of the controllers that vote, and try again. If a majority is "
+            "lost for good, heirlog recover controller --help says how to continue with one"
+        )
+    with Client([f"{active.host}:{active.port}"]) as client:
+        yield client, described.cluster_id

@@ -1,16 +1,22 @@
 """`heirlog quorum`: the controllers that vote, and how far each node has followed the metadata log.
 
 As in kafka-metadata-quorum. The leader of the quorum is the active controller; only it knows the others' positions.
+Changes of the voters are in `quorum_voters.py`.
+
+    --bootstrap-server        any broker, which forwards the request to the active controller
+    --bootstrap-controller    any controller: it names the active one, which gets the request. No broker is necessary
 """
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
+from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected, connected_to_active_controller
 from heirlog.cli.errors import CommandError, UsageError
 from heirlog.cli.next_steps import with_next_step
 from heirlog.cli.render import Json, show_rows
@@ -21,7 +27,15 @@ if TYPE_CHECKING:
     from heirlog.blocking import Client
     from heirlog.protocol.messages import DescribeQuorumResponse
 
-app = typer.Typer(no_args_is_help=True, help="Show the quorum of the controllers.")
+app = typer.Typer(no_args_is_help=True, help="Show and change the quorum of the controllers.")
+
+BootstrapController = Annotated[
+    str | None,
+    typer.Option(
+        "--bootstrap-controller",
+        help="Instead of --bootstrap-server: host:port of a controller, several separated by commas.",
+    ),
+]
 
 
 @app.command("describe")
@@ -33,18 +47,18 @@ def describe(
         bool, typer.Option("--replication", help="A row for each node: how far its copy of the metadata log reaches.")
     ] = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
+    bootstrap_controller: BootstrapController = None,
     as_json: Json = False,
 ) -> None:
     """Show the leader, the voters and the observers of the metadata quorum."""
     if status and replication:
         raise UsageError("--status and --replication exclude each other")
-    with connected(bootstrap_server) as client:
-        answer, partition = _asked(client)
-        cluster_id = client.metadata([]).cluster_id
+    with connected_quorum(bootstrap_server, bootstrap_controller) as quorum:
+        answer, partition = described(quorum.client)
     if replication:
         show_rows(COLUMNS, _rows(partition), as_json)
         return
-    found = _status(cluster_id, answer, partition)
+    found = _status(quorum.cluster_id, answer, partition)
     if as_json:
         print(json.dumps(found))
         return
@@ -64,7 +78,24 @@ COLUMNS = {
 }
 
 
-def _asked(client: Client) -> tuple[DescribeQuorumResponse, DescribeQuorumResponse.PartitionData]:
+class QuorumClient(NamedTuple):
+    client: Client
+    """Its `send_to_any` reaches the active controller, through a broker or directly."""
+    cluster_id: str | None
+
+
+@contextmanager
+def connected_quorum(bootstrap_server: str, bootstrap_controller: str | None) -> Iterator[QuorumClient]:
+    """Raises CommandError."""
+    if bootstrap_controller is None:
+        with connected(bootstrap_server) as client:
+            yield QuorumClient(client, client.metadata([]).cluster_id)
+    else:
+        with connected_to_active_controller(bootstrap_controller) as (client, cluster_id):
+            yield QuorumClient(client, cluster_id)
+
+
+def described(client: Client) -> tuple[DescribeQuorumResponse, DescribeQuorumResponse.PartitionData]:
     """Raises CommandError."""
     from heirlog.protocol.messages import DescribeQuorumRequest
 
@@ -83,10 +114,12 @@ def _status(cluster_id: str | None, answer: DescribeQuorumResponse, partition: A
         node.node_id: [f"{listener.name}://{listener.host}:{listener.port}" for listener in node.listeners]
         for node in answer.nodes
     }
-    leader = next(voter for voter in partition.current_voters if voter.replica_id == partition.leader_id)
+    leader = _leader(partition)
     followers = [voter for voter in partition.current_voters if voter is not leader]
-    lags = [leader.log_end_offset - max(voter.log_end_offset, 0) for voter in followers]
-    behind = [leader.last_caught_up_timestamp - voter.last_caught_up_timestamp for voter in followers]
+    end_offset = _end_offset(partition)
+    lags = [end_offset - max(voter.log_end_offset, 0) for voter in followers]
+    newest = max((voter.last_caught_up_timestamp for voter in partition.current_voters), default=-1)
+    behind = [newest - voter.last_caught_up_timestamp for voter in followers]
     unknown = any(voter.last_caught_up_timestamp < 0 for voter in followers)
     return {
         "cluster_id": cluster_id,
@@ -102,13 +135,26 @@ def _status(cluster_id: str | None, answer: DescribeQuorumResponse, partition: A
     }
 
 
+def _leader(partition: Any) -> Any | None:
+    """None while the leader commits its own removal: it leads and is not a voter."""
+    return next((voter for voter in partition.current_voters if voter.replica_id == partition.leader_id), None)
+
+
+def _end_offset(partition: Any) -> int:
+    """The leader's log end; of a leader that is not a voter, what is known of it."""
+    leader = _leader(partition)
+    known = [leader] if leader is not None else partition.current_voters
+    ends: list[int] = [voter.log_end_offset for voter in known]
+    return max(ends, default=0)
+
+
 def _node(replica: Any) -> dict[str, Any]:
     directory = replica.replica_directory_id
     return {"id": replica.replica_id, "directoryId": None if directory == ZERO_UUID else uuid_text(directory)}
 
 
 def _rows(partition: Any) -> list[dict[str, Any]]:
-    leader = next(voter for voter in partition.current_voters if voter.replica_id == partition.leader_id)
+    leader, end_offset = _leader(partition), _end_offset(partition)
     rows = []
     for kind, replicas in (("Follower", partition.current_voters), ("Observer", partition.observers)):
         for replica in replicas:
@@ -118,7 +164,7 @@ def _rows(partition: Any) -> list[dict[str, Any]]:
                     "node_id": node["id"],
                     "directory_id": node["directoryId"],
                     "log_end_offset": replica.log_end_offset,
-                    "lag": leader.log_end_offset - replica.log_end_offset,
+                    "lag": end_offset - replica.log_end_offset,
                     "last_fetch_timestamp": replica.last_fetch_timestamp,
                     "last_caught_up_timestamp": replica.last_caught_up_timestamp,
                     "status": "Leader" if replica is leader else kind,
