@@ -267,3 +267,7 @@ def test_one_file_can_be_unreadable_beside_others() -> None:
     with pytest.raises(OSError, match="input/output error"):
         machine.content("/d/f")
     assert machine.content("/d/g") == b"other"
+    with machine.disk.readable():
+        assert machine.content("/d/f") == b"data", "a checker reads it"
+    with pytest.raises(OSError, match="input/output error"):
+        machine.content("/d/f")

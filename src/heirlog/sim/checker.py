@@ -187,7 +187,9 @@ class Checker:
             return
         if machine.config.is_controller:
             self._count_failover(machine, node)
-            self.committed.observe(machine.name, node.quorum)
+            # a leader whose disk cannot be read may still commit, and brokers apply that at once
+            with self.cluster.machines.disk(machine.name).readable():
+                self.committed.observe(machine.name, node.quorum)
         if machine.config.is_broker:
             self._look_at_broker(machine, node, everything)
 

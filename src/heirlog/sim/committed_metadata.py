@@ -89,13 +89,6 @@ class CommittedMetadata:
         log, state = quorum.log, quorum.state
         if log is None:
             return
-        try:
-            self._observe(name, quorum, log, state)
-        except OSError:
-            # its disk is broken, for the judge too; what it has exposed is compared once the disk is repaired
-            return
-
-    def _observe(self, name: str, quorum: QuorumView, log: MetadataLog, state: EpochState | None) -> None:
         if log is not self._known_logs.get(name):
             self._known_logs[name] = log
             self._checked[name] = max(log.start_offset, 0)

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from random import Random
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 from zlib import crc32
@@ -232,6 +233,15 @@ class SimDisk:
 
     def repair(self) -> None:
         self._broken.clear()
+
+    @contextmanager
+    def readable(self) -> Iterator[None]:
+        """A checker can read what is on the disk, broken or not."""
+        broken, self._broken = self._broken, {}
+        try:
+            yield
+        finally:
+            self._broken = broken
 
     def check(self, path: str, operation: str) -> None:
         """Raises OSError if `operation` ("write", "read" or "flush") fails there."""
