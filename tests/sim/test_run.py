@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from heirlog.sim import scenarios
+from heirlog.sim.quorum_elections import ELECTIONS
 from heirlog.sim.recoveries.catalogue import RECOVERIES
 from heirlog.sim.run import RunReport, run_seed
 from heirlog.sim.scenarios import SCENARIOS
@@ -43,6 +44,7 @@ SUITE = {
     "late-vote": (1,),
     "replaced-voter": (1,),
     "two-voter-changes": (1,),
+    **dict.fromkeys(ELECTIONS, (1, 4)),
     **{name: range(1, 2 if name in LONG else 3) for name in RECOVERIES},
 }
 """Scenario: its seeds in every `make test`."""

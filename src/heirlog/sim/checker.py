@@ -14,7 +14,7 @@ The first broken rule ends the run, because later violations may only follow fro
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from heirlog.broker.broker_lifecycle_manager import BrokerState
 from heirlog.broker.isr import Isr, PendingExpandIsr
@@ -22,8 +22,12 @@ from heirlog.broker.partition import Partition, ReplicaRole
 from heirlog.metadata.min_isr import min_isr_of
 from heirlog.metadata.state import PartitionRegistration
 from heirlog.node.node import Node
+from heirlog.protocol.messages import FetchRequest
 from heirlog.protocol.types import BrokerId
+from heirlog.raft.epoch_state import QuorumRole
+from heirlog.raft.fetch_service import replica_of
 from heirlog.raft.metadata_log import MetadataLog
+from heirlog.raft.quorum import Quorum
 from heirlog.sim import invariants
 from heirlog.sim.cluster import Machine, SimCluster
 from heirlog.sim.committed_metadata import CommittedMetadata
@@ -32,6 +36,7 @@ from heirlog.sim.history import History, KnownLoss
 from heirlog.sim.oracle import Key, Oracle
 from heirlog.sim.partition_model import LOOKED_AT_EACH_TIME, PartitionModel
 from heirlog.sim.produce_checker import ProduceChecker
+from heirlog.sim.quorum_liveness import IsolationChecker
 from heirlog.sim.record_checker import RecordChecker
 from heirlog.sim.replica_comparison import ReplicaComparison
 from heirlog.sim.world import LogLine, Process
@@ -104,6 +109,7 @@ class Checker:
         self._contents: dict[Key, ReplicaComparison] = {}
         self._seen: defaultdict[str, dict[Key, _Seen]] = defaultdict(dict)
         """By machine."""
+        self._isolation = IsolationChecker(self.oracle.broken)
         self._until_sweep = SWEEP_EVENTS
         self._controller: Process | None = None
         """Which was seen last."""
@@ -113,6 +119,7 @@ class Checker:
         self.world.rmdir_listeners.append(self.disk_checker.directory_removed)
         cluster.start_listeners.append(self.disk_checker.started)
         cluster.network.answer_listeners.append(ProduceChecker(self.oracle).answered)
+        cluster.network.answer_listeners.append(self._answered)
 
     @property
     def losses(self) -> list[KnownLoss]:
@@ -190,8 +197,22 @@ class Checker:
             # a leader whose disk cannot be read may still commit, and brokers apply that at once
             with self.cluster.machines.disk(machine.name).readable():
                 self.committed.observe(machine.name, node.quorum)
+            self._check_contact(machine, node.quorum)
         if machine.config.is_broker:
             self._look_at_broker(machine, node, everything)
+
+    def _check_contact(self, machine: Machine, quorum: Quorum) -> None:
+        """L2 of a leader."""
+        state = quorum.state
+        if state is None or state.role is not QuorumRole.LEADER or len(self.cluster.controller_names) == 1:
+            return
+        others = [voter.id for voter in quorum.voters if voter.id != machine.node_id]
+        missing = [voter for voter in others if not self.cluster.reaches(voter, machine.name)]
+        self._isolation.observe(machine.name, state.epoch, self.history.now_ms(), missing, len(quorum.voters))
+
+    def _answered(self, server: Process, request: Any, response: Any) -> None:
+        if isinstance(request, FetchRequest):
+            self._isolation.answers(server.host.name, replica_of(request), self.history.now_ms())
 
     def _count_failover(self, machine: Machine, node: Node) -> None:
         if not node.quorum.is_leader:

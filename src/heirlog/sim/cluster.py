@@ -180,6 +180,9 @@ class SimCluster:
     def broker(self, broker_id: int) -> Machine:
         return self._by_name[f"broker-{broker_id}"]
 
+    def controller_machine(self, node_id: int) -> Machine:
+        return next(one for one in self._by_name.values() if one.node_id == node_id and one.config.is_controller)
+
     # life
 
     def format(self) -> None:
@@ -314,6 +317,12 @@ class SimCluster:
         for other in self._by_name:
             if other != name:
                 self.network.link(name, other).low_us = self.network.low_us + extra_us
+
+    def reaches(self, controller_id: int, target: str) -> bool:
+        """Whether what this controller sends now arrives there; it does not while the controller hangs or is down."""
+        name = self.controller_machine(controller_id).name
+        process = self.machines.running(name)
+        return process is not None and not process.paused and not self.network.link(name, target).blocked
 
     # clocks
 

@@ -1,7 +1,4 @@
-"""What scripts of the metadata quorum do with its three voters: look at them, cut them off, kill and start them.
-
-A script names voters by role: *a*, *b* and *c*, in the order of `controller_names` until it assigns them.
-"""
+"""What scripts of the metadata quorum do with its voters: look at them, cut them off, kill and start them."""
 
 from __future__ import annotations
 
@@ -12,6 +9,7 @@ from heirlog.protocol.messages import RemoveRaftVoterRequest
 from heirlog.raft.epoch_state import EpochState, QuorumRole
 from heirlog.raft.quorum import Quorum
 from heirlog.sim.cluster import CLUSTER_ID
+from heirlog.sim.oracle import Violation
 from heirlog.sim.plan import RunPlan
 from heirlog.sim.script import Script
 from heirlog.sim.simulation import Simulation
@@ -64,6 +62,19 @@ class QuorumScript(Script):
     def logs_are_equal(self) -> bool:
         return len({self.end_of(name) for name in self.voters}) == 1
 
+    def committed_to(self, name: str) -> int:
+        """What it knows to be committed; -1 while it does not run, or does not know."""
+        quorum = self.quorum(name)
+        return -1 if quorum is None else quorum.high_watermark
+
+    def is_active(self, name: str) -> bool:
+        """It leads, and its controller has everything that was committed before."""
+        quorum = self.quorum(name)
+        return quorum is not None and quorum.is_leader
+
+    def any_leads(self) -> bool:
+        return any(map(self.leads, self.voters))
+
     def is_in(self, name: str, role: QuorumRole, epoch: int = -1) -> bool:
         """epoch: at least this one."""
         state = self.state_of(name)
@@ -71,6 +82,17 @@ class QuorumScript(Script):
 
     def leads(self, name: str, epoch: int = -1) -> bool:
         return self.is_in(name, QuorumRole.LEADER, epoch)
+
+    # expecting
+
+    def until_within(self, rule: str, what: str, done: Callable[[], bool], limit_ms: int) -> None:
+        """rule: of `heirlog.sim.quorum_liveness`; it is broken if this is not true in time."""
+        if not self.cluster.run_until(done, limit_ms):
+            raise Violation(rule, f"after {limit_ms} ms it is still not true that {what} ({self.name})")
+
+    def expect_rule(self, rule: str, holds: bool, what: str) -> None:
+        if not holds:
+            raise Violation(rule, f"it is not true that {what} ({self.name})")
 
     # acting
 
@@ -82,11 +104,10 @@ class QuorumScript(Script):
         return active
 
     def _active(self) -> str | None:
-        quorums = ((name, self.quorum(name)) for name in self.voters)
-        return next((name for name, quorum in quorums if quorum is not None and quorum.is_leader), None)
+        return next(filter(self.is_active, self.voters), None)
 
     def others_than(self, name: str) -> list[str]:
-        """The two other voters, in a random order."""
+        """The other voters, in a random order."""
         others = [other for other in self.voters if other != name]
         self.random.shuffle(others)
         return others

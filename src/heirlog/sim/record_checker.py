@@ -18,7 +18,12 @@ from heirlog.metadata.basis import Basis
 from heirlog.metadata.journal import ImageJournal
 from heirlog.metadata.min_isr import min_isr_of
 from heirlog.metadata.state import BrokerRegistration, Ids, PartitionRegistration
-from heirlog.protocol.records import ClearElrRecord, RegisterBrokerRecord, RemoveTopicRecord
+from heirlog.protocol.records import (
+    BrokerRegistrationChangeRecord,
+    ClearElrRecord,
+    RegisterBrokerRecord,
+    RemoveTopicRecord,
+)
 from heirlog.protocol.types import BrokerId, Uuid
 from heirlog.sim import invariants, leader_checker
 from heirlog.sim.cluster import Machine
@@ -29,6 +34,9 @@ from heirlog.sim.leader_checker import is_lossy
 from heirlog.sim.nemesis import DRIFTS_PPM
 from heirlog.sim.oracle import Key, Oracle
 from heirlog.sim.partition_model import LOOKED_AT_EACH_TIME, PartitionModel
+
+FENCED = "broker.fenced"
+"""Counts the committed records that fence a broker."""
 
 COMMIT_MS = 200
 """A record takes less from being appended to being committed."""
@@ -53,6 +61,8 @@ class RecordChecker:
         if self._rules.manager is not image.recovery_manager_enabled:
             self._rules.manager = image.recovery_manager_enabled
             self._seen.world.counters["manager_switched"] += 1
+        if isinstance(record, BrokerRegistrationChangeRecord) and record.fenced == 1:
+            self._seen.world.counters[FENCED] += 1
         clears_elr = isinstance(record, ClearElrRecord)
         for key, before in journal.partitions.items():
             after = image.partition(*key)

@@ -5,6 +5,8 @@
     kip-903-race            a follower loses its disk's tail while the request that adds it to the ISR is in flight
     overtaken-isr-change, leader-epoch-jump     `heirlog.sim.races`
     forgotten-vote, older-epoch-commit, late-vote, replaced-voter, two-voter-changes     `heirlog.sim.quorum_races`
+    initial-leader, leader-failure, all-voters-killed, leader-cut-off, majority-reachable, split-start,
+    split-followers, back-to-back-failures, lost-voter-disk     `heirlog.sim.quorum_elections`
     controller-power-cut    the controller loses power in the midst of registrations and ISR changes
     whole-power-cut, wrong-order, repeated-batches, failed-directory    `heirlog.sim.outages`
     older-metadata, seeded-aggressive, accepted-metadata    `heirlog.sim.older_metadata`
@@ -27,7 +29,7 @@ from random import Random
 from heirlog.broker.isr import PendingExpandIsr
 from heirlog.metadata.state import PartitionRegistration
 from heirlog.protocol.types import BrokerId
-from heirlog.sim import broken_disks, older_metadata, outages, quorum_races, races, swarms, switches
+from heirlog.sim import broken_disks, older_metadata, outages, quorum_elections, quorum_races, races, swarms, switches
 from heirlog.sim.nemesis import FaultMix
 from heirlog.sim.plan import RunPlan
 from heirlog.sim.recoveries.catalogue import RECOVERIES
@@ -236,5 +238,6 @@ SCENARIOS: Mapping[str, Scenario] = {
     "seeded-aggressive": Scenario(older_metadata.aggressive_plan, older_metadata.older_metadata),
     "accepted-metadata": Scenario(older_metadata.accepted_plan, older_metadata.accepted_metadata),
     "manager-switch": Scenario(switches.manager_switch_plan, switches.manager_switch),
+    **{name: Scenario(quorum_elections.elections_plan, play) for name, play in quorum_elections.ELECTIONS.items()},
     **{name: Scenario(plan, play) for name, (plan, play) in RECOVERIES.items()},
 }

@@ -41,6 +41,7 @@ from heirlog.sim.cluster import RECOVERY_MANAGER, SimCluster
 from heirlog.sim.compaction_checker import lost_key
 from heirlog.sim.disk import SimDisk
 from heirlog.sim.group_history import GroupHistory
+from heirlog.sim.healed_quorum import HealedQuorum
 from heirlog.sim.history import AcknowledgedRecord, Finding, History, Observed
 from heirlog.sim.invariants import t12_latest_was_known
 from heirlog.sim.loss_report_checker import unreported
@@ -104,6 +105,7 @@ class Simulation:
         self.recreator: TopicRecreator | None = None
         self._admins: list[Client] = []
         self._voter_operator: VoterOperator | None = None
+        self._quorum = HealedQuorum(self.checker)
         self.backup: SimDisk | None = None
         """The controller's disk before the topics were created."""
         self._replaced: set[int] = set()
@@ -267,6 +269,7 @@ class Simulation:
         """Everything that is down comes back, and the cluster with it."""
         for name in [*self.cluster.controller_names, *self.cluster.broker_names]:
             self._restart(name)
+        self._quorum.wait_until_it_works(self._supervised)
         operator = self._voter_operator
         if operator is not None:
             operator.want_all()
@@ -372,6 +375,7 @@ class Simulation:
         self.wait(
             "every partition is led and every ISR is whole", self._supervised(self.all_led_and_in_sync), HEAL_LIMIT_MS
         )
+        self._quorum.is_quiet()
         self.wait(
             "every batch is acknowledged or given up",
             self._supervised(lambda: all(producer.idle for producer in self.producers)),
@@ -394,6 +398,7 @@ class Simulation:
         for consumer in [*self.consumers, auditor]:
             consumer.stop()
         self.checker.sweep()
+        self._quorum.check_quiet()
         self._last_read = auditor.last_of_key
         self._audited = set(auditor.positions)
 
