@@ -11,11 +11,13 @@ from pathlib import Path
 import pytest
 
 from heirlog.sim import scenarios
+from heirlog.sim.plan import RunPlan
 from heirlog.sim.quorum_elections import ELECTIONS
 from heirlog.sim.recoveries.catalogue import RECOVERIES
 from heirlog.sim.run import RunReport, run_seed
 from heirlog.sim.scenarios import SCENARIOS
 from heirlog.sim.simulation import Simulation
+from heirlog.sim.swarms import REGISTRATION_TIMEOUT
 from heirlog.sim.world import World
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -173,6 +175,14 @@ def test_without_elr_the_drill_loses_acknowledged_records() -> None:
     reports = [run_seed(seed, scenario="last-replica-standing", elr=False) for seed in range(1, 11)]
     assert any(report.lost > 0 for report in reports)
     assert any(report.violation is not None and report.violation.check in ("T4", "T5") for report in reports)
+
+
+def test_brokers_that_give_up_before_the_first_election_are_started_again() -> None:
+    plan = RunPlan(controllers=3, config={REGISTRATION_TIMEOUT: "500"})
+    simulation = Simulation(1, plan)
+    simulation.begin()
+    starts = sum("start broker-1" in fault for fault in simulation.cluster.faults)
+    assert starts > 1
 
 
 @pytest.mark.parametrize("scenario", ON_THE_WIRE)

@@ -120,7 +120,8 @@ class Simulation:
         self.cluster.format()
         self.world.event_listeners.append(self.checker.observe)
         self.cluster.start_all()
-        self.wait("brokers are unfenced", self.all_unfenced, START_LIMIT_MS)
+        # a broker may give up before the first leader of several controllers is elected
+        self.wait("brokers are unfenced", self._supervised(self.all_unfenced), START_LIMIT_MS)
         self.backup = self.cluster.machines.back_up(self.cluster.controller.name)
         self._make_topics()
         self._start_clients()
