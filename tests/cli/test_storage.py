@@ -85,6 +85,54 @@ def test_initial_controllers_give_this_node_its_directory_id(heirlog: Heirlog, c
     assert [(voter.id, uuid_text(voter.directory_id)) for voter in found] == [(100, mine), (101, theirs)]
 
 
+A, B, RESERVED = "KvZ5tPR5SOudlCIhjXenNw", "BvZ5tPR5SOudlCIhjXenNw", "AAAAAAAAAAAAAAAAAAAAAA"
+
+
+@pytest.mark.parametrize(
+    ("voters", "sentence"),
+    [
+        ("", "names no controller"),
+        (f"101@127.0.0.1:19094:{A}", "does not name this node, 100"),
+        (f"100@127.0.0.1:19093:{A},100@127.0.0.1:19094:{B}", "the node id 100 more than once"),
+        (f"100@127.0.0.1:19093:{A},101@127.0.0.1:19094:{A}", f"the directory id {A} more than once"),
+        (f"100@127.0.0.1:19093:{A},101@127.0.0.1:19093:{B}", "the address 127.0.0.1:19093 more than once"),
+        (f"-1@127.0.0.1:19093:{A}", "'-1' is not a node id"),
+        (f"100@127.0.0.1:{A}", "is not of the form host:port"),
+        ("100@127.0.0.1:19093:short", "is not a UUID in Kafka's form"),
+        (f"100@127.0.0.1:19093:{RESERVED}", "is reserved"),
+    ],
+)
+def test_a_list_of_voters_that_no_quorum_can_have_is_refused(
+    heirlog: Heirlog, controller: NodeLayout, voters: str, sentence: str
+) -> None:
+    outcome = heirlog("storage", "format", "-c", controller.properties_path, "-t", CLUSTER, "-I", voters)
+    assert outcome.code == 1
+    assert sentence in outcome.err
+    assert not controller.log_dir.exists()
+
+
+def test_the_initial_controllers_listen_where_the_configuration_of_controllers_says(
+    heirlog: Heirlog, controller: NodeLayout
+) -> None:
+    """Voters find each other by the listener's name."""
+    text = controller.properties_path.read_text().replace("CONTROLLER", "QUORUM")
+    controller.properties_path.write_text(text)
+    outcome = heirlog(
+        "storage", "format", "-c", controller.properties_path, "-t", CLUSTER,
+        "-I", f"100@127.0.0.1:19093:{A}", "--feature", "kraft.version=1",
+    )  # fmt: skip
+    assert outcome.code == 0, outcome.err
+    with Disk() as disk:
+        assert [voter.listener for voter in voters_on(disk, controller)] == ["QUORUM"]
+
+
+def test_a_controller_that_joins_later_names_no_voters(heirlog: Heirlog, controller: NodeLayout) -> None:
+    outcome = heirlog("storage", "format", "-c", controller.properties_path, "-t", CLUSTER, "-N")
+    assert outcome.code == 0, outcome.err
+    assert (controller.log_dir / "meta.properties").exists()
+    assert not (controller.log_dir / "__cluster_metadata-0").exists()
+
+
 def test_a_controller_that_lost_its_meta_properties_is_not_formatted_into_a_quorum_that_waits_for_ever(
     heirlog: Heirlog, controller: NodeLayout
 ) -> None:
@@ -96,6 +144,8 @@ def test_a_controller_that_lost_its_meta_properties_is_not_formatted_into_a_quor
     known = properties.read(identity)["directory.id"]
     identity.unlink()
     (metadata / "00000000000000000000.log").touch()
+    info = heirlog("storage", "info", "-c", controller.properties_path)
+    assert info.code == 1 and "put that file back" in info.out
     refused = heirlog(*command)
     assert refused.code == 1 and "put that file back" in refused.err and not identity.exists()
     (snapshot,) = metadata.glob("*.checkpoint")
@@ -120,6 +170,8 @@ def test_a_controller_must_say_which_quorum(heirlog: Heirlog, controller: NodeLa
         (["--feature", "share.version=1"], "share.version is not a feature"),
         (["--feature", "eligible.leader.replicas.version=7"], "has levels 0 to 1"),
         (["--feature", "kraft.version=0"], "kraft.version=0 is not supported"),
+        (["--feature", "kraft.version=1"], "other nodes take kraft.version from the quorum"),
+        (["--release-version", "4.1", "--feature", "metadata.version=25"], "both set metadata.version"),
         (["--no-initial-controllers", "--standalone"], "only one of"),
     ],
 )
@@ -175,13 +227,38 @@ def test_ignore_formatted_does_not_ignore_another_cluster(heirlog: Heirlog, brok
 
 def test_info_shows_identity_and_problems(heirlog: Heirlog, broker: NodeLayout) -> None:
     before = heirlog("storage", "info", "-c", broker.properties_path)
-    assert (before.code, "is not formatted" in before.out) == (1, True)
+    assert before.code == 1
+    assert before.out.startswith(f"Found problem:\n  {broker.log_dir} does not exist: run `heirlog storage format")
+    broker.log_dir.mkdir()
+    empty = heirlog("storage", "info", "-c", broker.properties_path)
+    assert empty.code == 1
+    assert empty.out.startswith(f"Found log directory:\n  {broker.log_dir}\n\nFound problem:\n")
+    assert f"{broker.log_dir} is not formatted" in empty.out
     heirlog("storage", "format", "-c", broker.properties_path, "-t", CLUSTER)
     after = heirlog("storage", "info", "-c", broker.properties_path, "--json")
     assert after.code == 0
     found = json.loads(after.out)
     assert found["problems"] == []
     assert found["directories"][str(broker.log_dir)]["cluster.id"] == CLUSTER
+
+
+def test_info_compares_the_directories_of_a_node(heirlog: Heirlog, broker: NodeLayout) -> None:
+    first, second, file = (broker.directory / name for name in ("log", "second", "file"))
+    properties_of = broker.properties_path.read_text()
+    broker.properties_path.write_text(properties_of.replace(f"log.dirs={first}", f"log.dirs={first},{second}"))
+    assert heirlog("storage", "format", "-c", broker.properties_path, "-t", CLUSTER).code == 0
+    sound = heirlog("storage", "info", "-c", broker.properties_path)
+    assert (sound.code, sound.out.count("Found metadata in"), "problem" in sound.out) == (0, 2, False)
+    written = (first / "meta.properties").read_text()
+    (second / "meta.properties").write_text(written)
+    assert "same directory id" in heirlog("storage", "info", "-c", broker.properties_path).out
+    (second / "meta.properties").write_text(written.replace(CLUSTER, OTHER).replace("node.id=1", "node.id=2"))
+    wrong = heirlog("storage", "info", "-c", broker.properties_path)
+    assert wrong.code == 1 and "Found problems:" in wrong.out
+    assert "different clusters" in wrong.out and f"{second} belongs to node 2, not to 1" in wrong.out
+    file.write_text("")
+    broker.properties_path.write_text(properties_of.replace(f"log.dirs={first}", f"log.dirs={file}"))
+    assert f"{file} is not a directory" in heirlog("storage", "info", "-c", broker.properties_path).out
 
 
 def test_info_names_a_damaged_file(heirlog: Heirlog, broker: NodeLayout) -> None:

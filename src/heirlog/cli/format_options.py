@@ -8,12 +8,18 @@ from heirlog.cli.errors import CommandError
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.features import DEFAULT_FEATURES, SUPPORTED_FEATURES, metadata_version_named, recovery_level
 from heirlog.metadata.image import KRAFT_VERSION, METADATA_VERSION, RECOVERY_VERSION
-from heirlog.protocol.types import BrokerId, endpoint_from_text, uuid_from_text
+from heirlog.metadata.state import RESERVED_DIRECTORIES
+from heirlog.protocol.types import BrokerId, endpoint_from_text, uuid_from_text, uuid_text
 from heirlog.raft.control import Voter
 
 
-def features_wanted(config: StaticConfig, release_version: str | None, given: Sequence[str]) -> dict[str, int]:
-    """The defaults, changed by --release-version and --feature. Raises CommandError."""
+def features_wanted(
+    config: StaticConfig, release_version: str | None, given: Sequence[str], founds_quorum: bool
+) -> dict[str, int]:
+    """The defaults, changed by --release-version and --feature. Raises CommandError.
+
+    founds_quorum: this node is formatted with the voters of a new quorum.
+    """
     features = {**DEFAULT_FEATURES, RECOVERY_VERSION: recovery_level(config)}
     if release_version is not None:
         try:
@@ -31,6 +37,13 @@ def features_wanted(config: StaticConfig, release_version: str | None, given: Se
             )
         if name == KRAFT_VERSION and int(level) == 0:
             raise CommandError("--feature kraft.version=0 is not supported: heirlog keeps the voters in the log")
+        if name == KRAFT_VERSION and not founds_quorum:
+            raise CommandError(
+                f"--feature {text} is for a controller that is formatted with --standalone or --initial-controllers; "
+                "remove it: other nodes take kraft.version from the quorum"
+            )
+        if name == METADATA_VERSION and release_version is not None:
+            raise CommandError(f"--release-version and --feature {text} both set metadata.version; remove one of them")
         features[name] = int(level)
     return features
 
@@ -52,17 +65,44 @@ def voters_wanted(
             "--initial-controllers (the voters of a new quorum) or --no-initial-controllers (it joins one)"
         )
     if initial_controllers is not None:
-        return [_voter(text.strip()) for text in initial_controllers.split(",")]
+        return _voters(config, initial_controllers)
     return None if standalone else []
 
 
-def _voter(text: str) -> Voter:
+def _voters(config: StaticConfig, text: str) -> list[Voter]:
+    """The voters of --initial-controllers, which must be the same text on all of them. Raises CommandError."""
+    listener = config.controller_listener_names[0]
+    voters = [_voter(part.strip(), listener) for part in text.split(",") if part.strip()]
+    if not voters:
+        raise CommandError("--initial-controllers names no controller: give id@host:port:directory-id,...")
+    for kind, keys in (
+        ("node id", [str(voter.id) for voter in voters]),
+        ("directory id", [uuid_text(voter.directory_id) for voter in voters]),
+        ("address", [str(voter.endpoint) for voter in voters]),
+    ):
+        twice = next((key for key in keys if keys.count(key) > 1), None)
+        if twice is not None:
+            raise CommandError(f"--initial-controllers names the {kind} {twice} more than once; each voter has its own")
+    if all(voter.id != config.node_id for voter in voters):
+        raise CommandError(
+            f"--initial-controllers does not name this node, {config.node_id}: add it, or give "
+            "--no-initial-controllers to let it join the quorum later"
+        )
+    return voters
+
+
+def _voter(text: str, listener: str) -> Voter:
     """`id@host:port:directory-id`, as Kafka writes it."""
     node_id, _, rest = text.partition("@")
     address, _, directory_id = rest.rpartition(":")
     try:
-        return Voter(BrokerId(int(node_id)), uuid_from_text(directory_id), endpoint_from_text(address))
+        if not node_id.isdecimal():
+            raise ValueError(f"{node_id!r} is not a node id")
+        voter = Voter(BrokerId(int(node_id)), uuid_from_text(directory_id), endpoint_from_text(address), listener)
+        if voter.directory_id in RESERVED_DIRECTORIES:
+            raise ValueError(f"{directory_id} is reserved; heirlog storage random-uuid prints a new one")
     except ValueError as error:
         raise CommandError(
             f"--initial-controllers: {text!r} is not of the form id@host:port:directory-id ({error})"
         ) from error
+    return voter

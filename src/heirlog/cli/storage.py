@@ -56,14 +56,14 @@ def format_directories(
 
     static = properties.read_static(config)
     voters = format_options.voters_wanted(static, standalone, initial_controllers, no_initial_controllers)
-    features = format_options.features_wanted(static, release_version, feature or [])
+    features = format_options.features_wanted(static, release_version, feature or [], voters != [])
     for line in format_node(static, cluster_id, features, voters, ignore_formatted=ignore_formatted):
         print(line)
 
 
 @app.command("info")
 def info(config: Config, as_json: Json = False) -> None:
-    """Show the state of one node's log directories; exit code 1 if there is a problem."""
+    """Show the log directories of one node, their metadata and what is wrong; exit code 1 if there is a problem."""
     from heirlog.local.format import inspect
 
     found, problems = inspect(properties.read_static(config))
@@ -76,8 +76,8 @@ def info(config: Config, as_json: Json = False) -> None:
 
 
 def _print_info(found: dict[str, dict[str, Any] | None], problems: list[str]) -> None:
-    directories = "directory" if len(found) == 1 else "directories"
-    print(f"Found log {directories}:")
+    if found:
+        print(f"Found log {'directory' if len(found) == 1 else 'directories'}:")
     for path in found:
         print(f"  {path}")
     for path, metadata in found.items():
@@ -85,6 +85,7 @@ def _print_info(found: dict[str, dict[str, Any] | None], problems: list[str]) ->
             content = ", ".join(f"{name}={value}" for name, value in sorted(metadata.items()))
             print(f"\nFound metadata in {path}: {{{content}}}")
     if problems:
-        print(f"\nFound problem{'s' if len(problems) > 1 else ''}:")
+        gap = "\n" if found else ""
+        print(f"{gap}Found problem{'s' if len(problems) > 1 else ''}:")
         for problem in problems:
             print(f"  {problem}")

@@ -28,6 +28,8 @@ from heirlog.server.files import OsFiles
 from heirlog.storage.errors import StorageFormatError
 from heirlog.storage.identity import MetaProperties, read_meta_properties
 
+_FORMAT_IT = "run `heirlog storage format --cluster-id <id> --config <file>`"
+
 
 def new_uuid() -> Uuid:
     """A random (version 4) id whose text does not begin with a dash, which would look like an option."""
@@ -114,10 +116,7 @@ def _settle_voters(
         return [_voter(config, directory_id)], directory_id
     if not voters:
         return voters, directory_id
-    mine = [voter for voter in voters if voter.id == config.node_id]
-    if not mine:
-        raise LocalError(f"--initial-controllers does not name this node, {config.node_id}")
-    return voters, mine[0].directory_id
+    return voters, next(voter.directory_id for voter in voters if voter.id == config.node_id)
 
 
 def format_cluster(layout: Layout, features: Mapping[str, int]) -> None:
@@ -167,27 +166,40 @@ def _voter(config: StaticConfig, directory_id: Uuid) -> Voter:
 
 
 def inspect(config: StaticConfig) -> tuple[dict[str, dict[str, Any] | None], list[str]]:
-    """What each log directory says (None: nothing), and what is wrong with them, in sentences."""
+    """What each log directory that exists says (None: nothing), and what is wrong with them, in sentences."""
     found: dict[str, dict[str, Any] | None] = {}
     problems: list[str] = []
     with Disk() as files:
         for path in dict.fromkeys([config.metadata_log_dir, *config.log_dirs]):
+            if not os.path.isdir(path):
+                problems.append(
+                    f"{path} is not a directory: move it away, or correct log.dirs."
+                    if os.path.exists(path)
+                    else f"{path} does not exist: {_FORMAT_IT}, which creates it, or mount its disk."
+                )
+                continue
+            found[path] = None
             try:
                 identity = _identity(files, path)
+                if identity is not None:
+                    found[path] = _as_properties(identity)
+                elif config.is_controller and path == config.metadata_log_dir:
+                    _refuse_former_quorum(files, path)
             except LocalError as error:
-                found[path] = None
-                problems.append(str(error))
+                problems.append(f"{error}.")
                 continue
-            found[path] = None if identity is None else _as_properties(identity)
             if identity is None:
-                problems.append(
-                    f"{path} is not formatted: run `heirlog storage format --cluster-id <id> --config <file>`."
-                )
+                problems.append(f"{path} is not formatted: {_FORMAT_IT}.")
             elif identity.node_id != config.node_id:
                 problems.append(f"{path} belongs to node {identity.node_id}, not to {config.node_id}.")
-    clusters = sorted({str(metadata["cluster.id"]) for metadata in found.values() if metadata is not None})
-    if len(clusters) > 1:
-        problems.append(f"The directories belong to different clusters: {', '.join(clusters)}.")
+    identities = [metadata for metadata in found.values() if metadata is not None]
+    clusters, ids = ([str(metadata[name]) for metadata in identities] for name in ("cluster.id", "directory.id"))
+    if len(set(clusters)) > 1:
+        problems.append(f"The directories belong to different clusters: {', '.join(sorted(set(clusters)))}.")
+    if len(set(ids)) < len(ids):
+        problems.append(
+            f"Directories have the same directory id ({', '.join(ids)}): one is a copy of the other; move it away."
+        )
     return found, problems
 
 
