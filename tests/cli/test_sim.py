@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from cli.conftest import Heirlog
+
+from heirlog.sim import guards
 
 
 def test_a_replayed_seed_reports_its_counters_as_json(heirlog: Heirlog) -> None:
@@ -16,7 +19,69 @@ def test_a_replayed_seed_reports_its_counters_as_json(heirlog: Heirlog) -> None:
 
 
 def test_every_guard_is_listed_with_its_rule(heirlog: Heirlog) -> None:
-    from heirlog.sim.guards import GUARDS
-
     rows = json.loads(heirlog("sim", "guards", "--json").out)
-    assert {row["number"]: row["rule"] for row in rows} == {number: guard.rule for number, guard in GUARDS.items()}
+    rules = {number: guard.rule for number, guard in guards.GUARDS.items()}
+    assert {row["number"]: row["rule"] for row in rows} == rules
+
+
+def test_many_seeds_are_summed_up(heirlog: Heirlog) -> None:
+    outcome = heirlog("sim", "run", "--seeds", "3..5", "--scenario", "U1", "--jobs", "2", "--json")
+    assert outcome.code == 0, outcome.err
+    summary = json.loads(outcome.out)
+    assert summary["seeds"] == 3 and summary["violations"] == []
+    assert summary["acknowledged"] > 0 and summary["events"] > 3_000
+    assert summary["counters"]["recovery"] == 3
+    text = heirlog("sim", "run", "--seeds", "3", "--scenario", "U1").out
+    assert text.startswith("1 seeds of U1, 0 failed: ")
+
+
+def test_the_first_violation_ends_the_run_and_says_how_to_replay_it(heirlog: Heirlog) -> None:
+    command = ("sim", "run", "--seeds", "1..9", "--jobs", "1", "--scenario", "last-replica-standing")
+    outcome = heirlog(*command, "--without-guard", "8")
+    assert outcome.code == 1
+    assert "seed 1 (last-replica-standing) FAILED T4" in outcome.out
+    assert "heirlog sim replay 1 --scenario last-replica-standing --without-guard 8" in outcome.err
+    all_of_them = heirlog(*command, "--without-guard", "8", "--keep-going", "--json")
+    summary = json.loads(all_of_them.out)
+    assert summary["seeds"] == 9 and len(summary["violations"]) > 1
+    assert {"seed": 1, "scenario": "last-replica-standing", "check": "T4"}.items() <= summary["violations"][0].items()
+
+
+def test_a_swarm_has_the_nodes_that_were_asked_for(heirlog: Heirlog) -> None:
+    options = ("--nodes", "5", "--controllers", "3")
+    counters = json.loads(heirlog("sim", "run", "--seeds", "2", *options, "--json").out)["counters"]
+    assert counters["log.broker-registered"] >= 5 and counters["log.controller-registered"] >= 3
+    refused = heirlog("sim", "replay", "2", "--scenario", "U1", *options)
+    assert refused.code == 2 and "U1 is a script" in refused.err
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (("--seeds", "9..1"), "the first seed is greater than the last one"),
+        (("--seeds", "one"), "give the first and the last seed, as in 1..1000"),
+        (("--seeds", "1..2", "--minutes", "1"), "--seeds and --minutes exclude each other"),
+        (("--scenario", "U1", "--nodes", "5"), "U1 is a script with brokers and controllers of its own"),
+        (("--without-guard", "99"), "there is no guard 99"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(heirlog: Heirlog, options: tuple[str, ...], sentence: str) -> None:
+    outcome = heirlog("sim", "run", *options)
+    assert outcome.code == 2 and sentence in outcome.err
+
+
+def test_minutes_end_the_run(heirlog: Heirlog) -> None:
+    summary = json.loads(heirlog("sim", "run", "--minutes", "0.02", "--scenario", "U1", "--json").out)
+    assert summary["seeds"] > 0
+
+
+def test_a_guard_is_checked_by_a_seed_that_needs_it(heirlog: Heirlog, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guards, "GUARDS", {number: guards.GUARDS[number] for number in (8, 17)})
+    outcome = heirlog("sim", "guards", "--check", "--json")
+    assert outcome.code == 0, outcome.err
+    found = json.loads(outcome.out)["guards"]
+    assert [(one["id"], one["loss_shown"], one["scenario"], one["check"]) for one in found] == [
+        (8, True, "last-replica-standing", "T4"),
+        (17, True, "forgotten-vote", "Q1"),
+    ]
+    assert all(one["seed"] >= 1 for one in found)

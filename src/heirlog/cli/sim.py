@@ -1,27 +1,201 @@
-"""`heirlog sim replay`: run one seed of the simulator again and see what it did."""
+"""`heirlog sim`: run many seeds of the simulator, run one of them again and see what it did, and check the guards."""
 
 from __future__ import annotations
 
+import os
+import random
+import time
 from collections import Counter
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import asdict, replace
-from typing import Annotated
+from itertools import count, takewhile
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
 from heirlog.cli.errors import CommandError, UsageError
+from heirlog.cli.interrupts import signals_interrupt
 from heirlog.cli.render import Json, show_json, show_rows
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+    from heirlog.sim.many_seeds import Summary
 
 app = typer.Typer(help="The seeded simulator: the product's nodes in virtual time.", no_args_is_help=True)
 
+T = TypeVar("T")
+
+DEFAULT_SEEDS = "1..100"
+NODES_MIN, NODES_MAX = 3, 9
+CONTROLLERS_MAX = 7
+ScenarioName = Annotated[str, typer.Option(help="The scenario: swarm, or a script. An unknown name lists all of them.")]
+Nodes = Annotated[
+    int | None,
+    typer.Option(min=NODES_MIN, max=NODES_MAX, help="Brokers of a swarm. Default: as many as the seed draws."),
+]
+Controllers = Annotated[
+    int | None,
+    typer.Option(min=1, max=CONTROLLERS_MAX, help="Controllers of a swarm. Default: as many as the seed draws."),
+]
+WithoutGuard = Annotated[
+    int | None, typer.Option("--without-guard", help="Run without this guard (see `heirlog sim guards`).")
+]
+Jobs = Annotated[int | None, typer.Option(min=1, help="Processes. Default: one per core.")]
+
+
+@app.command("run")
+def run(
+    seeds: Annotated[
+        str | None, typer.Option(help=f"The first and the last seed, as A..B. Default: {DEFAULT_SEEDS}.")
+    ] = None,
+    minutes: Annotated[
+        float | None, typer.Option(min=0.01, help="In place of --seeds: so long, from a random seed on.")
+    ] = None,
+    jobs: Jobs = None,
+    scenario: ScenarioName = "swarm",
+    nodes: Nodes = None,
+    controllers: Controllers = None,
+    without_guard: WithoutGuard = None,
+    keep_going: Annotated[
+        bool, typer.Option("--keep-going", help="Continue after a violation, and list all of them.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Run many seeds on all cores; exit code 1 if one of them breaks an invariant.
+
+    The first violation ends the run. Its report has the faults, the last log lines, and the command that replays it.
+    """
+    from heirlog.sim.many_seeds import SeedOptions, Summary, run_many
+
+    _check_scenario(scenario, nodes, controllers)
+    _check_guard(without_guard)
+    if seeds is not None and minutes is not None:
+        raise UsageError("--seeds and --minutes exclude each other")
+    chosen, total = _seeds(seeds, minutes)
+    summary = Summary()
+    began_s = time.monotonic()
+    with signals_interrupt(), _progress(as_json) as progress:
+        bar = progress.add_task(scenario, total=total)
+        options = SeedOptions(scenario, without_guard, nodes, controllers)
+        with _in_processes(run_many(chosen, options, jobs or _cores())) as reports:
+            for report in reports:
+                summary.add(report)
+                progress.advance(bar)
+                if report.passed:
+                    continue
+                if not as_json:
+                    print(report, flush=True)
+                if not keep_going:
+                    break
+    if as_json:
+        show_json(summary.as_json())
+    else:
+        _show_summary(summary, scenario, time.monotonic() - began_s)
+    if summary.failed:
+        first = min(summary.failed, key=lambda report: report.seed)
+        assert first.violation is not None
+        raise CommandError(
+            f"{len(summary.failed)} of {summary.seeds} seeds broke an invariant; {first.violation.check} in: "
+            f"{first.replay_command}"
+        )
+
+
+def _check_scenario(scenario: str, nodes: int | None = None, controllers: int | None = None) -> None:
+    """Raises UsageError."""
+    from heirlog.sim.scenarios import SCENARIOS, SWARMS
+
+    if scenario not in SCENARIOS:
+        raise UsageError(f"there is no scenario {scenario}; there are {', '.join(SCENARIOS)}")
+    if (nodes is not None or controllers is not None) and scenario not in SWARMS:
+        raise UsageError(
+            f"{scenario} is a script with brokers and controllers of its own; --nodes and --controllers are for "
+            f"{', '.join(SWARMS)}"
+        )
+
+
+def _seeds(given: str | None, minutes: float | None) -> tuple[Iterable[int], int | None]:
+    """The seeds, and how many; None: until the time is over. Raises UsageError."""
+    if minutes is not None:
+        until_s = time.monotonic() + minutes * 60
+        return takewhile(lambda _: time.monotonic() < until_s, count(random.randrange(1 << 40))), None
+    first, separator, last = (given or DEFAULT_SEEDS).partition("..")
+    if not (first.isascii() and first.isdigit() and (not separator or (last.isascii() and last.isdigit()))):
+        raise UsageError(f"--seeds {given}: give the first and the last seed, as in 1..1000")
+    low, high = int(first), int(last or first)
+    if low > high:
+        raise UsageError(f"--seeds {given}: the first seed is greater than the last one")
+    return range(low, high + 1), high - low + 1
+
+
+def _check_guard(number: int | None) -> None:
+    """Raises UsageError."""
+    from heirlog.sim.guards import GUARDS
+
+    if number is not None and number not in GUARDS:
+        raise UsageError(f"there is no guard {number}; heirlog sim guards lists them")
+
+
+def _cores() -> int:
+    return os.cpu_count() or 1
+
+
+@contextmanager
+def _in_processes(results: Generator[T]) -> Iterator[Generator[T]]:
+    """The results while they come; what is in progress ends afterwards. Raises CommandError if a process was killed."""
+    from concurrent.futures import BrokenExecutor
+
+    try:
+        with closing(results):
+            yield results
+    except BrokenExecutor as error:
+        raise CommandError(
+            "a process that ran a seed was killed, perhaps because the memory was used up: try fewer --jobs"
+        ) from error
+
+
+def _progress(as_json: bool) -> Progress:
+    """A bar on the terminal; nothing in a pipe."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    return Progress(*columns, console=console, transient=True, disable=as_json or not console.is_terminal)
+
+
+def _show_summary(summary: Summary, scenario: str, passed_s: float) -> None:
+    print(
+        f"{summary.seeds} seeds of {scenario}, {len(summary.failed)} failed: {summary.acknowledged} records "
+        f"acknowledged, {summary.events} events, {passed_s:.1f} s"
+    )
+    # counters of log lines are only in the JSON
+    rare = [name for name in sorted(summary.counters) if not name.startswith("log.") and summary.counters[name]]
+    if rare:
+        print()
+        columns = {"state": "State", "seeds": "Seeds", "times": "Times"}
+        rows = [{"state": n, "seeds": summary.seeds_with[n], "times": summary.counters[n]} for n in rare]
+        show_rows(columns, rows, as_json=False)
+
 
 @app.command("guards")
-def list_guards(as_json: Json = False) -> None:
-    """List the guards: rules of the protocol that `replay --without-guard` can switch off.
+def list_guards(
+    check: Annotated[
+        bool, typer.Option("--check", help="Run seeds without each guard until one shows the loss; takes a minute.")
+    ] = False,
+    jobs: Jobs = None,
+    as_json: Json = False,
+) -> None:
+    """List the guards: rules of the protocol that `--without-guard` can switch off.
 
     Each has the function that implements it, and a scenario that shows the loss without it.
     """
     from heirlog.sim.guards import GUARDS
 
+    if check:
+        _check_guards(jobs, as_json)
+        return
     columns = {"number": "Guard", "where": "Where", "scenario": "Scenario", "rule": "Rule"}
     rows = [
         {
@@ -35,27 +209,45 @@ def list_guards(as_json: Json = False) -> None:
     show_rows(columns, rows, as_json)
 
 
+def _check_guards(jobs: int | None, as_json: bool) -> None:
+    """Raises CommandError if a guard protects from nothing that its scenario can show."""
+    from heirlog.sim.guard_check import checked
+    from heirlog.sim.guards import GUARDS
+    from heirlog.sim.many_seeds import in_processes
+
+    found = []
+    with signals_interrupt(), _progress(as_json) as progress:
+        bar = progress.add_task("guards", total=len(GUARDS))
+        with _in_processes(in_processes(checked, GUARDS, jobs or _cores())) as checks:
+            for one in checks:
+                found.append(one)
+                progress.advance(bar)
+    found.sort(key=lambda one: one.number)
+    if as_json:
+        show_json({"guards": [one.as_json() for one in found]})
+    else:
+        columns = {"id": "Guard", "scenario": "Scenario", "seed": "Seed", "check": "Breaks"}
+        show_rows(columns, [one.as_json() for one in found], as_json=False)
+    unneeded = [str(one.number) for one in found if one.seed is None]
+    if unneeded:
+        raise CommandError(f"no seed needs guard {', '.join(unneeded)}")
+
+
 @app.command("replay")
 def replay(
     seed: Annotated[int, typer.Argument(help="The seed of the run.")],
-    without_guard: Annotated[
-        int | None, typer.Option("--without-guard", help="Run without this guard (see `heirlog sim guards`).")
-    ] = None,
-    scenario: Annotated[
-        str, typer.Option(help="The scenario: swarm, or a script. An unknown name lists all of them.")
-    ] = "swarm",
+    without_guard: WithoutGuard = None,
+    scenario: ScenarioName = "swarm",
+    nodes: Nodes = None,
+    controllers: Controllers = None,
     as_json: Json = False,
 ) -> None:
     """Run SEED again; exit code 1 if it breaks an invariant."""
-    from heirlog.sim.guards import GUARDS
     from heirlog.sim.run import run_seed
-    from heirlog.sim.scenarios import SCENARIOS
 
-    if scenario not in SCENARIOS:
-        raise UsageError(f"there is no scenario {scenario}; there are {', '.join(SCENARIOS)}")
-    if without_guard is not None and without_guard not in GUARDS:
-        raise UsageError(f"there is no guard {without_guard}; heirlog sim guards lists them")
-    report = run_seed(seed, without_guard=without_guard, scenario=scenario)
+    _check_scenario(scenario, nodes, controllers)
+    _check_guard(without_guard)
+    report = run_seed(seed, without_guard=without_guard, scenario=scenario, nodes=nodes, controllers=controllers)
     if as_json:
         # `asdict` makes a Counter of a Counter's items
         values = {**asdict(replace(report, counters=Counter())), "counters": dict(report.counters)}

@@ -41,6 +41,10 @@ class RunReport:
     virtual_ms: int
     traceback: list[str]
     """Of the violation \"crash\"."""
+    nodes: int | None = None
+    """Brokers, if not as many as the seed draws."""
+    controllers: int | None = None
+    """The same for controllers."""
 
     @property
     def passed(self) -> bool:
@@ -53,6 +57,10 @@ class RunReport:
             command += f" --scenario {self.scenario}"
         if self.without_guard is not None:
             command += f" --without-guard {self.without_guard}"
+        if self.nodes is not None:
+            command += f" --nodes {self.nodes}"
+        if self.controllers is not None:
+            command += f" --controllers {self.controllers}"
         return command
 
     def __str__(self) -> str:
@@ -72,14 +80,26 @@ class RunReport:
 
 
 def run_seed(
-    seed: int, *, without_guard: int | None = None, scenario: str = "swarm", elr: bool | None = None, wire: bool = False
+    seed: int,
+    *,
+    without_guard: int | None = None,
+    scenario: str = "swarm",
+    elr: bool | None = None,
+    wire: bool = False,
+    nodes: int | None = None,
+    controllers: int | None = None,
 ) -> RunReport:
-    """Run one seed to its end or to the first violation."""
+    """Run one seed to its end or to the first violation.
+
+    nodes, controllers: how many brokers and controllers a swarm has; None: as many as the seed draws.
+    """
     chosen = SCENARIOS[scenario]
     plan = chosen.plan(World(seed).stream("plan"))
     plan.wire = wire
     if elr is not None:
         plan.elr = elr
+    plan.brokers = nodes or plan.brokers
+    plan.controllers = controllers or plan.controllers
     simulation = Simulation(seed, plan)
     violation: Finding | None = None
     traced: list[str] = []
@@ -96,7 +116,9 @@ def run_seed(
             where = traceback.extract_tb(error.__traceback__)[-1]
             violation = Finding("crash", f"{type(error).__name__}: {error} ({where.filename}:{where.lineno})")
             traced = traceback.format_exc().splitlines()
-    return _report(simulation, scenario, without_guard, violation, traced)
+    report = _report(simulation, scenario, without_guard, violation, traced)
+    report.nodes, report.controllers = nodes, controllers
+    return report
 
 
 @contextmanager

@@ -213,6 +213,9 @@ def _more_is_committed(simulation: Simulation) -> Callable[[], bool]:
     return lambda: simulation.checker.committed.end > end
 
 
+SWARMS = ("swarm", "moves", "feature-levels", "outages", "controllers")
+"""They work with any number of brokers and controllers; a script needs those of its story."""
+
 SCENARIOS: Mapping[str, Scenario] = {
     "broken-disks": Scenario(broken_disks.broken_disks_plan, broken_disks.broken_disks),
     "outages": Scenario(with_voters(swarms.outages_plan), swarms.outages),
