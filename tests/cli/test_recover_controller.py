@@ -62,13 +62,18 @@ def broker(
     cluster: str = CLUSTER,
     seen_epoch: int = EPOCH,
     log_epoch: int | None = None,
+    node_id: int = 1,
+    directory_id: Uuid = Uuid(b"d" * 16),  # noqa: B008
+    voters: Sequence[Voter] = (OLD_VOTER,),
 ) -> Path:
-    """A stopped broker's log directory, with a copy of the metadata log that is known to be committed."""
+    """A stopped node's log directory, with a copy of the metadata log that is known to be committed."""
     with Disk() as disk:
-        disk.wait(lambda done: format_directory(disk.files, str(path), cluster, 1, Uuid(b"d" * 16), done) and None, "x")
+        disk.wait(
+            lambda done: format_directory(disk.files, str(path), cluster, node_id, directory_id, done) and None, "x"
+        )
         directory = f"{path}/__cluster_metadata-0"
         log = open_log(OfflineEnv(disk.files, lambda event, values: None), directory, MetadataLogConfig())
-        log.append(encode_controls([kraft_version(), voters_record([OLD_VOTER])], 0, EPOCH, 1000), EPOCH)
+        log.append(encode_controls([kraft_version(), voters_record(voters)], 0, EPOCH, 1000), EPOCH)
         for batch in batches:
             values = [(None, encode_value(record), (), 1000) for record in batch]
             log.append(encode_batch(values, log.end_offset, EPOCH), EPOCH)
@@ -214,3 +219,94 @@ def test_it_refuses_what_is_not_safe_and_changes_nothing(
     assert run(heirlog, config, good) == ""
     refused = run(heirlog, config, good)
     assert 0 < refused.find("without it they are lost") < refused.find("move the folder away")
+
+
+# a quorum that lost its majority
+
+THREE = [
+    Voter(BrokerId(node), Uuid(bytes([node]) * 16), Endpoint("127.0.0.1", 19000 + node)) for node in (100, 101, 102)
+]
+
+
+def controller(path: Path, me: Voter, *batches: Sequence[Message], voters: Sequence[Voter] = THREE) -> Path:
+    return broker(path, batches, node_id=me.id, directory_id=me.directory_id, voters=voters)
+
+
+def majority_lost(heirlog: Heirlog, config: Path, *sources: Path) -> tuple[str, str]:  # noqa: F811
+    """What it prints, and what it refuses."""
+    given = [option for path in sources for option in ("--from", path)]
+    outcome = heirlog("recover", "controller", "--config", config, "--majority-lost", *given)
+    assert outcome.code == bool(outcome.err)
+    return outcome.out, outcome.err
+
+
+def test_the_controller_that_is_left_votes_alone_and_keeps_what_only_it_had_fetched(
+    heirlog: Heirlog,  # noqa: F811
+    config: Path,
+    tmp_path: Path,
+) -> None:
+    copy = broker(tmp_path / "b1", [records()], seen_epoch=70)
+    own = controller(tmp_path / "controller", THREE[0], records(), [TopicRecord(name="later", topic_id=b"l" * 16)])
+    before = {file.name: file.read_bytes() for file in (own / "__cluster_metadata-0").iterdir()}
+    out, err = majority_lost(heirlog, config, copy)
+    assert err == ""
+    image, epoch, voters = seeded(config)
+    assert set(image.topic_ids) == {"orders", "later"} and epoch > 70
+    assert [voter.key for voter in voters] == [THREE[0].key]
+    assert "May be lost" in out and "Never start the controllers 101, 102 with their old disks" in out
+    replaced = own / "__cluster_metadata-0.replaced"
+    assert {file.name: file.read_bytes() for file in replaced.iterdir()} == before
+    # a crash before the second of the two renames
+    (own / "__cluster_metadata-0").rename(own / "__cluster_metadata-0.seed")
+    assert majority_lost(heirlog, config, copy)[1] == ""
+    assert set(seeded(config)[0].topic_ids) == {"orders", "later"}
+    assert "is the log of an earlier recovery" in majority_lost(heirlog, config, copy)[1]
+
+
+def test_a_broker_or_a_second_controller_that_has_more_than_the_controller_that_is_left_is_copied(
+    heirlog: Heirlog,  # noqa: F811
+    config: Path,
+    tmp_path: Path,
+) -> None:
+    later = [TopicRecord(name="later", topic_id=b"l" * 16)]
+    five = [
+        *THREE,
+        *(Voter(BrokerId(node), Uuid(bytes([node]) * 16), Endpoint("127.0.0.1", node)) for node in (103, 104)),
+    ]
+    controller(tmp_path / "controller", THREE[0], records(), voters=five)
+    second = controller(tmp_path / "second", THREE[1], records(), later, voters=five)
+    out, err = majority_lost(heirlog, config, broker(tmp_path / "b1", [records()]), second)
+    assert err == "" and "controllers 102, 103, 104 had committed" in out
+    image, _, voters = seeded(config)
+    assert set(image.topic_ids) == {"orders", "later"}
+    assert [voter.key for voter in voters] == [THREE[0].key]
+
+
+def test_a_majority_that_is_not_lost_is_not_given_up(
+    heirlog: Heirlog,  # noqa: F811
+    config: Path,
+    tmp_path: Path,
+) -> None:
+    copy = broker(tmp_path / "b1", [records()])
+    assert "no meta.properties" in majority_lost(heirlog, config, copy)[1]
+    own = controller(tmp_path / "controller", THREE[0], records())
+    second = controller(tmp_path / "second", THREE[1], records())
+    assert "controllers 100, 101 are at hand" in majority_lost(heirlog, config, copy, second)[1]
+    assert not (own / "__cluster_metadata-0.replaced").exists()
+    kept = own / "__cluster_metadata-0"
+    kept.rename(tmp_path / "moved")
+    assert "holds no metadata log" in majority_lost(heirlog, config, copy)[1]
+    (tmp_path / "moved").rename(kept)
+    other = broker(tmp_path / "other", [records("else"), records("x")[:1]])
+    assert "do not belong to one history" in majority_lost(heirlog, config, other)[1]
+    assert kept.exists() and not (own / "__cluster_metadata-0.replaced").exists()
+
+
+def test_the_only_voter_is_started_and_not_recovered(
+    heirlog: Heirlog,  # noqa: F811
+    config: Path,
+    tmp_path: Path,
+) -> None:
+    copy = broker(tmp_path / "b1", [records()])
+    controller(tmp_path / "controller", THREE[0], records(), voters=THREE[:1])
+    assert "no majority is lost" in majority_lost(heirlog, config, copy)[1]

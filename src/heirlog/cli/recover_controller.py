@@ -3,6 +3,9 @@
     given folders -> their copies of the log --newest, the others being older parts of it--> __cluster_metadata-0.seed
                                                                     --complete and durable--> __cluster_metadata-0
 
+With --majority-lost this controller is left of a quorum that can elect no leader any more. Its own log is one of the
+copies, and is kept as __cluster_metadata-0.replaced.
+
 What is written into it, and why, says `controller/seeding.py`. A crash on the way leaves the folder without a log, and
 the command can be run again.
 """
@@ -26,35 +29,54 @@ if TYPE_CHECKING:
     from heirlog.protocol.types import PartitionKey
 
 SEED_SUFFIX = ".seed"
+REPLACED_SUFFIX = ".replaced"
 
-Config = Annotated[str, typer.Option("--config", "-c", help="server.properties of the controller that was lost.")]
+Config = Annotated[str, typer.Option("--config", "-c", help="server.properties of the controller to seed.")]
 From = Annotated[
     list[Path],
     typer.Option("--from", metavar="DIR", help="A stopped broker's log directory, or a folder that contains some."),
 ]
+MajorityLost = Annotated[
+    bool,
+    typer.Option(
+        "--majority-lost",
+        help="A majority of the voters is lost for good: this controller becomes the only voter, and its own log is "
+        "one of the copies.",
+    ),
+]
 
 
-def recover_controller(config: Config, from_: From) -> None:
-    """Seed a lost controller from stopped brokers' copies of the metadata log; give the folders of all of them."""
+def recover_controller(config: Config, from_: From, majority_lost: MajorityLost = False) -> None:
+    """Seed a lost controller from stopped brokers' copies of the metadata log; give the folders of all of them.
+
+    With --majority-lost it seeds a controller that is left of a quorum without a majority.
+    """
     from heirlog.local import properties
 
     static = properties.read_static(config)
     if not static.is_controller:
-        raise CommandError(f"{config} does not configure a controller: give server.properties of the lost controller")
+        raise CommandError(
+            f"{config} does not configure a controller: give server.properties of the controller to seed"
+        )
     sources = [path for given in from_ for path in log_directories(given)]
     targets = [path for path in dict.fromkeys([static.metadata_log_dir, *static.log_dirs]) if os.path.isdir(path)]
     with locked([*sources, *map(Path, targets)]):
-        for line in _Seeding(config, sources).run():
+        for line in _Seeding(config, sources, majority_lost).run():
             print(line)
 
 
 class _Seeding:
-    def __init__(self, config: str, sources: Sequence[Path]) -> None:
+    def __init__(self, config: str, sources: Sequence[Path], majority_lost: bool) -> None:
         from heirlog.local import properties
+        from heirlog.raft.bootstrap import log_directory
 
         self._static = properties.read_static(config)
         self._config = config
-        self._sources = [str(path.resolve()) for path in sources]
+        self._own = os.path.realpath(self._static.metadata_log_dir)
+        self._directory = log_directory(self._own)
+        self._majority_lost = majority_lost
+        own = [self._own] if majority_lost else []
+        self._sources = list(dict.fromkeys([*own, *(str(path.resolve()) for path in sources)]))
 
     def run(self) -> list[str]:
         """What was done, and what to do next. Raises CommandError; then nothing has changed."""
@@ -63,10 +85,14 @@ class _Seeding:
         with Disk() as disk:
             cluster_id = self._cluster_id(disk)
             self._refuse_target(disk, cluster_id)
+            if self._majority_lost:
+                self._put_back(disk)
             copies = self._copies()
+            lost = self._lost_voters(disk, copies) if self._majority_lost else []
             newest = max(copies, key=lambda copy: copy.end)
             self._refuse_other_histories(newest, copies)
-            return self._write(disk, cluster_id, newest, max(copy.seen_epoch for copy in copies))
+            lines = self._write(disk, cluster_id, newest, max(copy.seen_epoch for copy in copies))
+            return [*lines, *self._price(lost)]
 
     def _cluster_id(self, disk: Disk) -> str:
         from heirlog.storage.identity import read_meta_properties
@@ -75,7 +101,7 @@ class _Seeding:
         for path in self._sources:
             identity = read_meta_properties(disk.files, path)
             if identity is None:
-                raise CommandError(f"{path} is not a broker's log directory: it has no meta.properties")
+                raise CommandError(f"{path} is not a node's log directory: it has no meta.properties")
             found.setdefault(identity.cluster_id, path)
         if len(found) > 1:
             raise CommandError(
@@ -85,7 +111,6 @@ class _Seeding:
         return next(iter(found))
 
     def _refuse_target(self, disk: Disk, cluster_id: str) -> None:
-        from heirlog.raft.bootstrap import log_directory
         from heirlog.raft.snapshot import BOOTSTRAP
         from heirlog.storage.identity import read_meta_properties
 
@@ -96,16 +121,58 @@ class _Seeding:
                 f"{path} belongs to node {identity.node_id} of cluster {identity.cluster_id}, not to node "
                 f"{self._static.node_id} of cluster {cluster_id}: correct --config or --from"
             )
-        directory = log_directory(path)
+        directory = self._directory
         names = disk.files.list(directory) if disk.files.is_dir(directory) else []
         held = [name for name in names if name.endswith((".log", ".checkpoint")) and name != BOOTSTRAP.file_name]
-        if held:
+        if held and not self._majority_lost:
             raise CommandError(
                 f"{directory} holds a metadata log ({held[0]}). It may have topics, configurations and ACLs that no "
-                "broker has fetched: without it they are lost. Start the controller with it if that is possible. If it "
-                "cannot be used, or is older than the brokers' copies, move the folder away, keep it, and run the "
+                "broker has fetched: without it they are lost. Start the controller with it if that is possible. If a "
+                "majority of the controllers that vote is lost for good, run the command with --majority-lost. If the "
+                "log cannot be used, or is older than the brokers' copies, move the folder away, keep it, and run the "
                 "command again"
             )
+
+    def _put_back(self, disk: Disk) -> None:
+        """The own log that a command which was interrupted had moved."""
+        replaced = self._directory + REPLACED_SUFFIX
+        if disk.files.is_dir(replaced):
+            if disk.files.is_dir(self._directory):
+                raise CommandError(
+                    f"{replaced} is the log of an earlier recovery with --majority-lost: move it away, and keep it"
+                )
+            disk.files.rename(replaced, self._directory)
+
+    def _lost_voters(self, disk: Disk, copies: Sequence[MetadataLogCopy]) -> list[int]:
+        """The voters whose disks are not at hand. Raises CommandError where a majority is."""
+        from heirlog.storage.identity import read_meta_properties
+
+        own = next((copy for copy in copies if copy.directory == self._directory), None)
+        if own is None or not own.voters:
+            raise CommandError(f"{self._directory} holds no metadata log: leave out --majority-lost")
+        identities = [read_meta_properties(disk.files, path) for path in self._sources]
+        at_hand = {(one.node_id, one.directory_id) for one in identities if one is not None}
+        lost = [voter.id for voter in own.voters if (voter.id, voter.directory_id) not in at_hand]
+        if 2 * len(lost) < len(own.voters):
+            kept = ", ".join(str(voter.id) for voter in own.voters if voter.id not in lost)
+            raise CommandError(
+                f"no majority is lost: the disks of controllers {kept} are at hand, and they can elect a leader of the "
+                f"{len(own.voters)} voters. Start them with their folders as they are"
+            )
+        return [int(node_id) for node_id in lost]
+
+    def _price(self, lost: Sequence[int]) -> list[str]:
+        if not lost:
+            return []
+        ids = ", ".join(map(str, lost))
+        return [
+            f"May be lost: changes of topics, configurations and ACLs that the controllers {ids} had committed, if "
+            "neither this controller nor a given broker had fetched them.",
+            f"{self._directory}{REPLACED_SUFFIX} is the log as it was; keep it until the cluster is complete.",
+            f"Never start the controllers {ids} with their old disks: together they may elect a leader of the old "
+            f"quorum. Format them again with --no-initial-controllers, start them, and add them with heirlog quorum "
+            "add-controller.",
+        ]
 
     def _copies(self) -> list[MetadataLogCopy]:
         """Read under an overlay: nothing in the brokers' folders changes."""
@@ -131,7 +198,7 @@ class _Seeding:
         if not any(copy.end[1] for copy in copies):
             raise CommandError(
                 f"none of the folders holds a copy of the metadata log: {', '.join(self._sources)}; it is in the "
-                "brokers' metadata.log.dir, else in the first of log.dirs"
+                "nodes' metadata.log.dir, else in the first of log.dirs"
             )
         return copies
 
@@ -171,14 +238,13 @@ class _Seeding:
         from heirlog.controller import seeding
         from heirlog.local.format import format_node
         from heirlog.metadata.features import DEFAULT_FEATURES
-        from heirlog.raft.bootstrap import log_directory
         from heirlog.raft.control import Voter
         from heirlog.raft.metadata_log import MetadataLogConfig, open_log
         from heirlog.storage.identity import read_meta_properties
 
         static, files = self._static, disk.files
         lines = format_node(static, cluster_id, DEFAULT_FEATURES, [], ignore_formatted=True)
-        directory = log_directory(static.metadata_log_dir)
+        directory = self._directory
         seeded_in = directory + SEED_SUFFIX
         if files.exists(seeded_in):
             files.rmdir(seeded_in)
@@ -199,7 +265,9 @@ class _Seeding:
             disk.wait(lambda done, file=file: files.flush(file, done), f"flushing {name}")  # type: ignore[misc]
             file.close()
         disk.wait(lambda done: files.sync_dir(seeded_in, done), f"flushing {seeded_in}")
-        if files.exists(directory):
+        if self._majority_lost:
+            files.rename(directory, directory + REPLACED_SUFFIX)
+        elif files.exists(directory):
             files.rmdir(directory)
         files.rename(seeded_in, directory)
         disk.wait(lambda done: files.sync_dir(static.metadata_log_dir, done), f"flushing {static.metadata_log_dir}")

@@ -1,4 +1,4 @@
-"""Restarts a lost controller from a broker's copy of the metadata log.
+"""Restarts a lost controller, or a quorum that lost its majority, from a copy of the metadata log.
 
     copy the log -> drop an unfinished metadata transaction -> this controller is the only voter, in a new epoch
                  -> append records that replace what may be wrong in the copy
@@ -69,15 +69,17 @@ class Seeded:
 
 
 class MetadataLogCopy(NamedTuple):
-    """A broker's copy of the metadata log."""
+    """A copy of the metadata log: a broker's, or that of a controller that is left of a quorum."""
 
     directory: str
     end: tuple[int, int]
     """Epoch and end offset."""
     seen_epoch: int
-    """The newest quorum epoch that its broker has seen."""
+    """The newest quorum epoch that its node has seen."""
     committed: tuple[int, bytes] | None
-    """Base offset and bytes of the last batch that the broker knew to be committed, if any."""
+    """Base offset and bytes of the last batch that its node knew to be committed, if any."""
+    voters: tuple[Voter, ...]
+    """As the copy names them."""
 
 
 def copy_files(source: Files, source_directory: str, target: Files, target_directory: str) -> None:
@@ -99,9 +101,12 @@ def read_copy(env: Env, directory: str) -> MetadataLogCopy:
     log = open_log(env, directory, MetadataLogConfig())
     last = log.last_committed_batch()
     seen_epoch = max(log.end.epoch, quorum_state.QuorumStateFile(env.files, directory).stored.leader_epoch)
+    voters = tuple(log.voters)
     log.close()
     end = (log.end.epoch, log.end_offset)
-    return MetadataLogCopy(directory, end, seen_epoch, None if last is None else (last.before.offset, last.data))
+    return MetadataLogCopy(
+        directory, end, seen_epoch, None if last is None else (last.before.offset, last.data), voters
+    )
 
 
 def newest_leader_epochs(files: Files, log_directory: str) -> Iterator[tuple[PartitionKey, int]]:
