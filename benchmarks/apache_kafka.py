@@ -1,12 +1,15 @@
-"""Three combined nodes of Apache Kafka on this machine, from a directory of its jars, with the face of `Cluster`.
+"""Apache Kafka on this machine, from a directory of its jars, with the face of `Cluster`.
 
-Each node is broker and controller, with a heap of 1 GiB and the JVM options that Kafka's own start scripts set. The
-folders have the names that `Cluster` gives them (`broker-1/...`), so that the gauges find the log files of either.
+`ApacheKafka` is three nodes that are broker and controller; `ApacheKafkaApart` has a process for each role. Each has a
+heap of 1 GiB and the JVM options that Kafka's own start scripts set. The folders have the names that `Cluster` gives
+them (`broker-1/...`), so that the gauges find the log files of either.
 """
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
 import tempfile
 import time
 from collections.abc import Mapping
@@ -14,11 +17,14 @@ from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 
-from heirlog.local.layout import HOST
+from heirlog.local.layout import CONTROLLER_ID, HOST
+from heirlog.local.ready import led_epoch
 from heirlog.testing.apache_kafka import CLUSTER_ID, ApacheKafkaNode, free_ports, write_properties
 
 NODES = (1, 2, 3)
 HEAP = "1g"
+READY_TIMEOUT_S = 300.0
+"""Of six processes that start at the same time."""
 JVM = (
     *(f"-Xms{HEAP}", f"-Xmx{HEAP}", "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20"),
     *("-XX:InitiatingHeapOccupancyPercent=35", "-XX:+ExplicitGCInvokesConcurrent", "-Djava.awt.headless=true"),
@@ -124,46 +130,68 @@ class ApacheKafka:
         write_properties(self._home(node), properties)
 
 
-class ApacheKafkaControllers:
-    """Three nodes that are controllers only; started by `with`, and ended by leaving it."""
+class ApacheKafkaApart:
+    """Three controllers, and brokers, each in a process; started by `with`, and ended by leaving it."""
 
-    def __init__(self, jars: Path, settings: Mapping[str, str]) -> None:
+    def __init__(self, jars: Path, brokers: int, settings: Mapping[str, str] | None = None) -> None:
+        """settings: for every node, in addition to Apache Kafka's defaults."""
         self._jars = jars
-        self._settings = settings
+        self._settings = settings or {}
         self._data = Path()
         self._nodes: dict[int, ApacheKafkaNode] = {}
+        self._paused: set[int] = set()
+        self._listeners: dict[int, str] = {}
+        self.brokers = list(range(1, brokers + 1))
+        self.controllers = [CONTROLLER_ID + number for number in range(len(NODES))]
         self.cluster_id = CLUSTER_ID
-        self.addresses: dict[int, str] = {}
 
-    def __enter__(self) -> ApacheKafkaControllers:
+    def __enter__(self) -> ApacheKafkaApart:
         self._data = Path(tempfile.mkdtemp(prefix="apache-kafka-"))
+        nodes = [*self.controllers, *self.brokers]
         try:
-            ports = dict(zip(NODES, free_ports(len(NODES)), strict=True))
-            self.addresses = {node: f"{HOST}:{port}" for node, port in ports.items()}
-            for node, address in self.addresses.items():
-                home = self._data / f"controller-{node}"
-                properties = {
-                    "process.roles": "controller",
-                    "node.id": node,
-                    "controller.quorum.voters": ",".join(f"{n}@{a}" for n, a in self.addresses.items()),
-                    "listeners": f"CONTROLLER://{address}",
-                    "controller.listener.names": "CONTROLLER",
-                    "log.dirs": home / "data",
-                    **self._settings,
-                }
-                write_properties(home, properties)
+            for node, port in zip(nodes, free_ports(len(nodes)), strict=True):
+                self._listeners[node] = f"{HOST}:{port}"
+            for node in nodes:
+                home = self._data / f"{'broker' if node in self.brokers else 'controller'}-{node}"
+                write_properties(home, self._properties(node, home))
                 self._nodes[node] = ApacheKafkaNode(home, self._jars, JVM)
                 self._nodes[node].format()
+            for node in nodes:
                 self.start(node)
+            self.wait_until_ready()
         except BaseException:
-            self.__exit__()
+            self.close()
             raise
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
         for node in self._nodes.values():
             node.kill()
         shutil.rmtree(self._data, ignore_errors=True)
+
+    def _properties(self, node: int, home: Path) -> dict[str, object]:
+        role, listener = ("broker", "PLAINTEXT") if node in self.brokers else ("controller", "CONTROLLER")
+        return {
+            "process.roles": role,
+            "node.id": node,
+            "controller.quorum.voters": ",".join(f"{voter}@{self._listeners[voter]}" for voter in self.controllers),
+            "listeners": f"{listener}://{self._listeners[node]}",
+            "controller.listener.names": "CONTROLLER",
+            "log.dirs": home / "data",
+            **self._settings,
+        }
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return ",".join(self._listeners[broker] for broker in self.brokers)
+
+    @property
+    def addresses(self) -> dict[int, str]:
+        """Of the controllers."""
+        return {controller: self._listeners[controller] for controller in self.controllers}
 
     @property
     def data(self) -> Path:
@@ -173,11 +201,33 @@ class ApacheKafkaControllers:
     def pids(self) -> dict[int, int]:
         return {number: pid for number, node in self._nodes.items() if (pid := node.pid) is not None}
 
+    def active_controller(self) -> int | None:
+        """None while none of the running ones leads."""
+        running = [node for node in self.controllers if node in self.pids and node not in self._paused]
+        epochs = {epoch: node for node in running if (epoch := led_epoch(self._listeners[node])) is not None}
+        return epochs[max(epochs)] if epochs else None
+
     def start(self, node: int) -> None:
         self._nodes[node].start()
 
     def stop(self, node: int) -> None:
+        """A clean stop."""
         self._nodes[node].stop()
 
     def kill(self, node: int) -> None:
         self._nodes[node].kill()
+
+    def pause(self, node: int) -> None:
+        """SIGSTOP: it answers nothing, and its connections stay open."""
+        os.kill(self.pids[node], signal.SIGSTOP)
+        self._paused.add(node)
+
+    def resume(self, node: int) -> None:
+        os.kill(self.pids[node], signal.SIGCONT)
+        self._paused.remove(node)
+
+    def wait_until_ready(self) -> None:
+        """Until each running broker names all brokers that run. Raises ApacheKafkaError."""
+        running = [broker for broker in self.brokers if broker in self.pids]
+        for broker in running:
+            self._nodes[broker].wait_until_it_knows(running, self._listeners[broker], READY_TIMEOUT_S)

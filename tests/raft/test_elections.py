@@ -100,6 +100,19 @@ def test_a_killed_leader_is_replaced_without_its_timeouts() -> None:
     assert world.now_ms - killed_ms < 500
 
 
+@pytest.mark.parametrize("voters", [3, 5])
+def test_voters_that_find_their_leader_gone_do_not_split_their_votes(voters: int) -> None:
+    for seed in range(20):
+        world = started(voters, seed=seed)
+        first = elected(world)
+        commit(world, first, "a")
+        epoch, killed_ms = first.quorum.epoch, world.now_ms
+        first.kill()
+        second = elected(world, epoch_above=epoch)
+        assert second.quorum.epoch == epoch + 1
+        assert world.now_ms - killed_ms < 250
+
+
 def test_a_leader_without_a_majority_resigns() -> None:
     world = started(3)
     first = elected(world)

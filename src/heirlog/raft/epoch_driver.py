@@ -17,8 +17,9 @@ How long each role lasts without an event:
 
 A node that was removed from the voters counts as one until it knows that the removal is committed (`Quorum`).
 
-A follower whose leader refuses connections does not wait for the fetch timeout: the process is gone. It asks for
-pre-votes at once. If it is wrong the other voters, which can still fetch, refuse.
+A follower whose leader refuses connections does not wait for the fetch timeout: the process is gone. The voter with the
+lowest id asks for pre-votes first, and the next one soon after it, in case that the first one is gone too or has a
+shorter log. If a voter is wrong the others, which can still fetch, refuse.
 
 Source: KIP-595, KIP-996; the state machine of Kafka's `KafkaRaftClient`.
 """
@@ -49,8 +50,12 @@ from heirlog.raft.resignation import Resignation
 
 HELD_REQUESTS_MAX = 10_000
 """Requests that wait until a state is durable; one more is refused."""
-GONE_DELAY_MAX_MS = 50
-"""A voter that finds its leader gone waits up to this long, so that not all ask for votes at the same time."""
+GONE_DELAY_MS = 25
+"""A voter that finds its leader gone waits this long before it asks for votes: the others find it too by then, and
+without that they refuse."""
+GONE_STEP_MS = 100
+"""How much longer each voter waits than the one with the next lower id: more than two rounds of votes and two flushes
+take. If two ask for votes at the same time each may get only its own, and both wait for their election timeouts."""
 _WITHOUT_LEADER = (QuorumRole.UNATTACHED, QuorumRole.PROSPECTIVE, QuorumRole.CANDIDATE, QuorumRole.RESIGNED)
 
 R = TypeVar("R")
@@ -339,13 +344,15 @@ class EpochDriver:
         """The leader of this follower has announced its resignation: ask for votes after `delay_ms`."""
         self._resigned_epoch = self.state.epoch
         if self.state.role is QuorumRole.FOLLOWER and self._me is not None:
-            self.state = epoch_state.leader_has_resigned(self.state)
+            self.state = epoch_state.leader_is_lost(self.state)
             self._expire_in(delay_ms)
 
     def leader_is_gone(self) -> None:
         """The leader's connection was reset, and its port refuses another one."""
         if self.state.role is QuorumRole.FOLLOWER and self._me is not None and self._deadline_ms is not None:
-            delay_ms = self._env.random.randrange(0, GONE_DELAY_MAX_MS + 1)
+            rank = sum(voter.id < self._replica.node_id for voter in self._others() if voter.id != self.state.leader_id)
+            delay_ms = GONE_DELAY_MS + rank * GONE_STEP_MS
+            self.state = epoch_state.leader_is_lost(self.state)
             if self._deadline_ms - self._env.now_ms() > delay_ms:
                 self._expire_in(delay_ms)
 

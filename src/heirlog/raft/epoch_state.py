@@ -167,8 +167,10 @@ def fetched(state: EpochState) -> EpochState:
     return state if state.has_fetched else replace(state, has_fetched=True)
 
 
-def leader_has_resigned(state: EpochState) -> EpochState:
-    """The leader of this follower has announced its resignation: other candidates get pre-votes (KAFKA-20895)."""
+def leader_is_lost(state: EpochState) -> EpochState:
+    """The leader of this follower has announced its resignation (KAFKA-20895), or its process is gone: other candidates
+    get pre-votes.
+    """
     return replace(state, has_fetched=False)
 
 

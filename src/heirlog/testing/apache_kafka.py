@@ -98,9 +98,9 @@ class ApacheKafkaNode:
                 cwd=self._home,
             )
 
-    def wait_until_it_knows(self, brokers: Collection[int], address: str) -> None:
+    def wait_until_it_knows(self, brokers: Collection[int], address: str, timeout_s: float = READY_TIMEOUT_S) -> None:
         """Until it names these brokers in a Metadata answer. address: its own. Raises ApacheKafkaError."""
-        deadline = time.monotonic() + READY_TIMEOUT_S
+        deadline = time.monotonic() + timeout_s
         while not set(brokers) <= known_brokers(address):
             if self.pid is None or time.monotonic() > deadline:
                 said = self._log.read_text(errors="replace")[-2000:]
