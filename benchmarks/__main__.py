@@ -1,6 +1,6 @@
-"""`make bench`: start, idle cost, throughput, round trips, interruptions, partitions, recovery, Spark; as tables.
+"""`make bench`: start, idle cost, throughput, round trips, interruptions, controllers, partitions, recovery, Spark.
 
-python -m benchmarks [--rounds N] [--quick] [--partitions-only | --recovery-only | --spark-only]
+python -m benchmarks [--rounds N] [--quick] [--controllers-only | --partitions-only | --recovery-only | --spark-only]
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-from benchmarks import interruption, load, partitions, recovery, spark
+from benchmarks import fail_over, interruption, load, metadata, partitions, recovery, spark
 from benchmarks.gauges import MIB, Cost, brokers, everything
 from heirlog.local.cluster import Cluster
 
@@ -141,10 +141,16 @@ def interruptions(rounds: int) -> None:
             row(title, f"{statistics.median(measure(nodes, 'moved') for _ in range(rounds)):.2f}")
 
 
+def controllers(rounds: int, scale: float) -> None:
+    fail_over.report(rounds)
+    metadata.report(scale)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--quick", action="store_true", help="one round and a tenth of the records: does it run?")
+    parser.add_argument("--controllers-only", action="store_true", help="three controllers: fail-over, many partitions")
     parser.add_argument("--partitions-only", action="store_true", help="what a hundred to a hundred thousand cost")
     parser.add_argument("--recovery-only", action="store_true", help="ten thousand leaderless partitions at once")
     parser.add_argument("--spark-only", action="store_true", help="our Spark source and sink next to Spark's connector")
@@ -152,6 +158,10 @@ def main() -> None:
     rounds, scale = (1, 0.1) if options.quick else (options.rounds, 1.0)
     cores = f"{os.cpu_count()} cores shared by brokers and client"
     print(f"{platform.platform()}, Python {platform.python_version()}, {cores}, medians of {rounds}")
+    controller_rounds = 1 if options.quick else max(rounds, fail_over.ROUNDS)
+    if options.controllers_only:
+        controllers(controller_rounds, scale)
+        return
     if options.partitions_only:
         partitions.report(scale)
         return
@@ -167,6 +177,7 @@ def main() -> None:
     throughput(rounds, scale)
     latency(rounds)
     interruptions(rounds)
+    controllers(controller_rounds, scale)
     partitions.report(scale)
     recovery.report(scale)
     spark.report(rounds, scale)

@@ -1,11 +1,12 @@
 """`make bench-kafka`: Apache Kafka and heirlog on the same machine, in one run, under the same client.
 
-python -m benchmarks.compare --jars DIR [--rounds N] [--quick]
+python -m benchmarks.compare --jars DIR [--rounds N] [--quick] [--controllers-only]
 
 Both clusters are up at the same time and take turns, so that whatever else the machine does meets both. Each figure is
 a median of the rounds. Apache Kafka is measured warm: it has produced for a minute before the first round (its compiler
 gets faster for longer than that, so the cold figure is shown beside it once). CPU is that of all node processes, the
-controller of heirlog included; for Apache Kafka every node is both.
+controller of heirlog included; for Apache Kafka every node is both. The loss of the active controller and the metadata
+of many partitions are measured afterwards, on clusters of their own.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks import interruption, load
-from benchmarks.apache_kafka import ApacheKafka
+from benchmarks import fail_over, interruption, load, metadata
+from benchmarks.apache_kafka import ApacheKafka, ApacheKafkaApart
 from benchmarks.gauges import MIB, Cost, Nodes, everything
 from heirlog.local.cluster import Cluster
 
@@ -35,10 +36,12 @@ class Scale(NamedTuple):
     warm_up_s: float
     idle_s: float
     trips_s: float
+    partitions: int
+    """Of the controllers."""
 
 
-FULL = Scale(rounds=5, records=150_000, warm_up_s=60.0, idle_s=20.0, trips_s=4.0)
-QUICK = Scale(rounds=1, records=60_000, warm_up_s=15.0, idle_s=5.0, trips_s=2.0)
+FULL = Scale(rounds=5, records=150_000, warm_up_s=60.0, idle_s=20.0, trips_s=4.0, partitions=metadata.PARTITIONS)
+QUICK = Scale(rounds=1, records=60_000, warm_up_s=15.0, idle_s=5.0, trips_s=2.0, partitions=metadata.PARTITIONS // 10)
 
 
 class Shape(NamedTuple):
@@ -190,23 +193,36 @@ class Comparison:
         row("leader killed to the first new acknowledgement", "s", *medians(waits), most=1 / 5)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="make bench-kafka", description=__doc__)
-    parser.add_argument("--jars", type=Path, required=True, help="the directory of Apache Kafka's jars")
-    parser.add_argument("--rounds", type=int, help=f"{FULL.rounds} unless --quick is given")
-    parser.add_argument("--quick", action="store_true", help="one round of fewer records, in three minutes")
-    options = parser.parse_args()
-    scale = QUICK if options.quick else FULL
-    scale = scale._replace(rounds=options.rounds or scale.rounds)
-    cores = f"{os.cpu_count()} cores shared by nodes and client"
-    print(f"{platform.platform()}, Python {platform.python_version()}, {cores}, medians of {scale.rounds}")
-    print(f"Load average before: {os.getloadavg()[0]:.1f}")
-    titles()
+def controllers_lost(jars: Path, rounds: int) -> None:
+    """Both clusters are up, and take turns."""
+    with ExitStack() as held:
+        ours = held.enter_context(Cluster(nodes=3, controllers=3, ledger=False))
+        theirs = held.enter_context(ApacheKafkaApart(jars, 3))
+        for lost, measure in fail_over.LOSSES:
+            waits = [(measure(ours), measure(theirs)) for _ in range(rounds)]
+            our_waits, their_waits = (fail_over.Waits.of(seconds) for seconds in zip(*waits, strict=True))
+            title = f"active controller {lost} to the next accepted CreateTopics"
+            row(f"{title}, median", "s", our_waits.median, their_waits.median, most=1.0)
+            row(f"{title}, longest", "s", our_waits.longest, their_waits.longest, most=1.0)
+
+
+def many_partitions(jars: Path, partitions: int) -> None:
+    """One after the other: each of them needs the whole machine."""
+    ours, theirs = metadata.of_heirlog(partitions), metadata.of_apache_kafka(jars, partitions)
+    for title in metadata.TITLES:
+        text = f"metadata of {partitions:,} partitions: {title.text}"
+        if title.most is None:
+            print(f"| {text} | {metadata.cell(title, ours)} | {metadata.cell(title, theirs)} | | | |", flush=True)
+        else:
+            row(text, title.unit, getattr(ours, title.field), getattr(theirs, title.field), most=title.most)
+
+
+def brokers_and_clients(jars: Path, scale: Scale) -> None:
     with ExitStack() as held:
         began = time.monotonic()
         ours = held.enter_context(Cluster(nodes=3, ledger=False))  # first: a JVM goes on compiling after its start
         started_s, start = time.monotonic() - began, Cost.of(everything(ours))
-        theirs = held.enter_context(ApacheKafka(options.jars))
+        theirs = held.enter_context(ApacheKafka(jars))
         row("start to three brokers in Metadata", "s", started_s, theirs.started_s, most=1 / 10)
         row("start, CPU of all nodes", "s", start.cpu_s, Cost.of(everything(theirs)).cpu_s, most=1 / 10)
         both = Comparison(ours, theirs, scale)
@@ -218,6 +234,25 @@ def main() -> None:
         both.round_trips()
         both.memory_after_load()
         both.leader_killed()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="make bench-kafka", description=__doc__)
+    parser.add_argument("--jars", type=Path, required=True, help="the directory of Apache Kafka's jars")
+    parser.add_argument("--rounds", type=int, help=f"{FULL.rounds} unless --quick is given")
+    parser.add_argument("--quick", action="store_true", help="one round of fewer records, in three minutes")
+    parser.add_argument("--controllers-only", action="store_true", help="only the fail-over and the metadata rows")
+    options = parser.parse_args()
+    scale = QUICK if options.quick else FULL
+    scale = scale._replace(rounds=options.rounds or scale.rounds)
+    cores = f"{os.cpu_count()} cores shared by nodes and client"
+    print(f"{platform.platform()}, Python {platform.python_version()}, {cores}, medians of {scale.rounds}")
+    print(f"Load average before: {os.getloadavg()[0]:.1f}")
+    titles()
+    if not options.controllers_only:
+        brokers_and_clients(options.jars, scale)
+    controllers_lost(options.jars, 1 if options.quick else max(scale.rounds, fail_over.ROUNDS))
+    many_partitions(options.jars, scale.partitions)
     print(f"\nLoad average after: {os.getloadavg()[0]:.1f} (the comparison itself makes 2 to 4).")
 
 

@@ -17,10 +17,12 @@ from typing import NamedTuple, Protocol
 
 from benchmarks.gauges import Nodes
 from heirlog.blocking import Client
+from heirlog.local.cluster import Cluster
 from heirlog.protocol.errors import KafkaError
 from heirlog.protocol.messages import CreateTopicsRequest, DescribeQuorumRequest, DescribeQuorumResponse
 from heirlog.protocol.types import METADATA_TOPIC
 
+ROUNDS = 5
 ATTEMPT_EVERY_S = 0.1
 TIMEOUT_S = 60.0
 POLL_S = 0.1
@@ -85,7 +87,7 @@ def _first_accepted(bootstrap_servers: str) -> float:
     """When the first of many attempts was accepted."""
     accepted: queue.SimpleQueue[float] = queue.SimpleQueue()
     ended = threading.Event()
-    threads = []
+    threads: list[threading.Thread] = []
     deadline = time.monotonic() + TIMEOUT_S
     brokers = bootstrap_servers.split(",")
     try:
@@ -143,3 +145,16 @@ def _voters(nodes: Apart) -> list[DescribeQuorumResponse.ReplicaState]:
     except (OSError, KafkaError):
         return []
     return [voter for topic in answer.topics for partition in topic.partitions for voter in partition.current_voters]
+
+
+LOSSES = (("killed", after_a_kill_s), ("paused", after_a_pause_s))
+"""What happens to the active controller."""
+
+
+def report(rounds: int) -> None:
+    """heirlog alone."""
+    print("\n| no CreateTopics is accepted after the active controller was | median s | longest s |\n|---|---|---|")
+    with Cluster(nodes=3, controllers=3, ledger=False) as nodes:
+        for lost, measure in LOSSES:
+            waits = Waits.of([measure(nodes) for _ in range(rounds)])
+            print(f"| {lost} | {waits.median:.2f} | {waits.longest:.2f} |", flush=True)

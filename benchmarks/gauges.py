@@ -54,6 +54,14 @@ class Cost:
         )
 
 
+def peak_memory_bytes(pid: int) -> int:
+    """The most resident memory that the process has used since its start."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) * 1024
+    raise RuntimeError(f"the system does not say how much memory process {pid} used at most")
+
+
 def brokers(cluster: Nodes) -> list[int]:
     return [cluster.pids[node] for node in cluster.brokers]
 

@@ -1,16 +1,14 @@
 """What a quorum of three controllers needs for many partitions, of heirlog or of Apache Kafka, under the same client.
 
-No broker runs: this process registers three brokers and sends their heartbeats, so that the figures are those of the
-controllers alone. Each of the three brokers has a replica of every partition.
-
-python -m benchmarks.metadata [--jars DIR] [--partitions N]
+This process registers three brokers and sends their heartbeats, so that the figures are those of the controllers alone.
+Each of the three brokers has a replica of every partition. One real broker has ten partitions of its own; it runs only
+while its restart is measured.
 """
 
 from __future__ import annotations
 
-import argparse
 import contextlib
-import os
+import statistics
 import threading
 import time
 import uuid
@@ -18,12 +16,12 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from benchmarks.apache_kafka import ApacheKafkaControllers
-from benchmarks.gauges import MIB, Cost
+from benchmarks.apache_kafka import ApacheKafkaApart
+from benchmarks.gauges import MIB, peak_memory_bytes
 from heirlog.blocking import Client
 from heirlog.local import layout as layouts
 from heirlog.local.cluster import Cluster
-from heirlog.local.ready import led_epoch
+from heirlog.local.ready import known_brokers, led_epoch
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.messages import (
     BrokerHeartbeatRequest,
@@ -31,6 +29,7 @@ from heirlog.protocol.messages import (
     CreateTopicsRequest,
     DescribeClusterRequest,
     DescribeQuorumRequest,
+    DescribeQuorumResponse,
 )
 from heirlog.protocol.types import METADATA_TOPIC
 
@@ -38,6 +37,11 @@ PARTITIONS = 100_000
 PER_TOPIC = 1_000
 TOPICS_PER_REQUEST = 2
 BROKERS = (11, 12, 13)
+REAL_BROKER = 1
+FEW = 10
+"""Partitions of the real broker."""
+CHANGES = 20
+"""Small ones, one after the other."""
 TIMEOUT_S = 120.0
 POLL_S = 0.02
 APPLIED_EVERYTHING = 2**40
@@ -61,8 +65,11 @@ FEATURES = {
 class Controllers(Protocol):
     """Processes of controllers, and where each listens."""
 
+    cluster_id: str
+
     @property
-    def cluster_id(self) -> str: ...
+    def bootstrap_servers(self) -> str:
+        """Of the real broker."""
 
     @property
     def addresses(self) -> Mapping[int, str]: ...
@@ -81,16 +88,17 @@ class Controllers(Protocol):
 
 
 class HeirlogControllers:
-    """Three controllers; the one broker of their cluster is stopped."""
+    """Three controllers and a broker."""
 
     def __init__(self) -> None:
         self._cluster = Cluster(nodes=1, controllers=3, ledger=False, config=SETTINGS)
+        self.cluster_id = ""
+        self.addresses: dict[int, str] = {}
 
     def __enter__(self) -> HeirlogControllers:
         self._cluster.open()
         with Client(self._cluster.bootstrap_servers) as client:
             self.cluster_id = client.send_to_any(DescribeClusterRequest()).cluster_id
-        self._cluster.stop(1)
         layout = layouts.load(self._cluster.data)
         assert layout is not None
         self.addresses = {
@@ -100,6 +108,10 @@ class HeirlogControllers:
 
     def __exit__(self, *_: object) -> None:
         self._cluster.close()
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return self._cluster.bootstrap_servers
 
     @property
     def pids(self) -> Mapping[int, int]:
@@ -126,11 +138,19 @@ class Figures(NamedTuple):
     """In the metadata log, for the topics."""
     longest_wait_s: float
     """Of a heartbeat while the topics were created and snapshots written."""
+    one_topic_ms: float
+    """To create one topic of one partition before that; a median."""
+    one_more_topic_ms: float
+    """The same after it."""
     memory_mib: float
-    """Of the active controller after that."""
+    """The most that the active controller used until then."""
     snapshot_mib: float
     elections: int
     """Of the quorum, while the topics were created: the goal is none."""
+    standby_s: float
+    """A killed standby, from its start until it has caught up."""
+    broker_s: float
+    """The real broker, from its start until it is unfenced and knows it."""
     fence_s: float
     fence_records: int
     fail_over_s: float
@@ -201,11 +221,16 @@ class Quorum:
         return led_epoch(self._controllers.addresses[self.active]) or 0
 
     def end_offset(self) -> int:
+        return int(self._described().high_watermark)
+
+    def _described(self) -> DescribeQuorumResponse.PartitionData:
         nested = DescribeQuorumRequest
         asked = nested.TopicData(topic_name=METADATA_TOPIC, partitions=[nested.PartitionData(partition_index=0)])
         with self.client() as client:
-            found = client.send_to_any(nested(topics=[asked])).topics[0].partitions[0]
-        return int(found.high_watermark)
+            found: DescribeQuorumResponse.PartitionData = (
+                client.send_to_any(nested(topics=[asked])).topics[0].partitions[0]
+            )
+        return found
 
     def create(self, partitions: int) -> None:
         names = [f"many-{number}" for number in range(partitions // PER_TOPIC)]
@@ -227,6 +252,51 @@ class Quorum:
         request = CreateTopicsRequest(topics=topics, timeout_ms=int(1_000 * TIMEOUT_S))
         with self.client() as client:
             return {ErrorCode(topic.error_code) for topic in client.send_to_any(request).topics}
+
+    def create_few(self) -> None:
+        """The partitions of the real broker, which stops then."""
+        topic = CreateTopicsRequest.CreatableTopic(name="few", num_partitions=FEW, replication_factor=1)
+        with Client(self._controllers.bootstrap_servers, timeout_s=TIMEOUT_S) as client:
+            client.send_to_any(CreateTopicsRequest(topics=[topic], timeout_ms=int(1_000 * TIMEOUT_S)))
+        self._controllers.stop(REAL_BROKER)
+
+    def one_topic_ms(self, prefix: str) -> float:
+        """The median of some CreateTopics of one partition."""
+        waits = []
+        with self.client() as client:
+            for number in range(CHANGES):
+                name = f"{prefix}-{number}"
+                topic = CreateTopicsRequest.CreatableTopic(name=name, num_partitions=1, replication_factor=3)
+                began = time.monotonic()
+                client.send_to_any(CreateTopicsRequest(topics=[topic], timeout_ms=int(1_000 * TIMEOUT_S)))
+                waits.append(1_000 * (time.monotonic() - began))
+        return statistics.median(waits)
+
+    def restart_standby(self) -> float:
+        standby = next(node for node in self._controllers.addresses if node != self.active)
+        self._controllers.kill(standby)
+        began, began_ms = time.monotonic(), int(1_000 * time.time())
+        self._controllers.start(standby)
+        while self._caught_up_ms(standby) < began_ms:
+            if time.monotonic() - began > TIMEOUT_S:
+                raise RuntimeError(f"controller {standby} did not catch up")
+            time.sleep(POLL_S)
+        return time.monotonic() - began
+
+    def _caught_up_ms(self, controller: int) -> int:
+        voters = {voter.replica_id: voter for voter in self._described().current_voters}
+        return int(voters[controller].last_caught_up_timestamp)
+
+    def restart_broker(self) -> float:
+        began = time.monotonic()
+        self._controllers.start(REAL_BROKER)
+        while REAL_BROKER not in known_brokers(self._controllers.bootstrap_servers):
+            if time.monotonic() - began > TIMEOUT_S:
+                raise RuntimeError("the broker was not unfenced")
+            time.sleep(POLL_S)
+        seconds = time.monotonic() - began
+        self._controllers.stop(REAL_BROKER)
+        return seconds
 
     def fence(self) -> None:
         with self.client() as client:
@@ -272,17 +342,23 @@ class Quorum:
 
 def measured(controllers: Controllers, partitions: int) -> Figures:
     quorum = Quorum(controllers)
+    quorum.create_few()
     quorum.register()
+    one_topic_ms = quorum.one_topic_ms("before")
     waits: list[float] = []
     before, epoch = quorum.end_offset(), quorum.epoch()
     with quorum.longest_wait(waits):
         create_s = _seconds(lambda: quorum.create(partitions))
         time.sleep(5.0)  # the last snapshot is written in the background
     created, elections = quorum.end_offset(), quorum.epoch() - epoch
-    memory_mib = Cost.of([controllers.pids[quorum.active]]).memory_bytes / MIB
+    memory_mib = peak_memory_bytes(controllers.pids[quorum.active]) / MIB
     snapshot_mib = max((path.stat().st_size for path in controllers.data.rglob("*.checkpoint")), default=0) / MIB
+    one_more_topic_ms = quorum.one_topic_ms("after")
+    standby_s = quorum.restart_standby()
+    broker_s = quorum.restart_broker()
+    unfenced = quorum.end_offset()
     fence_s = _seconds(quorum.fence)
-    fenced = quorum.end_offset()
+    fence_records = quorum.end_offset() - unfenced
     controllers.kill(quorum.active)
     fail_over_s = _seconds(quorum.answers_again)
     for node in controllers.addresses:
@@ -291,17 +367,21 @@ def measured(controllers: Controllers, partitions: int) -> Figures:
         controllers.start(node)
     restart_s = _seconds(quorum.answers_again)
     return Figures(
-        partitions,
-        create_s,
-        created - before,
-        max(waits),
-        memory_mib,
-        snapshot_mib,
-        elections,
-        fence_s,
-        fenced - created,
-        fail_over_s,
-        restart_s,
+        partitions=partitions,
+        create_s=create_s,
+        records=created - before,
+        longest_wait_s=max(waits),
+        one_topic_ms=one_topic_ms,
+        one_more_topic_ms=one_more_topic_ms,
+        memory_mib=memory_mib,
+        snapshot_mib=snapshot_mib,
+        elections=elections,
+        standby_s=standby_s,
+        broker_s=broker_s,
+        fence_s=fence_s,
+        fence_records=fence_records,
+        fail_over_s=fail_over_s,
+        restart_s=restart_s,
     )
 
 
@@ -318,51 +398,44 @@ def of_heirlog(partitions: int) -> Figures:
 
 def of_apache_kafka(jars: Path, partitions: int) -> Figures:
     settings = {name: value for name, value in SETTINGS.items() if not name.startswith("heirlog.")}
-    with ApacheKafkaControllers(jars, settings) as controllers:
+    with ApacheKafkaApart(jars, 1, settings) as controllers:
         return measured(controllers, partitions)
 
 
+class Title(NamedTuple):
+    text: str
+    unit: str
+    form: str
+    field: str
+    most: float | None
+    """Goal of heirlog's figure divided by Apache Kafka's; None: a count, which is not compared."""
+
+
 TITLES = (
-    ("partitions", "{:,}", "partitions"),
-    ("create, s", "{:.1f}", "create_s"),
-    ("records", "{:,}", "records"),
-    ("longest wait of a heartbeat meanwhile, s", "{:.2f}", "longest_wait_s"),
-    ("memory, MiB", "{:.0f}", "memory_mib"),
-    ("snapshot, MiB", "{:.1f}", "snapshot_mib"),
-    ("elections meanwhile", "{}", "elections"),
-    ("fence one broker, s", "{:.2f}", "fence_s"),
-    ("records of that", "{:,}", "fence_records"),
-    ("fail over, s", "{:.2f}", "fail_over_s"),
-    ("restart of all, s", "{:.2f}", "restart_s"),
+    Title("create all", "s", "{:.1f}", "create_s", 1.0),
+    Title("records of that", "", "{:,}", "records", None),
+    Title("longest wait of a heartbeat meanwhile", "s", "{:.2f}", "longest_wait_s", 1.0),
+    Title("elections meanwhile", "", "{}", "elections", None),
+    Title("memory of the active controller, peak", "MiB", "{:.0f}", "memory_mib", 1 / 2),
+    Title("snapshot", "MiB", "{:.1f}", "snapshot_mib", None),
+    Title("create one topic, before", "ms", "{:.1f}", "one_topic_ms", 1.0),
+    Title("create one topic, after", "ms", "{:.1f}", "one_more_topic_ms", 1.0),
+    Title("restart a standby controller", "s", "{:.2f}", "standby_s", 1.0),
+    Title(f"restart a broker with {FEW} partitions", "s", "{:.2f}", "broker_s", 1.0),
+    Title("fence one broker", "s", "{:.2f}", "fence_s", 1.0),
+    Title("records of that", "", "{:,}", "fence_records", None),
+    Title("fail over", "s", "{:.2f}", "fail_over_s", 1.0),
+    Title("restart all controllers", "s", "{:.2f}", "restart_s", 1.0),
 )
 
 
-def titles() -> None:
-    print(f"\n| three controllers | {' | '.join(title for title, _, _ in TITLES)} |")
-    print(f"|---|{'---|' * len(TITLES)}", flush=True)
-
-
-def row(name: str, figures: Figures) -> None:
-    cells = [form.format(getattr(figures, field)) for _, form, field in TITLES]
-    print(f"| {name} | {' | '.join(cells)} |", flush=True)
-
-
 def report(scale: float) -> None:
-    titles()
-    row("heirlog", of_heirlog(int(PARTITIONS * scale)))
+    """heirlog alone."""
+    found = of_heirlog(int(PARTITIONS * scale))
+    print(f"\n| three controllers, {found.partitions:,} partitions of three replicas | |\n|---|---|")
+    for title in TITLES:
+        print(f"| {title.text} | {cell(title, found)} |", flush=True)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.metadata", description=__doc__)
-    parser.add_argument("--jars", type=Path, help="the directory of Apache Kafka's jars, to measure that too")
-    parser.add_argument("--partitions", type=int, default=PARTITIONS)
-    options = parser.parse_args()
-    print(f"{os.cpu_count()} cores, load average {os.getloadavg()[0]:.1f}")
-    titles()
-    row("heirlog", of_heirlog(options.partitions))
-    if options.jars is not None:
-        row("Apache Kafka", of_apache_kafka(options.jars, options.partitions))
-
-
-if __name__ == "__main__":
-    main()
+def cell(title: Title, figures: Figures) -> str:
+    return f"{title.form.format(getattr(figures, title.field))} {title.unit}".strip()
