@@ -10,6 +10,8 @@ import pytest
 from heirlog.protocol.types import BrokerId, Endpoint, Uuid
 from heirlog.raft.control import Voter
 from heirlog.raft.epoch_state import EpochState, QuorumRole
+from heirlog.raft.replica_key import ReplicaKey
+from heirlog.raft.voter_history import RemovedVoter
 from heirlog.sim.voter_checker import VoterChecker
 
 A, B, C, D = (Voter(BrokerId(n), Uuid(bytes([n]) * 16), Endpoint(f"controller-{n}", 9093)) for n in (1, 2, 3, 4))
@@ -22,6 +24,10 @@ class Log:
 
     voters: tuple[Voter, ...]
     voters_offset: int
+    removed: RemovedVoter | None = None
+
+    def removed_voter(self, key: ReplicaKey) -> RemovedVoter | None:
+        return self.removed if key == C.key else None
 
     def epoch_below(self, offset: int) -> int:
         return 6 if offset <= 10 else 7
@@ -31,6 +37,7 @@ class Log:
 class View:
     high_watermark: int = 20
     is_voter: bool = True
+    key: ReplicaKey = C.key
 
 
 @pytest.fixture
@@ -97,4 +104,12 @@ def test_only_a_voter_asks_for_votes(checker: VoterChecker, found: list[str]) ->
     observe(checker, log, View(is_voter=False), EpochState(QuorumRole.FOLLOWER, 7))
     assert found == []
     observe(checker, log, View(is_voter=False), EpochState(QuorumRole.PROSPECTIVE, 7))
+    assert found == ["Q13"]
+
+
+def test_one_whose_removal_may_not_be_committed_may_ask_for_votes(checker: VoterChecker, found: list[str]) -> None:
+    log = Log((A, B), 12, RemovedVoter(12, C))
+    observe(checker, log, View(12, is_voter=False), EpochState(QuorumRole.PROSPECTIVE, 7))
+    assert found == []
+    observe(checker, log, View(13, is_voter=False), EpochState(QuorumRole.PROSPECTIVE, 7))
     assert found == ["Q13"]

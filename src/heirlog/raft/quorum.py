@@ -163,6 +163,11 @@ class Quorum:
         return isinstance(self._role, LeaderState) and self._role.announced and not self._stopped
 
     @property
+    def key(self) -> ReplicaKey:
+        """This node and its disk, as the voters know it."""
+        return self._replica.key
+
+    @property
     def is_voter(self) -> bool:
         """Whether the voters that are in force include this node."""
         return self._replica.is_controller and self._replica.among(self.voters) is not None

@@ -30,6 +30,7 @@ from heirlog.protocol.records import VotersRecord
 from heirlog.raft.control import decode_controls, read_voters
 from heirlog.raft.epoch_state import EpochState, QuorumRole
 from heirlog.raft.metadata_log import MetadataLog
+from heirlog.raft.replica_key import ReplicaKey
 from heirlog.sim.invariants import r1_committed_metadata_stays
 from heirlog.sim.voter_checker import VoterChecker
 
@@ -50,6 +51,9 @@ class QuorumView(Protocol):
 
     @property
     def durable_epoch(self) -> int: ...
+
+    @property
+    def key(self) -> ReplicaKey: ...
 
     @property
     def is_voter(self) -> bool: ...

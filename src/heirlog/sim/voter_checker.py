@@ -3,7 +3,8 @@
 Q11    the set that a controller has in force is the one that the record at its offset names; neighbouring committed
        sets differ by at most one voter
 Q12    a leader appends another set only once the one before and a record of its own epoch are committed
-Q13    a controller that is not in its own set does not ask for votes
+Q13    a controller that is not in its own set does not ask for votes, unless it does not know yet that its removal is
+       committed: the voters that lack the removal still count it
 """
 
 from __future__ import annotations
@@ -23,6 +24,9 @@ class VotingQuorum(Protocol):
 
     @property
     def high_watermark(self) -> int: ...
+
+    @property
+    def key(self) -> ReplicaKey: ...
 
     @property
     def is_voter(self) -> bool: ...
@@ -57,7 +61,9 @@ class VoterChecker:
             if before is not None and before[0] is log and state.role is QuorumRole.LEADER:
                 self._check_change(name, log, state, before[1], before[2], offset)
         if state.role in (QuorumRole.PROSPECTIVE, QuorumRole.CANDIDATE) and not quorum.is_voter:
-            self._broken("Q13", f"{name} asks for votes in epoch {state.epoch} and is not a voter")
+            removed = log.removed_voter(quorum.key)
+            if removed is None or removed.offset < quorum.high_watermark:
+                self._broken("Q13", f"{name} asks for votes in epoch {state.epoch} and is not a voter")
 
     def _check_change(
         self, name: str, log: MetadataLog, state: EpochState, before: int, high_watermark: int, offset: int
