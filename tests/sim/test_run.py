@@ -93,6 +93,7 @@ MUST_HAPPEN = (
     "voter.added",
     "voter.disk-lost",
     "log.metadata-quorum-failed",
+    "log.metadata-snapshot-download",
     "controller.seeded",
 )
 

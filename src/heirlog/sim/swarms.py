@@ -37,6 +37,9 @@ REGISTRATION_TIMEOUT = "initial.broker.registration.timeout.ms"
 MANY_MIN, MANY_MAX = 120, 240
 VOTERS = (1, 1, 1, 3, 1, 5)
 """Controllers of a swarm. More of them cost more time per run."""
+SNAPSHOT_BYTES = "metadata.log.max.record.bytes.between.snapshots"
+SHORT_METADATA_LOG = {"metadata.max.retention.bytes": "1", "metadata.log.segment.ms": "2000"}
+"""One snapshot is kept, and the log after it."""
 OUTAGES_OF_MANY_MS = 10_000
 """With more partitions, each event takes longer to check."""
 OTHER_CONFIGS = (
@@ -84,9 +87,16 @@ def with_voters(plan: Callable[[Random], RunPlan]) -> Callable[[Random], RunPlan
     def drawn(random: Random) -> RunPlan:
         made = plan(random)
         made.controllers = VOTERS[random.randrange(0, len(VOTERS))]
+        _draw_snapshots(made, random)
         return made
 
     return drawn
+
+
+def _draw_snapshots(plan: RunPlan, random: Random) -> None:
+    """In every second run the metadata log is short: nodes that return find a snapshot instead."""
+    if random.randrange(0, 2):
+        plan.config = {**plan.config, **SHORT_METADATA_LOG, SNAPSHOT_BYTES: str(random.randrange(200, 3000))}
 
 
 def swarm(simulation: Simulation) -> None:
@@ -218,6 +228,7 @@ def controllers_plan(random: Random) -> RunPlan:
     plan = swarm_plan(random)
     plan.controllers = (3, 3, 5)[random.randrange(0, 3)]
     plan.manager_changes = plan.manager and not random.randrange(0, 4)
+    _draw_snapshots(plan, random)
     return plan
 
 
