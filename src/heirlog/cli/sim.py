@@ -116,7 +116,7 @@ def _check_scenario(scenario: str, nodes: int | None = None, controllers: int | 
 
 
 def _seeds(given: str | None, minutes: float | None) -> tuple[Iterable[int], int | None]:
-    """The seeds, and how many; None: until the time is over. Raises UsageError."""
+    """The seeds, and how many; None: until --minutes have passed. Raises UsageError."""
     if minutes is not None:
         until_s = time.monotonic() + minutes * 60
         return takewhile(lambda _: time.monotonic() < until_s, count(random.randrange(1 << 40))), None
