@@ -18,6 +18,15 @@ def test_a_replayed_seed_reports_its_counters_as_json(heirlog: Heirlog) -> None:
     assert all(isinstance(count, int) for count in report["counters"].values())
 
 
+def test_a_replay_can_be_told_as_a_story(heirlog: Heirlog) -> None:
+    text = heirlog("sim", "replay", "1", "--scenario", "U1", "--trace", "--until", "5").out
+    assert "***             stop broker-" in text and "leads in place of" in text
+    told = json.loads(heirlog("sim", "replay", "1", "--scenario", "U1", "--trace", "--json").out)["trace"]
+    assert {"ms", "who", "what"} == set(told[0]) and told[-1]["ms"] > 5_000
+    refused = heirlog("sim", "replay", "1", "--until", "5")
+    assert refused.code == 2 and "--until needs --trace" in refused.err
+
+
 def test_every_guard_is_listed_with_its_rule(heirlog: Heirlog) -> None:
     rows = json.loads(heirlog("sim", "guards", "--json").out)
     rules = {number: guard.rule for number, guard in guards.GUARDS.items()}

@@ -240,19 +240,41 @@ def replay(
     scenario: ScenarioName = "swarm",
     nodes: Nodes = None,
     controllers: Controllers = None,
+    trace: Annotated[
+        bool, typer.Option("--trace", help="Print what happened: faults, log lines, and why each leader was chosen.")
+    ] = False,
+    until: Annotated[
+        float | None, typer.Option("--until", min=0, help="With --trace: only what happened up to this virtual second.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Run SEED again; exit code 1 if it breaks an invariant."""
     from heirlog.sim.run import run_seed
+    from heirlog.sim.story import Story
 
     _check_scenario(scenario, nodes, controllers)
     _check_guard(without_guard)
-    report = run_seed(seed, without_guard=without_guard, scenario=scenario, nodes=nodes, controllers=controllers)
+    if until is not None and not trace:
+        raise UsageError("--until needs --trace")
+    stories: list[Story] = []
+    report = run_seed(
+        seed,
+        without_guard=without_guard,
+        scenario=scenario,
+        nodes=nodes,
+        controllers=controllers,
+        watch=(lambda simulation: stories.append(Story(simulation))) if trace else None,
+    )
+    lines = [line for story in stories for line in story.until(until)]
     if as_json:
         # `asdict` makes a Counter of a Counter's items
         values = {**asdict(replace(report, counters=Counter())), "counters": dict(report.counters)}
+        if trace:
+            values["trace"] = [{"ms": line.time_us // 1000, "who": line.who, "what": line.what} for line in lines]
         show_json({**values, "passed": report.passed})
     else:
+        for line in lines:
+            print(line)
         print(report)
     if report.violation is not None:
         raise CommandError(f"seed {seed} breaks {report.violation.check}: {report.violation.sentence}")

@@ -14,11 +14,14 @@ The first broken rule ends the run, because later violations may only follow fro
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from heirlog.broker.broker_lifecycle_manager import BrokerState
 from heirlog.broker.isr import Isr, PendingExpandIsr
 from heirlog.broker.partition import Partition, ReplicaRole
+from heirlog.metadata.image import Image
+from heirlog.metadata.journal import ImageJournal
 from heirlog.metadata.min_isr import min_isr_of
 from heirlog.metadata.state import PartitionRegistration
 from heirlog.node.node import Node
@@ -103,8 +106,10 @@ class Checker:
         self.oracle = Oracle(cluster, history)
         self.disk_checker = DiskChecker(self.oracle)
         self._records = RecordChecker(self.oracle, self.disk_checker)
+        self.record_listeners: list[Callable[[Any, Image, ImageJournal], None]] = []
+        """Called with each committed record, the image with it, and the state before it, before it is judged."""
         self.committed = CommittedMetadata(
-            self.oracle.image, self._records.on_record, self._records.batch_ends, self.oracle.broken
+            self.oracle.image, self._on_record, self._records.batch_ends, self.oracle.broken
         )
         self._contents: dict[Key, ReplicaComparison] = {}
         self._seen: defaultdict[str, dict[Key, _Seen]] = defaultdict(dict)
@@ -170,6 +175,11 @@ class Checker:
             if sentence is not None:
                 return sentence
         return None
+
+    def _on_record(self, record: Any, offset: int, journal: ImageJournal) -> None:
+        for listener in self.record_listeners:
+            listener(record, self.oracle.image, journal)
+        self._records.on_record(record, offset, journal)
 
     def _on_log(self, line: LogLine) -> None:
         if line.event in ("log-directory-offline", "log-directory-not-closed-cleanly"):

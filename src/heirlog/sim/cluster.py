@@ -107,6 +107,8 @@ class SimCluster:
         self.start_listeners: list[Callable[[Machine, Process], None]] = []
         """Called when a new incarnation was created, before any of its events runs."""
         self.faults: list[str] = []
+        self.fault_listeners: list[Callable[[str], None]] = []
+        """Called with each fault, at its time."""
         """The faults so far, with their times; the report prints them."""
         numbers = range(1, controllers + 1) if combined else range(CONTROLLER_ID, CONTROLLER_ID + controllers)
         self._voting = controllers
@@ -342,6 +344,8 @@ class SimCluster:
     def say(self, what: str) -> None:
         """Into the list of faults and into the trace."""
         self.faults.append(f"{self.world.now_us / 1e6:9.3f}s {what}")
+        for listener in self.fault_listeners:
+            listener(what)
         self.world.note("-", what)
 
     def run_for(self, duration_ms: int) -> None:

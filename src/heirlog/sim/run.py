@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import traceback
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -88,10 +88,12 @@ def run_seed(
     wire: bool = False,
     nodes: int | None = None,
     controllers: int | None = None,
+    watch: Callable[[Simulation], object] | None = None,
 ) -> RunReport:
     """Run one seed to its end or to the first violation.
 
     nodes, controllers: how many brokers and controllers a swarm has; None: as many as the seed draws.
+    watch: called before the run begins, to look on.
     """
     chosen = SCENARIOS[scenario]
     plan = chosen.plan(World(seed).stream("plan"))
@@ -101,6 +103,8 @@ def run_seed(
     plan.brokers = nodes or plan.brokers
     plan.controllers = controllers or plan.controllers
     simulation = Simulation(seed, plan)
+    if watch is not None:
+        watch(simulation)
     violation: Finding | None = None
     traced: list[str] = []
     with guards.without(without_guard), _uncollected():
