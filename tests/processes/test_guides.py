@@ -11,6 +11,7 @@ tests/spark/pipeline.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -128,47 +129,138 @@ class Machines:
             text = text.replace(address, f"127.0.0.1:{port}")
         return text.replace("/var/lib/heirlog", f"{self._folder}/data").replace("/etc/heirlog", str(self._folder))
 
-    def properties_of(self, broker: int, text: str) -> str:
-        """The page says which three lines differ on the machines 2 and 3."""
-        text = text.replace("node.id=1", f"node.id={broker}").replace(
-            "broker.rack=a", f"broker.rack={'abc'[broker - 1]}"
-        )
-        text = text.replace("//10.0.0.1:9092", f"//10.0.0.{broker}:9092")
-        return self.here(text).replace("/data/broker", f"/data/broker-{broker}")
+    def properties_of(self, machine: int, text: str) -> str:
+        """The page says which lines differ on the machines 2 and 3."""
+        text = text.replace("node.id=100", f"node.id={99 + machine}")
+        text = text.replace("node.id=1\n", f"node.id={machine}\n")
+        text = text.replace("broker.rack=a", f"broker.rack={'abc'[machine - 1]}")
+        text = text.replace("//10.0.0.1:", f"//10.0.0.{machine}:")
+        return self.of_machine(machine, self.here(text))
+
+    def of_machine(self, machine: int, text: str) -> str:
+        """Files that have the same names on all machines."""
+        for file in ("broker.properties", "controller.properties", "data/broker", "data/controller"):
+            name, dot, suffix = file.partition(".")
+            text = text.replace(file, f"{name}-{machine}{dot}{suffix}")
+        return text
 
 
 def test_three_machines(tmp_path: Path) -> None:
-    addresses = ["10.0.0.1:9193", *(f"10.0.0.{machine}:9092" for machine in (1, 2, 3))]
+    addresses = [f"10.0.0.{machine}:{port}" for machine in (1, 2, 3) for port in (9193, 9092)]
     reserved = PortReservation()
     machines = Machines(tmp_path, {address: reserved.reserve() for address in addresses})
     found = blocks("guides/three-machines.md")
-    controller, broker = (text for kind, text in found if kind == "properties")
-    formatting, checking = (text for kind, text in found if kind == "sh")
-    (tmp_path / "controller.properties").write_text(machines.here(controller))
-    for node in (1, 2, 3):
-        (tmp_path / f"broker-{node}.properties").write_text(machines.properties_of(node, broker))
-    # the broker's line of the page, once for each machine
-    *common, line = machines.here(formatting).strip().splitlines()
-    lines = [line.replace("broker.properties", f"broker-{node}.properties") for node in (1, 2, 3)]
+    configurations = [text for kind, text in found if kind == "properties"]
+    ids, formatting, checking = (machines.here(text) for kind, text in found if kind == "sh")
+    names = [f"{role}-{machine}" for role in ("controller", "broker") for machine in (1, 2, 3)]
+    for role, text in zip(("controller", "broker"), configurations, strict=True):
+        for machine in (1, 2, 3):
+            (tmp_path / f"{role}-{machine}.properties").write_text(machines.properties_of(machine, text))
     shell = Shell(tmp_path)
-    shell.run("bash", "-e", "-c", "\n".join([*common, *lines]))
-    nodes = []
+    exported = shell.run("bash", "-e", "-c", ids)
+    for machine in (1, 2, 3):
+        shell.run("bash", "-e", "-c", exported + machines.of_machine(machine, formatting))
+    nodes: dict[str, subprocess.Popen[bytes]] = {}
     try:
-        for name in ("controller", "broker-1", "broker-2", "broker-3"):
+        for name in names:
             command = [sys.executable, "-m", "heirlog", "node", "--config", str(tmp_path / f"{name}.properties")]
             with (tmp_path / f"{name}.log").open("wb") as output:
-                nodes.append(subprocess.Popen([*command, "--reuse-port"], stdout=output, stderr=output))
-        commands = machines.here(checking)
-        listing = commands.partition("heirlog topics")[0].strip()
-        listed = f"{listing} 2>/dev/null || true"
+                nodes[name] = subprocess.Popen([*command, "--reuse-port"], stdout=output, stderr=output)
+        export = checking.splitlines()[0]
+        listed = f"{export}; heirlog broker list 2>/dev/null || true"
         eventually(lambda: shell.run("bash", "-c", listed).count("127.0.0.1") >= 3, "three brokers")
-        assert "orders" in shell.run("bash", "-e", "-c", commands)
+        assert "orders" in shell.run("bash", "-e", "-c", checking)
+        # the loss of a machine
+        for name in ("controller-1", "broker-1"):
+            nodes[name].kill()
+        creating = f"{export}; heirlog topics create more 2>/dev/null && heirlog topics list || true"
+        eventually(lambda: "more" in shell.run("bash", "-c", creating), "two controllers continue")
     finally:
-        for node in nodes:
+        for node in nodes.values():
             node.terminate()
-        for node in nodes:
+        for node in nodes.values():
             node.wait(60)
         reserved.release()
+
+
+def test_controllers_are_replaced_lost_and_backed_up(tmp_path: Path) -> None:
+    look, without_broker, remove, form, add, majority_lost, wait, back_up, use = (
+        text for kind, text in blocks("guides/controllers.md") if kind == "sh"
+    )
+    with Cluster(nodes=3, controllers=3, ledger=False, data=tmp_path / "data") as cluster:
+        folders = {node: cluster.data / f"controller-{node}" for node in cluster.controllers}
+        properties = (folders[100] / "server.properties").read_text("utf-8")
+        (line,) = re.findall(r"^controller.quorum.bootstrap.servers=(.*)$", properties, re.MULTILINE)
+        controllers = dict(zip(("10.0.0.1:9193", "10.0.0.2:9193", "10.0.0.3:9193"), line.split(","), strict=True))
+
+        def play(text: str, controller: int, **environment: str) -> str:
+            places = {
+                "/etc/heirlog/controller.properties": str(folders[controller] / "server.properties"),
+                "/var/lib/heirlog/controller": str(folders[controller] / "log"),
+                "/backup/controller": str(tmp_path / "backup"),
+                **{f"/var/lib/heirlog/broker-{id}": str(cluster.data / f"broker-{id}" / "log") for id in (1, 2, 3)},
+                **controllers,
+            }
+            for named, place in places.items():
+                text = text.replace(named, place)
+            shell = Shell(tmp_path, HEIRLOG_BOOTSTRAP=cluster.bootstrap_servers, **environment)
+            return shell.run("bash", "-e", "-c", text)
+
+        def stop_all() -> None:
+            for node in [*cluster.brokers, *cluster.controllers]:
+                if node in cluster.pids:
+                    cluster.stop(node)
+
+        def start(*nodes: int) -> None:
+            for node in nodes:
+                cluster.start(node)
+            cluster.wait_until_ready()
+
+        assert "LastFetchTimestamp" in play(look, 100)
+        assert "CurrentVoters" in play(without_broker, 100)
+        play("heirlog topics create orders; echo first | heirlog produce orders", 100)
+        described = json.loads(play("heirlog quorum describe --json", 100))
+        ids = {voter["id"]: voter["directoryId"] for voter in described["current_voters"]}
+        environment = {"LOST_DIRECTORY_ID": ids[101], "CLUSTER_ID": described["cluster_id"]}
+
+        cluster.kill(101)
+        shutil.rmtree(folders[101] / "log")
+        eventually(lambda: cluster.active_controller() not in (None, 101), "a leader among the others")
+        play(remove, 101, **environment)
+        play(form, 101, **environment)
+        cluster.start(101)
+        rows = "heirlog quorum describe --replication --json"
+        eventually(
+            lambda: [
+                row
+                for row in json.loads(play(rows, 101))
+                if row["node_id"] == 101 and row["last_caught_up_timestamp"] > 0
+            ],
+            "the new disk has caught up",
+        )
+        assert "Added controller 101" in play(add, 101)
+
+        stop_all()
+        for node in (101, 102):
+            shutil.rmtree(folders[node] / "log")
+        assert "May be lost" in play(majority_lost, 100)
+        start(100, *cluster.brokers)
+        eventually(lambda: "orders" not in play(wait, 100), "the partition has a leader")
+        assert "first" in play("heirlog consume orders --from-beginning --max 1", 100)
+
+        cluster.stop(100)
+        play(back_up, 100)
+        start(100)
+        play("heirlog topics create later", 100)
+        stop_all()
+        for lost in (folders[100] / "log", *(cluster.data.glob("broker-*/log/__cluster_metadata-0"))):
+            shutil.rmtree(lost)
+        play(use, 100)
+        start(100, *cluster.brokers)
+        listed = play("heirlog topics list", 100)
+        assert "orders" in listed and "later" not in listed
+        assert list(cluster.data.glob("broker-*/log/later-*-stray")), "nothing is deleted"
+        eventually(lambda: "orders" not in play(wait, 100), "the partition has a leader")
 
 
 def test_the_unit_of_systemd_runs_a_command_that_exists() -> None:
