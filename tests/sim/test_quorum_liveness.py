@@ -176,6 +176,15 @@ def test_a_broker_that_is_fenced_breaks_l7(running: Simulation) -> None:
     assert rule_of(quorum.check_quiet) == "L7"
 
 
+def test_an_image_that_is_not_what_was_committed_breaks_q8(running: Simulation) -> None:
+    node, committed = running.cluster.machine("broker-1").running, running.checker.committed
+    assert node is not None
+    running.cluster.run_until(lambda: node.image.offset == committed.image.offset, 1000)
+    running.checker.sweep()
+    node.image.next_producer_id += 1
+    assert rule_of(running.checker.sweep) == "Q8"
+
+
 def broken_by(scenario: str, seed: int) -> str | None:
     violation = run_seed(seed, scenario=scenario).violation
     return None if violation is None else violation.check

@@ -71,7 +71,7 @@ from heirlog.raft.observer import Observer, ObserverParts
 from heirlog.raft.older_metadata import OlderMetadata, refusal_of_older
 from heirlog.raft.own_voter import OwnVoter
 from heirlog.raft.quorum_config import QuorumConfig
-from heirlog.raft.quorum_state import NOBODY, MalformedQuorumState, QuorumStateFile
+from heirlog.raft.quorum_state import NOBODY, MalformedQuorumState, QuorumState, QuorumStateFile
 from heirlog.raft.replay import QuorumListener, Replay
 from heirlog.raft.replica_key import ReplicaKey
 from heirlog.raft.snapshot import SnapshotId
@@ -153,9 +153,9 @@ class Quorum:
         return self._epochs.state if self._epochs is not None else None
 
     @property
-    def durable_epoch(self) -> int:
-        """The epoch that would survive a power cut, as far as this incarnation has written it; -1 before that."""
-        return -1 if self._state is None or self._state.flushed is None else self._state.flushed.leader_epoch
+    def durable_state(self) -> QuorumState | None:
+        """The epoch and the vote that would survive a power cut; None before this incarnation has written them."""
+        return None if self._state is None else self._state.flushed
 
     @property
     def is_leader(self) -> bool:

@@ -30,8 +30,8 @@ from heirlog.protocol.types import BrokerId
 from heirlog.raft.epoch_state import QuorumRole
 from heirlog.raft.fetch_service import replica_of
 from heirlog.raft.metadata_log import MetadataLog
-from heirlog.raft.quorum import Quorum
 from heirlog.sim import invariants
+from heirlog.sim.answer_checker import AnswerChecker
 from heirlog.sim.cluster import Machine, SimCluster
 from heirlog.sim.committed_metadata import CommittedMetadata
 from heirlog.sim.disk_checker import DiskChecker
@@ -109,15 +109,18 @@ class Checker:
         self.record_listeners: list[Callable[[Any, Image, ImageJournal], None]] = []
         """Called with each committed record, the image with it, and the state before it, before it is judged."""
         self.committed = CommittedMetadata(
-            self.oracle.image, self._on_record, self._records.batch_ends, self.oracle.broken
+            self.oracle.image, self._on_record, self._records.batch_ends, self._quorum_broken
         )
         self._contents: dict[Key, ReplicaComparison] = {}
         self._seen: defaultdict[str, dict[Key, _Seen]] = defaultdict(dict)
         """By machine."""
         self._isolation = IsolationChecker(self.oracle.broken)
+        self._answers = AnswerChecker(lambda: self.committed.image, self._quorum_broken)
         self._until_sweep = SWEEP_EVENTS
         self._controller: Process | None = None
         """Which was seen last."""
+        self.ignored_rule = ""
+        """Of the quorum: `heirlog.sim.guards.Guard.restated_by`."""
         self.suspended = False
         """Controllers with older metadata run. Their metadata is not used as the truth; only disks are checked."""
         self.world.log_listeners.append(self._on_log)
@@ -159,6 +162,13 @@ class Checker:
             node = machine.running
             if node is not None:
                 self._look_at(machine, node, everything=True)
+                self._compare_image(machine, node)
+
+    def _compare_image(self, machine: Machine, node: Node) -> None:
+        """Q8: a node that has applied what is committed has the same image."""
+        image = node.controller.image if machine.config.is_controller else node.image
+        if image.offset == self.committed.image.offset and not self.suspended and image != self.committed.image:
+            self.oracle.broken("Q8", f"the image of {machine.name} at offset {image.offset} is not what was committed")
 
     def misplaced(self) -> str | None:
         """T14 of every running broker. A deletion takes some time, so call this when the cluster is quiet again."""
@@ -207,22 +217,38 @@ class Checker:
             # a leader whose disk cannot be read may still commit, and brokers apply that at once
             with self.cluster.machines.disk(machine.name).readable():
                 self.committed.observe(machine.name, node.quorum)
-            self._check_contact(machine, node.quorum)
+                self._check_quorum(machine, node)
         if machine.config.is_broker:
             self._look_at_broker(machine, node, everything)
 
-    def _check_contact(self, machine: Machine, quorum: Quorum) -> None:
-        """L2 of a leader."""
-        state = quorum.state
-        if state is None or state.role is not QuorumRole.LEADER or len(self.cluster.controller_names) == 1:
+    def _quorum_broken(self, rule: str, sentence: str) -> None:
+        if rule != self.ignored_rule:
+            self.oracle.broken(rule, sentence)
+
+    def _check_quorum(self, machine: Machine, node: Node) -> None:
+        """L2, Q9 and Q10 of a controller."""
+        self._answers.judge()
+        quorum = node.quorum
+        state, log = quorum.state, quorum.log
+        if len(self.cluster.controller_names) == 1 or state is None or log is None:
             return
-        others = [voter.id for voter in quorum.voters if voter.id != machine.node_id]
-        missing = [voter for voter in others if not self.cluster.reaches(voter, machine.name)]
-        self._isolation.observe(machine.name, state.epoch, self.history.now_ms(), missing, len(quorum.voters))
+        self.committed.logs.check_active(
+            machine.name, node.controller, state, log.epoch_below(quorum.applied_offset + 1)
+        )
+        if state.role is QuorumRole.LEADER:
+            others = [voter.id for voter in quorum.voters if voter.id != machine.node_id]
+            missing = [voter for voter in others if not self.cluster.reaches(voter, machine.name)]
+            self._isolation.observe(machine.name, state.epoch, self.history.now_ms(), missing, len(quorum.voters))
 
     def _answered(self, server: Process, request: Any, response: Any) -> None:
+        machine = self.cluster.machines_by_host[server.host.name]
+        node = machine.running
+        if node is None or machine.process is not server or not machine.config.is_controller or self.suspended:
+            return
         if isinstance(request, FetchRequest):
-            self._isolation.answers(server.host.name, replica_of(request), self.history.now_ms())
+            self._isolation.answers(machine.name, replica_of(request), self.history.now_ms())
+        else:
+            self._answers.answered(machine.name, node.quorum, request, response)
 
     def _count_failover(self, machine: Machine, node: Node) -> None:
         if not node.quorum.is_leader:

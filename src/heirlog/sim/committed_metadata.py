@@ -8,7 +8,8 @@ our own. This image never loses what was committed:
                                        leader (Q5, Q1)
     a voter's high watermark moves     what is below it in its log is what was committed (Q6)
     at each event                      the epoch of a voter's disk never falls (Q3); the voters change as they may (Q11
-                                       to Q13, `heirlog.sim.voter_checker`)
+                                       to Q13, `heirlog.sim.voter_checker`); the logs of the voters match (Q4, Q6, Q7,
+                                       Q14, `heirlog.sim.metadata_log_checker`)
 
 Each record is handed to the checker with the state before it, so that a rule can be judged at exactly the record that
 touches a partition.
@@ -30,8 +31,10 @@ from heirlog.protocol.records import VotersRecord
 from heirlog.raft.control import decode_controls, read_voters
 from heirlog.raft.epoch_state import EpochState, QuorumRole
 from heirlog.raft.metadata_log import MetadataLog
+from heirlog.raft.quorum_state import QuorumState
 from heirlog.raft.replica_key import ReplicaKey
 from heirlog.sim.invariants import r1_committed_metadata_stays
+from heirlog.sim.metadata_log_checker import MetadataLogChecker
 from heirlog.sim.voter_checker import VoterChecker
 
 READ_BYTES = 1 << 20
@@ -50,7 +53,7 @@ class QuorumView(Protocol):
     def state(self) -> EpochState | None: ...
 
     @property
-    def durable_epoch(self) -> int: ...
+    def durable_state(self) -> QuorumState | None: ...
 
     @property
     def key(self) -> ReplicaKey: ...
@@ -80,6 +83,7 @@ class CommittedMetadata:
         self._batch_epochs: list[int] = []
         """The epoch of each of them."""
         self._voters = VoterChecker(broken)
+        self.logs = MetadataLogChecker(broken)
         self._known_logs: dict[str, MetadataLog] = {}
         """The log that each controller has opened."""
         self._checked: dict[str, int] = {}
@@ -100,19 +104,21 @@ class CommittedMetadata:
                 self._compare(log)
         if state is not None and len(log.voters) > 1:
             self._voters.observe(name, quorum, log, state)
-            self._check_epoch(name, state, quorum.durable_epoch, log)
+            self._check_epoch(name, state, quorum.durable_state, log)
         if quorum.high_watermark > self.end:
             self._follow(log, quorum.high_watermark)
         if quorum.high_watermark > self._checked[name]:
             self._check_commits(name, log, quorum.high_watermark)
+        if state is not None and len(log.voters) > 1:
+            self.logs.observe(name, quorum.key, log, quorum.high_watermark, state)
 
-    def _check_epoch(self, name: str, state: EpochState, durable_epoch: int, log: MetadataLog) -> None:
+    def _check_epoch(self, name: str, state: EpochState, durable: QuorumState | None, log: MetadataLog) -> None:
         # an epoch that is not flushed yet has left no trace: no answer, no request and no record
-        if durable_epoch >= 0:
+        if durable is not None:
             before = self._epochs.get(name, -1)
-            if durable_epoch < before:
-                self._broken("Q3", f"the epoch of {name} went from {before} back to {durable_epoch}")
-            self._epochs[name] = durable_epoch
+            if durable.leader_epoch < before:
+                self._broken("Q3", f"the epoch of {name} went from {before} back to {durable.leader_epoch}")
+            self._epochs[name] = durable.leader_epoch
         if state.role is not QuorumRole.LEADER:
             return
         if state.epoch not in self._leaders:
@@ -139,6 +145,7 @@ class CommittedMetadata:
     def disk_changed(self, name: str) -> None:
         """This controller has another disk now, on which its epoch may be an older one."""
         self._epochs.pop(name, None)
+        self.logs.disk_changed(name)
 
     def adopt(self, log: MetadataLog) -> None:
         """An operator has seeded a lost controller with this log. Records that no copy held count as never committed.

@@ -26,6 +26,10 @@ class Guard:
     predicate: str
     rule: str
     scenario: str
+    restated_by: str = ""
+    """The invariant that says the same as the guard. A run without the guard does not check it: the run has to show
+    what is lost.
+    """
 
     def passes_always(self) -> Callable[..., bool]:
         """The replacement of the predicate."""
@@ -136,6 +140,7 @@ GUARDS: Mapping[int, Guard] = {
             "is_flushed",
             "a vote is answered, and an epoch begun, once the vote and the epoch are flushed",
             "forgotten-vote",
+            "Q2",
         ),
         Guard(
             18,
@@ -143,6 +148,7 @@ GUARDS: Mapping[int, Guard] = {
             "ends_in_own_epoch",
             "a leader commits records of older epochs together with one of its own epoch",
             "older-epoch-commit",
+            "Q7",
         ),
         Guard(
             19,
@@ -157,6 +163,7 @@ GUARDS: Mapping[int, Guard] = {
             "is_disk_of",
             "a fetch counts for a commit only if it comes from the disk of a voter (KIP-853)",
             "replaced-voter",
+            "Q6",
         ),
         Guard(
             21,

@@ -105,6 +105,8 @@ def run_seed(
     simulation = Simulation(seed, plan)
     if watch is not None:
         watch(simulation)
+    if without_guard is not None:
+        simulation.checker.ignored_rule = guards.guard(without_guard).restated_by
     violation: Finding | None = None
     traced: list[str] = []
     with guards.without(without_guard), _uncollected():
