@@ -19,6 +19,12 @@ import jars
 from apache_kafka import eventually
 from clients import SMALL, VENV, java_command, output_of
 
+from heirlog.local import properties
+from heirlog.local.format import format_node
+from heirlog.local.layout import NodeLayout
+from heirlog.local.ports import PortReservation
+from heirlog.local.processes import NodeProcess
+from heirlog.metadata.features import DEFAULT_FEATURES
 from heirlog.testing import Cluster
 
 TOOLS = "org.apache.kafka.tools"
@@ -150,6 +156,39 @@ def names_the_cluster(tools: Tools, running: Cluster) -> str:
     roles = [line.split()[-1] for line in replication.splitlines()[1:] if line.strip()]
     assert sorted(roles) == ["Leader", "Observer", "Observer", "Observer"], replication
     return "kafka-cluster, kafka-broker-api-versions, kafka-metadata-quorum"
+
+
+def changes_the_voters(tools: Tools, running: Cluster) -> str:
+    """A second controller becomes a voter and is removed again. Last: it stays an observer for five minutes."""
+    (first,) = running.controllers
+    known = properties.read(running.data / f"controller-{first}" / "server.properties")
+    layout = NodeLayout(first + 1, running.data / f"another-controller-{first + 1}")
+    layout.directory.mkdir()
+    ports = PortReservation()
+    listener = f"CONTROLLER://127.0.0.1:{ports.reserve()}"
+    own = {"node.id": str(layout.node_id), "listeners": listener, "log.dirs": str(layout.log_dir)}
+    layout.properties_path.write_text(properties.render({**known, **own}, "joins the quorum"), encoding="utf-8")
+    cluster_id = properties.read(running.data / f"controller-{first}" / "log" / "meta.properties")["cluster.id"]
+    format_node(properties.read_static(layout.properties_path), cluster_id, DEFAULT_FEATURES, [])
+    directory_id = properties.read(layout.log_dir / "meta.properties")["directory.id"]
+    node = NodeProcess(layout, reuse_port=True)
+    node.start()
+    try:
+        adding = ("--command-config", str(layout.properties_path), "add-controller")
+        named = f"controller {layout.node_id} with directory id {directory_id}"
+        ended = f"{named} and endpoints: {listener}\n"
+        assert tools("kafka-metadata-quorum", *adding, "--dry-run") == f"DRY RUN of adding {ended}"
+        said = eventually(lambda: tools.ask("kafka-metadata-quorum", *adding).out, "the controller is added")
+        assert said == f"Added {ended}", said
+        again = tools.ask("kafka-metadata-quorum", *adding)
+        assert again.code == 1 and "DuplicateVoterException" in again.err, again
+        removing = ["--controller-id", str(layout.node_id), "--controller-directory-id", directory_id]
+        said = tools("kafka-metadata-quorum", "remove-controller", *removing)
+        assert said == f"Removed  KRaft {named}\n", said
+    finally:
+        node.kill()
+        ports.release()
+    return "kafka-metadata-quorum add-controller, remove-controller"
 
 
 def produces_and_counts(tools: Tools, running: Cluster) -> str:
@@ -416,4 +455,5 @@ PARTS = (
     moves_replicas,
     shows_and_elects,
     changes_features,
+    changes_the_voters,
 )

@@ -93,5 +93,6 @@ def connected_to_active_controller(bootstrap_controllers: str) -> Iterator[tuple
             "no controller is active: start a majority of the controllers that vote, and try again. If a majority is "
             "lost for good, heirlog recover controller --help says how to continue with one"
         )
-    with Client([f"{active.host}:{active.port}"]) as client:
+    host = f"[{active.host}]" if ":" in active.host else active.host
+    with Client([f"{host}:{active.port}"]) as client:
         yield client, described.cluster_id
