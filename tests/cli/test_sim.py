@@ -27,6 +27,20 @@ def test_a_replay_can_be_told_as_a_story(heirlog: Heirlog) -> None:
     assert refused.code == 2 and "--until needs --trace" in refused.err
 
 
+def test_a_failing_seed_is_shrunk_to_the_faults_that_it_needs(heirlog: Heirlog) -> None:
+    options = ("--scenario", "last-replica-standing", "--without-guard", "8", "--runs", "3")
+    text = heirlog("sim", "shrink", "1", *options)
+    assert text.code == 0 and text.out.startswith("seed 1 breaks T4 with 3 faults in place of 3: ")
+    assert "power-cut broker-" in text.out
+    assert "replay: heirlog sim replay 1 --scenario last-replica-standing --without-guard 8" in text.out
+    found = json.loads(heirlog("sim", "shrink", "1", *options, "--json").out)
+    assert found["check"] == "T4" and found["faults_before"] == 3 and len(found["faults"]) == 3
+    passes = heirlog("sim", "shrink", "1", "--scenario", "U1")
+    assert passes.code == 1 and "seed 1 of U1 passes: there is nothing to shrink" in passes.err
+    wrong = heirlog("sim", "replay", "1", "--without-faults", "x")
+    assert wrong.code == 2 and "give numbers and ranges of them" in wrong.err
+
+
 def test_every_guard_is_listed_with_its_rule(heirlog: Heirlog) -> None:
     rows = json.loads(heirlog("sim", "guards", "--json").out)
     rules = {number: guard.rule for number, guard in guards.GUARDS.items()}

@@ -6,7 +6,7 @@ import os
 import random
 import time
 from collections import Counter
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Set
 from contextlib import closing, contextmanager
 from dataclasses import asdict, replace
 from itertools import count, takewhile
@@ -21,7 +21,9 @@ from heirlog.cli.render import Json, show_json, show_rows
 if TYPE_CHECKING:
     from rich.progress import Progress
 
+    from heirlog.sim.fault_numbers import NumberedFault
     from heirlog.sim.many_seeds import Summary
+    from heirlog.sim.run import RunReport
 
 app = typer.Typer(help="The seeded simulator: the product's nodes in virtual time.", no_args_is_help=True)
 
@@ -41,6 +43,9 @@ Controllers = Annotated[
 ]
 WithoutGuard = Annotated[
     int | None, typer.Option("--without-guard", help="Run without this guard (see `heirlog sim guards`).")
+]
+WithoutFaults = Annotated[
+    str | None, typer.Option("--without-faults", help="Leave out the faults with these numbers, such as 3,7-12.")
 ]
 Jobs = Annotated[int | None, typer.Option(min=1, help="Processes. Default: one per core.")]
 
@@ -240,6 +245,7 @@ def replay(
     scenario: ScenarioName = "swarm",
     nodes: Nodes = None,
     controllers: Controllers = None,
+    without_faults: WithoutFaults = None,
     trace: Annotated[
         bool, typer.Option("--trace", help="Print what happened: faults, log lines, and why each leader was chosen.")
     ] = False,
@@ -256,6 +262,7 @@ def replay(
     _check_guard(without_guard)
     if until is not None and not trace:
         raise UsageError("--until needs --trace")
+    left_out = _fault_numbers(without_faults)
     stories: list[Story] = []
     report = run_seed(
         seed,
@@ -263,12 +270,19 @@ def replay(
         scenario=scenario,
         nodes=nodes,
         controllers=controllers,
+        without_faults=left_out,
         watch=(lambda simulation: stories.append(Story(simulation))) if trace else None,
     )
     lines = [line for story in stories for line in story.until(until)]
     if as_json:
         # `asdict` makes a Counter of a Counter's items
-        values = {**asdict(replace(report, counters=Counter())), "counters": dict(report.counters)}
+        plain = replace(report, counters=Counter(), without_faults=frozenset(), numbered_faults=[])
+        values = {
+            **asdict(plain),
+            "counters": dict(report.counters),
+            "without_faults": sorted(left_out),
+            "numbered_faults": [_fault(fault) for fault in report.numbered_faults],
+        }
         if trace:
             values["trace"] = [{"ms": line.time_us // 1000, "who": line.who, "what": line.what} for line in lines]
         show_json({**values, "passed": report.passed})
@@ -278,3 +292,82 @@ def replay(
         print(report)
     if report.violation is not None:
         raise CommandError(f"seed {seed} breaks {report.violation.check}: {report.violation.sentence}")
+
+
+@app.command("shrink")
+def shrink(
+    seed: Annotated[int, typer.Argument(help="The seed of a run that fails.")],
+    without_guard: WithoutGuard = None,
+    scenario: ScenarioName = "swarm",
+    nodes: Nodes = None,
+    controllers: Controllers = None,
+    runs: Annotated[int, typer.Option(min=1, help="Stop after this many runs.")] = 500,
+    as_json: Json = False,
+) -> None:
+    """Find fewer faults with which SEED still fails, and the command that replays only these.
+
+    Exit code 1 if the seed does not fail.
+    """
+    from heirlog.sim.run import run_seed
+    from heirlog.sim.shrink import shrunk
+
+    _check_scenario(scenario, nodes, controllers)
+    _check_guard(without_guard)
+
+    def attempt(left_out: Set[int]) -> RunReport:
+        return run_seed(
+            seed,
+            without_guard=without_guard,
+            scenario=scenario,
+            nodes=nodes,
+            controllers=controllers,
+            without_faults=left_out,
+        )
+
+    first = attempt(frozenset())
+    if first.violation is None:
+        raise CommandError(f"seed {seed} of {scenario} passes: there is nothing to shrink")
+    with signals_interrupt(), _progress(as_json) as progress:
+        bar = progress.add_task("", total=runs)
+
+        def on_run(smallest: RunReport) -> None:
+            progress.update(bar, advance=1, description=f"{len(smallest.numbered_faults)} faults")
+
+        smallest = shrunk(first, attempt, runs, on_run)
+    assert smallest.violation is not None
+    if as_json:
+        show_json(
+            {
+                "seed": seed,
+                "scenario": scenario,
+                "check": smallest.violation.check,
+                "sentence": smallest.violation.sentence,
+                "faults_before": len(first.numbered_faults),
+                "faults": [_fault(fault) for fault in smallest.numbered_faults],
+                "replay": smallest.replay_command,
+            }
+        )
+        return
+    print(
+        f"seed {seed} breaks {smallest.violation.check} with {len(smallest.numbered_faults)} faults in place of "
+        f"{len(first.numbered_faults)}: {smallest.violation.sentence}"
+    )
+    for fault in smallest.numbered_faults:
+        print(fault)
+    print(f"replay: {smallest.replay_command}")
+
+
+def _fault(fault: NumberedFault) -> dict[str, object]:
+    return {"number": fault.number, "ms": fault.time_us // 1000, "what": fault.what}
+
+
+def _fault_numbers(given: str | None) -> frozenset[int]:
+    """Raises UsageError."""
+    from heirlog.sim.fault_numbers import of_ranges
+
+    if given is None:
+        return frozenset()
+    try:
+        return of_ranges(given)
+    except ValueError as error:
+        raise UsageError(f"--without-faults {given}: give numbers and ranges of them, as in 3,7-12") from error

@@ -12,7 +12,7 @@ seconds of virtual time. Times that are short compared with others in Kafka are 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import TypeVar
 
@@ -23,8 +23,9 @@ from heirlog.node.format import Format, format_node
 from heirlog.node.node import Node
 from heirlog.protocol.types import NO_BROKER_EPOCH, BrokerId, Endpoint, Uuid
 from heirlog.raft.control import Voter
-from heirlog.sim.disk import SimDisk
+from heirlog.sim.disk import FLUSH_US, SimDisk
 from heirlog.sim.env import SimEnv
+from heirlog.sim.fault_numbers import FaultNumbers
 from heirlog.sim.machines import Machines, Runnable
 from heirlog.sim.network import Network
 from heirlog.sim.world import Exit, Process, World
@@ -99,17 +100,19 @@ class SimCluster:
         wire: bool = False,
         config: Mapping[str, str] | None = None,
         racks: Sequence[str] = (),
+        without_faults: Set[int] = frozenset(),
     ) -> None:
-        """racks: brokers are in them in turn."""
+        """racks: brokers are in them in turn. without_faults: numbers of faults that do not happen."""
         self.world = world
         self.network = Network(world, wire=wire)
         self.machines = Machines(world, self.network)
         self.start_listeners: list[Callable[[Machine, Process], None]] = []
         """Called when a new incarnation was created, before any of its events runs."""
         self.faults: list[str] = []
+        """The faults so far, with their times; the report prints them."""
         self.fault_listeners: list[Callable[[str], None]] = []
         """Called with each fault, at its time."""
-        """The faults so far, with their times; the report prints them."""
+        self.numbers = FaultNumbers(world, without_faults)
         numbers = range(1, controllers + 1) if combined else range(CONTROLLER_ID, CONTROLLER_ID + controllers)
         self._voting = controllers
         voting = [f"{'broker' if combined else 'controller'}-{number}" for number in numbers]
@@ -262,6 +265,8 @@ class SimCluster:
 
     def kill(self, name: str, *, lose_unflushed: bool = False) -> None:
         """SIGKILL, or with `lose_unflushed` a power cut."""
+        if not self.numbers.happens("power-cut" if lose_unflushed else "kill", name):
+            return
         self.say(f"{'power-cut' if lose_unflushed else 'kill'} {name}")
         machine = self._by_name[name]
         stopping = machine.process if machine.stopping and self.is_up(name) else None
@@ -274,13 +279,15 @@ class SimCluster:
         """SIGTERM: as soon as the process runs, it begins to stop."""
         machine = self._by_name[name]
         process, node = machine.process, machine.node
-        if process is None or node is None or not process.alive:
+        if process is None or node is None or not process.alive or not self.numbers.happens("stop", name):
             return
         self.say(f"stop {name}")
         machine.stopping = True
         self.world.schedule(0, process, "SIGTERM", node.shutdown)
 
     def pause(self, name: str) -> None:
+        if not self.numbers.happens("pause", name):
+            return
         self.say(f"pause {name}")
         self.machines.pause(name)
 
@@ -298,7 +305,17 @@ class SimCluster:
     def fill_disk(self, name: str) -> None:
         """Nothing can be written there until it is repaired."""
         self.say(f"disk of {name} is full")
-        self.machines.disk(name).break_at("", "full")
+        self.break_disk(name, "", "full")
+
+    def break_disk(self, name: str, path: str, how: str) -> None:
+        """What is below `path` is broken until it is repaired; how: as of `SimDisk.break_at`."""
+        if self.numbers.happens("break-disk", f"{name} {path} {how}"):
+            self.machines.disk(name).break_at(path, how)
+
+    def slow_disk(self, name: str, flush_us: tuple[int, int]) -> None:
+        """Each flush takes a time in this range."""
+        if flush_us == FLUSH_US or self.numbers.happens("slow-disk", name):
+            self.machines.disk(name).flush_us = flush_us
 
     def repair_disk(self, name: str) -> None:
         self.machines.disk(name).repair()
@@ -306,16 +323,20 @@ class SimCluster:
     # network
 
     def block(self, source: str, target: str) -> None:
-        self.network.block(source, target)
+        if self.numbers.happens("block", f"{source}>{target}"):
+            self.network.block(source, target)
 
     def heal(self, source: str, target: str) -> None:
         self.network.heal(source, target)
 
     def reset_between(self, one: str, other: str) -> None:
-        self.network.reset_between(one, other)
+        if self.numbers.happens("reset", f"{one} {other}"):
+            self.network.reset_between(one, other)
 
     def slow(self, name: str, extra_us: int) -> None:
         """Latency of everything that this machine sends; 0 takes it back."""
+        if extra_us and not self.numbers.happens("slow", name):
+            return
         for other in self._by_name:
             if other != name:
                 self.network.link(name, other).low_us = self.network.low_us + extra_us
@@ -330,11 +351,13 @@ class SimCluster:
 
     def drift(self, name: str, ppm: int) -> None:
         """From now on its clocks run too fast or too slow by this much; 0: at the right speed."""
-        self.world.host(name).drift(ppm)
+        if ppm == 0 or self.numbers.happens("drift", f"{name} {ppm} ppm"):
+            self.world.host(name).drift(ppm)
 
     def set_wall_clock(self, name: str, offset_ms: int) -> None:
         """Set the wall clock to this distance from the true time. The monotonic clock does not change."""
-        self.world.host(name).wall_offset_ms = offset_ms
+        if offset_ms == 0 or self.numbers.happens("wall-clock", f"{name} {offset_ms} ms"):
+            self.world.host(name).wall_offset_ms = offset_ms
 
     # the run
 

@@ -72,13 +72,13 @@ class ControllerNemesis:
             self._end_later(name, 500, 5000, lambda: self._cluster.slow(name, 0))
         elif kind == "voter-slow-disk":
             self._cluster.say(f"slow disk of {name}")
-            self._cluster.machines.disk(name).flush_us = SLOW_FLUSH_US
+            self._cluster.slow_disk(name, SLOW_FLUSH_US)
             self._slow_disks.add(name)
             self._end_later(name, 500, 6000, lambda: self._disk_is_fast(name))
         elif kind == "voter-broken-disk":
             how = BREAKAGES[self._random.randrange(0, len(BREAKAGES))]
             self._cluster.say(f"break {name} {how}")
-            self._cluster.machines.disk(name).break_at("/data", how)
+            self._cluster.break_disk(name, "/data", how)
             self._broken_disks.add(name)
             self._end_later(name, 500, 6000, lambda: self._repair(name))
         else:
@@ -100,7 +100,7 @@ class ControllerNemesis:
 
     def _disk_is_fast(self, name: str) -> None:
         self._slow_disks.discard(name)
-        self._cluster.machines.disk(name).flush_us = FLUSH_US
+        self._cluster.slow_disk(name, FLUSH_US)
 
     def _repair(self, name: str) -> None:
         """One that still runs has not noticed: it must not flush again what it may have failed to flush."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 
@@ -22,6 +22,8 @@ class RunPlan:
     min_isr: int = 2
     config: Mapping[str, str] = field(default_factory=dict)
     wire: bool = False
+    without_faults: Set[int] = frozenset()
+    """Numbers of faults that are left out (`heirlog.sim.fault_numbers`)."""
     idempotent: bool = True
     pipelined: bool = False
     """An idempotent producer with several batches in flight."""

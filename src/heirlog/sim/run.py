@@ -9,11 +9,12 @@ from __future__ import annotations
 import gc
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from heirlog.sim import guards
+from heirlog.sim.fault_numbers import NumberedFault, as_ranges
 from heirlog.sim.history import Finding
 from heirlog.sim.oracle import Violation
 from heirlog.sim.scenarios import SCENARIOS
@@ -35,6 +36,7 @@ class RunReport:
     """Acknowledged with acks=all and not readable in the end, excused or not."""
     violation: Finding | None
     faults: list[str]
+    numbered_faults: list[NumberedFault]
     last_events: list[str]
     last_logs: list[str]
     events: int
@@ -45,6 +47,8 @@ class RunReport:
     """Brokers, if not as many as the seed draws."""
     controllers: int | None = None
     """The same for controllers."""
+    without_faults: Set[int] = frozenset()
+    """Numbers of faults that were left out."""
 
     @property
     def passed(self) -> bool:
@@ -61,6 +65,8 @@ class RunReport:
             command += f" --nodes {self.nodes}"
         if self.controllers is not None:
             command += f" --controllers {self.controllers}"
+        if self.without_faults:
+            command += f" --without-faults {as_ranges(self.without_faults)}"
         return command
 
     def __str__(self) -> str:
@@ -88,16 +94,18 @@ def run_seed(
     wire: bool = False,
     nodes: int | None = None,
     controllers: int | None = None,
+    without_faults: Set[int] = frozenset(),
     watch: Callable[[Simulation], object] | None = None,
 ) -> RunReport:
     """Run one seed to its end or to the first violation.
 
     nodes, controllers: how many brokers and controllers a swarm has; None: as many as the seed draws.
+    without_faults: numbers of faults that are left out (`heirlog.sim.fault_numbers`).
     watch: called before the run begins, to look on.
     """
     chosen = SCENARIOS[scenario]
     plan = chosen.plan(World(seed).stream("plan"))
-    plan.wire = wire
+    plan.wire, plan.without_faults = wire, without_faults
     if elr is not None:
         plan.elr = elr
     plan.brokers = nodes or plan.brokers
@@ -123,7 +131,7 @@ def run_seed(
             violation = Finding("crash", f"{type(error).__name__}: {error} ({where.filename}:{where.lineno})")
             traced = traceback.format_exc().splitlines()
     report = _report(simulation, scenario, without_guard, violation, traced)
-    report.nodes, report.controllers = nodes, controllers
+    report.nodes, report.controllers, report.without_faults = nodes, controllers, without_faults
     return report
 
 
@@ -157,6 +165,7 @@ def _report(
         lost=simulation.lost(),
         violation=violation,
         faults=list(simulation.cluster.faults),
+        numbered_faults=simulation.cluster.numbers.happened,
         last_events=[f"{time_us / 1e6:10.6f} {node:14} {label}" for time_us, node, label in world.last_events],
         last_logs=[str(line) for line in list(world.logs)[-60:]],
         events=world.events_run,

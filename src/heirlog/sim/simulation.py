@@ -90,6 +90,7 @@ class Simulation:
             elr=plan.elr,
             racks=plan.racks,
             wire=plan.wire,
+            without_faults=plan.without_faults,
             config={
                 "min.insync.replicas": str(plan.min_isr),
                 RECOVERY_MANAGER: str(plan.manager).lower(),

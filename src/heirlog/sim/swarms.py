@@ -125,6 +125,10 @@ def with_faults(simulation: Simulation, mix: FaultMix, random: Random, meanwhile
 
 def degrade_network(simulation: Simulation, mix: FaultMix) -> None:
     """The network loses messages and resets connections, as the mix says."""
+    if not (mix.loss or mix.reset) or not simulation.cluster.numbers.happens(
+        "lossy-network", f"{mix.loss} {mix.reset}"
+    ):
+        return
     names = simulation.cluster.all_machines
     for one in names:
         for other in names:
