@@ -62,6 +62,7 @@ KNOWN: Mapping[str, tuple[set[str], str]] = {
             "apis/get_replica_log_info",
             "apis/list_config_resources",
             "apis/metadata",
+            "apis/update_features",
             "node/node",
         },
         LOCAL_PORT,

@@ -77,6 +77,7 @@ def described_node() -> Any:
     node = SimpleNamespace(
         image=image_with(), config=STATIC, cluster_id="cluster", created=[], log_levels=LogLevels(), authorizer=None
     )
+    node.quorum = SimpleNamespace(kraft_version=1)
     node.api_keys = lambda name: api_keys(listener)
     node.sorted_brokers = lambda: Node.sorted_brokers(node)  # type: ignore[arg-type]
     node.any_live_broker = lambda: Node.any_live_broker(node)  # type: ignore[arg-type]

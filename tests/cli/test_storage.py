@@ -72,6 +72,22 @@ def test_a_standalone_controller_names_itself_the_only_voter(heirlog: Heirlog, c
     assert (voter.endpoint.host, voter.endpoint.port, voter.listener) == ("127.0.0.1", 19093, "CONTROLLER")
 
 
+def test_a_controller_whose_configuration_names_the_voters_gets_no_other_list(
+    heirlog: Heirlog, controller: NodeLayout
+) -> None:
+    """As Kafka's tool: kraft.version 0 follows from controller.quorum.voters."""
+    with controller.properties_path.open("a") as file:
+        file.write("controller.quorum.voters=100@127.0.0.1:19093\n")
+    formats = ["storage", "format", "-c", controller.properties_path, "-t", CLUSTER]
+    for options in (["--standalone"], ["--feature", "kraft.version=1"]):
+        refused = heirlog(*formats, *options)
+        assert (refused.code, "controller.quorum.voters" in refused.err) == (1, True)
+        assert not controller.log_dir.exists()
+    outcome = heirlog(*formats, "--feature", "kraft.version=0")
+    assert outcome.code == 0, outcome.err
+    assert not (controller.log_dir / "__cluster_metadata-0").exists()
+
+
 def test_initial_controllers_give_this_node_its_directory_id(heirlog: Heirlog, controller: NodeLayout) -> None:
     mine, theirs = "KvZ5tPR5SOudlCIhjXenNw", "BvZ5tPR5SOudlCIhjXenNw"
     voters = f"100@127.0.0.1:19093:{mine},101@127.0.0.1:19094:{theirs}"
@@ -169,7 +185,7 @@ def test_a_controller_must_say_which_quorum(heirlog: Heirlog, controller: NodeLa
         (["--release-version", "3.0"], "metadata version 3.0"),
         (["--feature", "share.version=1"], "share.version is not a feature"),
         (["--feature", "eligible.leader.replicas.version=7"], "has levels 0 to 1"),
-        (["--feature", "kraft.version=0"], "kraft.version=0 is not supported"),
+        (["--feature", "kraft.version=0"], "kraft.version=0: the level is 0 if controller.quorum.voters"),
         (["--feature", "kraft.version=1"], "other nodes take kraft.version from the quorum"),
         (["--release-version", "4.1", "--feature", "metadata.version=25"], "both set metadata.version"),
         (["--no-initial-controllers", "--standalone"], "only one of"),

@@ -45,6 +45,7 @@ class FakeQuorum:
         self.log_end_offset = 0
         self.epoch = 1
         self.voters: tuple[object, ...] = (CONTROLLER_ID,)
+        self.kraft_version = 1
         self.uncommitted: list[Batch] = []
         self.log: list[Batch] = []
 
@@ -57,6 +58,15 @@ class FakeQuorum:
         self.uncommitted.append(batch)
         self.log.append(batch)
         return base
+
+    def raise_kraft_version(self, *, validate_only: bool) -> int:
+        """As a leader whose voters all support level 1."""
+        if validate_only:
+            return -1
+        self.kraft_version = 1
+        self.log_end_offset += 2
+        self.uncommitted.append(Batch(self.log_end_offset - 2, self.log_end_offset - 1, self.epoch, []))
+        return self.log_end_offset - 2
 
     def take_back(self) -> None:
         """What another leader's log does to the uncommitted end of this one."""
@@ -165,7 +175,11 @@ class Harness:
         served = import_module(f"heirlog.apis.{method}").API.controller
         # ACLs are refused without an authorizer
         node = SimpleNamespace(
-            controller=self.controller, config=self.static, log_levels=LogLevels(), authorizer=object()
+            controller=self.controller,
+            quorum=self.quorum,
+            config=self.static,
+            log_levels=LogLevels(),
+            authorizer=object(),
         )
         return Answer(served.handle(node, request, context))
 

@@ -59,6 +59,25 @@ def test_the_metadata_version_goes_up_and_safely_down() -> None:
     assert harness.controller.image.metadata_version == 23
 
 
+def test_kraft_version_is_raised_by_the_quorum_and_answered_at_its_commit() -> None:
+    harness = Harness()
+    harness.lead()
+    harness.commit()
+    harness.quorum.kraft_version = 0
+    written = harness.quorum.log_end_offset
+    assert update(harness, "kraft.version", 1, validate_only=True) == "NONE"
+    assert (harness.quorum.log_end_offset, harness.quorum.kraft_version) == (written, 0)
+    asked = UpdateFeaturesRequest.FeatureUpdateKey(feature="kraft.version", max_version_level=1, upgrade_type=1)
+    answer = harness.leave("update_features", UpdateFeaturesRequest(feature_updates=[asked]), 2)
+    assert not answer.is_there
+    assert harness.commit() == [], "no record of the image"
+    assert answer.get().error_code == ErrorCode.NONE
+    assert (harness.quorum.log_end_offset, harness.quorum.kraft_version) == (written + 2, 1)
+    assert update(harness, "kraft.version", 1) == "NONE"
+    assert harness.quorum.log_end_offset == written + 2
+    assert update(harness, "kraft.version", 0, 3) == "INVALID_UPDATE_VERSION"
+
+
 def test_a_level_that_a_registered_broker_lacks_is_refused() -> None:
     harness = leading()
     register(harness, 4, features=[_feature("metadata.version", 23, 27), _feature(ELR, 0, 1)])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
@@ -30,7 +30,7 @@ from heirlog.protocol.messages import (
 )
 from heirlog.protocol.primitives import Message, decode, encode, records_view
 from heirlog.protocol.records import NoOpRecord, TopicRecord
-from heirlog.protocol.types import BrokerId, Endpoint, Uuid
+from heirlog.protocol.types import ZERO_UUID, BrokerId, Endpoint, Uuid
 from heirlog.raft.bootstrap import write_bootstrap
 from heirlog.raft.configured_controllers import ConfiguredControllers
 from heirlog.raft.control import Voter
@@ -321,7 +321,8 @@ class Node:
             MemoryEnv(self.world, self),
             LocalReplica(self.id, self.directory_id, CLUSTER_ID, METADATA_DIR, self.is_voter),
             ConfiguredControllers(
-                self.configured,
+                self.configured[0] if self.configured else None,
+                self.world.static_voters,
                 [node.endpoint for node in self.world.controllers] if self.joins or not self.is_voter else [],
             ),
             listeners=[self.seen],
@@ -369,6 +370,7 @@ class World:
         self.cut: set[tuple[int, int]] = set()
         """Messages from the one node to the other are lost."""
         self.observers = [Node(self, i + 1, False) for i in range(observers)]
+        self.static_voters: tuple[Voter, ...] = ()
         self.format()
 
     @property
@@ -383,6 +385,13 @@ class World:
             write_bootstrap(node.disk, METADATA_DIR, voters, 1_700_000_000_000, done.append)
             self.run_until(lambda found=done: bool(found))  # type: ignore[misc]
             assert done == [None]
+
+    def configure_voters(self) -> None:
+        """controller.quorum.voters on every node, and no voters on any disk (kraft.version 0)."""
+        for node in self.controllers:
+            node.disk = MemoryDisk(self)
+            node.configured = [node.voter]
+        self.static_voters = tuple(replace(node.voter, directory_id=ZERO_UUID) for node in self.controllers)
 
     def join(self) -> Node:
         """Another controller, started with an empty disk."""

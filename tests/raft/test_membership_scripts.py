@@ -5,6 +5,8 @@
     add 103, remove 101          AddRaftVoter and RemoveRaftVoter to the leader; shows the answer
     remove 101 0                 the key that it had with its first disk
     ask remove 101               the same without waiting for the answer
+    static-voters 3              controllers 100, 101 and 102 with controller.quorum.voters (kraft.version 0), stopped
+    raise-kraft-version          the leader raises kraft.version to 1
     answer                       of the requests that were not waited for, in their order; "none yet" without one
 
 Each controller is followed by the voters that are in force on it, with `?` if that set is not committed as far as it
@@ -17,11 +19,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from raft.quorum_world import Node, add_request, remove_request
+from raft.quorum_world import Node, World, add_request, remove_request
 from raft.test_election_scripts import LIMIT_MS, Elections, line
 from textscript import ScriptError, play
 
-from heirlog.protocol.errors import ErrorCode
+from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.raft.epoch_state import QuorumRole
 
 SCRIPTS = sorted(Path(__file__).with_name("membership").glob("*.txt"))
@@ -35,6 +37,12 @@ class Membership(Elections):
     def run(self, words: list[str]) -> list[str]:
         command, *arguments = words
         match command:
+            case "static-voters":
+                self._world = World(voters=int(arguments[0]))
+                self._world.configure_voters()
+                return []
+            case "raise-kraft-version":
+                return [self._raise_kraft_version(), *self._lines()]
             case "join":
                 self._world.join()
                 self._world.run_for(1_000)
@@ -57,6 +65,14 @@ class Membership(Elections):
                 self._world.run_for(100)
                 return [_shown(answers[0]), *self._lines()]
         return super().run(words)
+
+    def _raise_kraft_version(self) -> str:
+        try:
+            offset = self._leader().quorum.raise_kraft_version(validate_only=False)
+        except KafkaError as refused:
+            return f"{refused.code.name}: {refused.message}"
+        self._world.run_for(100)
+        return f"at offset {offset}"
 
     def _lines(self) -> list[str]:
         return [_line(node) for node in self._world.controllers]
@@ -91,7 +107,8 @@ def _line(node: Node) -> str:
         return line(node)
     is_committed = log.voters_offset < node.quorum.high_watermark
     voters = " ".join(str(voter.id) for voter in log.voters) or "-"
-    return f"{line(node)}  voters {voters}{'' if is_committed else ' ?'}"
+    kind = "voters" if log.kraft_version else "static voters"
+    return f"{line(node)}  {kind} {voters}{'' if is_committed else ' ?'}"
 
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
@@ -101,4 +118,4 @@ def test_the_script_gives_what_it_says(path: Path, pytestconfig: pytest.Config) 
 
 
 def test_there_are_scripts() -> None:
-    assert len(SCRIPTS) >= 8
+    assert len(SCRIPTS) >= 12

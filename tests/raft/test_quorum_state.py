@@ -20,6 +20,16 @@ def test_version_0_of_an_older_kafka_is_read() -> None:
     assert decode(old) == QuorumState(1, 7, -1, ZERO_UUID)
 
 
+def test_with_voters_of_the_configuration_version_0_is_written_as_kafka_writes_it() -> None:
+    state = QuorumState(2, 7, 3, Uuid(b"\x01" * 16))
+    written = encode(state, [3, 1, 2])
+    assert written == (
+        b'{"clusterId":"","leaderId":2,"leaderEpoch":7,"votedId":3,"appliedOffset":0,'
+        b'"currentVoters":[{"voterId":1},{"voterId":2},{"voterId":3}],"data_version":0}'
+    )
+    assert decode(written) == QuorumState(2, 7, 3, ZERO_UUID)
+
+
 @pytest.mark.parametrize("torn", [b"", b'{"leaderId":1', b"[]", b'{"data_version":2}', b'{"data_version":1}'])
 def test_a_file_that_cannot_be_understood_is_refused_because_a_forgotten_vote_could_be_given_twice(torn: bytes) -> None:
     with pytest.raises(MalformedQuorumState):

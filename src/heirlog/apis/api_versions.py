@@ -11,17 +11,22 @@ from __future__ import annotations
 from typing import Protocol
 
 from heirlog.apis.common.api import Api, Served
-from heirlog.apis.common.ports import HasImage, Listens
+from heirlog.apis.common.ports import HasImage, Listens, OnQuorum
 from heirlog.context import Context
 from heirlog.metadata.features import SUPPORTED_FEATURES
 from heirlog.metadata.image import KRAFT_VERSION
 from heirlog.protocol.api import ApiKey
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import ApiVersionsRequest, ApiVersionsResponse
-from heirlog.raft import control
 
 
-class Node(HasImage, Listens, Protocol):
+class HasKRaftVersion(Protocol):
+    @property
+    def kraft_version(self) -> int:
+        """Level of the quorum's own protocol, as this node's copy of the metadata log has it."""
+
+
+class Node(HasImage, Listens, OnQuorum[HasKRaftVersion], Protocol):
     pass
 
 
@@ -30,7 +35,7 @@ def handle(node: Node, request: ApiVersionsRequest, context: Context) -> ApiVers
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST, api_keys=[])
     image = node.image
     # the quorum's own level is no metadata record; tools look for it among the others
-    finalized = {**image.features, KRAFT_VERSION: control.KRAFT_VERSION}
+    finalized = {**image.features, KRAFT_VERSION: node.quorum.kraft_version}
     return ApiVersionsResponse(
         api_keys=node.api_keys(context.listener),
         supported_features=[

@@ -7,12 +7,13 @@ v0 one flag for downgrades, v1 upgrade types and dry run (KIP-778), v2 one resul
 from __future__ import annotations
 
 from functools import partial
+from typing import Protocol
 
 from heirlog.apis.common.api import ALTER_CLUSTER, Api, Forwarded, Served
-from heirlog.apis.common.ports import ChangesMetadata, OnController
+from heirlog.apis.common.ports import ChangesMetadata, OnController, OnQuorum
 from heirlog.context import Context, Reply
 from heirlog.controller.error_messages import sentence
-from heirlog.controller.update_features import update_features
+from heirlog.controller.update_features import KRaftVersionPort, update_features
 from heirlog.protocol.api import ApiKey
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import UpdateFeaturesRequest, UpdateFeaturesResponse
@@ -32,12 +33,14 @@ def refused(request: UpdateFeaturesRequest, code: ErrorCode) -> UpdateFeaturesRe
     )
 
 
-def handle(
-    node: OnController[ChangesMetadata], request: UpdateFeaturesRequest, context: Context
-) -> Reply[UpdateFeaturesResponse]:
+class Node(OnController[ChangesMetadata], OnQuorum[KRaftVersionPort], Protocol):
+    pass
+
+
+def handle(node: Node, request: UpdateFeaturesRequest, context: Context) -> Reply[UpdateFeaturesResponse]:
     controller = node.controller
     return controller.submit(
-        lambda: update_features(controller.image, controller.static, request, context.api_version),
+        lambda: update_features(controller.image, controller.static, node.quorum, request, context.api_version),
         partial(refused, request),
     )
 
@@ -49,6 +52,7 @@ API = Api(
     refused=refused,
     is_change=True,
     remarks=(
-        "`metadata.version` 23 to 29, `eligible.leader.replicas.version` 0 and 1, `heirlog.recovery.version` 0 and 1"
+        "`metadata.version` 23 to 29, `eligible.leader.replicas.version` 0 and 1, `kraft.version` 0 and 1, "
+        "`heirlog.recovery.version` 0 and 1"
     ),
 )

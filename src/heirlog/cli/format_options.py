@@ -35,9 +35,12 @@ def features_wanted(
             raise CommandError(
                 f"--feature {text}: {name} has levels {supported.min_version} to {supported.max_version}"
             )
-        if name == KRAFT_VERSION and int(level) == 0:
-            raise CommandError("--feature kraft.version=0 is not supported: heirlog keeps the voters in the log")
-        if name == KRAFT_VERSION and not founds_quorum:
+        if name == KRAFT_VERSION and (int(level) == 0) != bool(config.voters):
+            raise CommandError(
+                f"--feature {text}: the level is 0 if controller.quorum.voters says who votes, else 1; "
+                + ("remove controller.quorum.voters for level 1" if config.voters else "set it for level 0")
+            )
+        if name == KRAFT_VERSION and level != "0" and not founds_quorum:
             raise CommandError(
                 f"--feature {text} is for a controller that is formatted with --standalone or --initial-controllers; "
                 "remove it: other nodes take kraft.version from the quorum"
@@ -51,13 +54,23 @@ def features_wanted(
 def voters_wanted(
     config: StaticConfig, standalone: bool, initial_controllers: str | None, no_initial_controllers: bool
 ) -> list[Voter] | None:
-    """Voters of a new quorum; None: standalone (the voter's directory id is not known yet). Raises CommandError."""
+    """Voters of a new quorum; None: standalone (the voter's directory id is not known yet). Raises CommandError.
+
+    []: this node writes none. It is no controller, or joins a quorum, or controller.quorum.voters names the voters.
+    """
     ways = standalone + (initial_controllers is not None) + no_initial_controllers
     if ways > 1:
         raise CommandError("only one of --standalone, --initial-controllers and --no-initial-controllers can be given")
+    if config.voters and (standalone or initial_controllers is not None):
+        raise CommandError(
+            "controller.quorum.voters says who votes (kraft.version 0): remove --standalone and --initial-controllers, "
+            "or replace it by controller.quorum.bootstrap.servers"
+        )
     if not config.is_controller:
         if standalone or initial_controllers is not None:
             raise CommandError("this node is not a controller: remove --standalone and --initial-controllers")
+        return []
+    if config.voters:
         return []
     if ways == 0:
         raise CommandError(

@@ -191,11 +191,12 @@ class Controller:
             self._append_rest(outcome.rest, answered, response, refuse)
             self.recovery.settle()
             return answered
-        if not self._appended:
+        needed_offset = max(self._appended[-1].last_offset if self._appended else -1, outcome.control_offset)
+        if needed_offset <= self._committed_offset:
             self.recovery.settle()
             return response
         pending: Pending[R] = Pending()
-        self._waiting.append(_Waiting(self._appended[-1].last_offset, pending, response, refuse))
+        self._waiting.append(_Waiting(needed_offset, pending, response, refuse))
         self.recovery.settle()
         return pending
 

@@ -33,6 +33,8 @@ class ControllerResult(Generic[R]):
     rest: Callable[[], ControllerResult[None]] | None = None
     """Makes more records in a later turn, once these are applied; each prefix must be safe on its own. The answer waits
     for the last ones."""
+    control_offset: int = -1
+    """Offset of control records that the request has appended besides: the answer waits for their commit too."""
     refusal: str = ""
     """Why the request was refused. It is logged, for answers that have no field for an error message."""
 

@@ -19,6 +19,9 @@ The ELR changes more than its level, in one batch:
             election reads the ELR. Then the level; then ClearElr for all topics, so that no list outlives the feature:
             a member that stops uncleanly while it is off would be eligible again after the next upgrade
 
+kraft.version is the quorum's, not the image's. The quorum's leader, which is this controller, raises it from 0 to 1 by
+control records (raft/voter_changes.py). It can never be lowered.
+
 heirlog.recovery.version switches the recovery manager. One batch has its level, followed by every LastKnownELR in its
 new meaning (recovery/switch.py). A broker need not support the level: a broker that does not counts as one that has not
 answered. Every controller must support it, because each may become active next.
@@ -32,7 +35,7 @@ Source: KIP-584, KIP-778, KIP-1022; KIP-966.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from heirlog.controller.controller_result import ControllerResult, all_or_none
 from heirlog.controller.leadership import Changes, Leadership
@@ -66,22 +69,34 @@ _NAMED_AT_MOST: Final = 20
 """Partitions that one message names."""
 
 
+class KRaftVersionPort(Protocol):
+    """What this needs of `raft.Quorum`."""
+
+    @property
+    def kraft_version(self) -> int: ...
+
+    def raise_kraft_version(self, *, validate_only: bool) -> int: ...
+
+
 def update_features(
-    image: Image, static: StaticConfig, request: UpdateFeaturesRequest, version: int
+    image: Image, static: StaticConfig, quorum: KRaftVersionPort, request: UpdateFeaturesRequest, version: int
 ) -> ControllerResult[UpdateFeaturesResponse]:
     """Returns the records and the answer of one request."""
     names = [update.feature for update in request.feature_updates]
+    control_offset = -1
     try:
-        levels = _checked(image, request, version)
+        levels = _checked(image, quorum.kraft_version, request, version)
+        change = _Change(image, static, levels)
+        records = all_or_none(_NAME, list(change.records()))
+        if levels.get(KRAFT_VERSION, 0) > quorum.kraft_version:
+            control_offset = quorum.raise_kraft_version(validate_only=request.validate_only)
     except KafkaError as error:
         refusal = update_features_answer(names, error.code, error.message)
         return ControllerResult(lambda base_offset: refusal)
-    change = _Change(image, static, levels)
-    records = all_or_none(_NAME, list(change.records()))
     response = update_features_answer(names, ErrorCode.NONE, change.warning())
     if request.validate_only:
         return ControllerResult(lambda base_offset: response)
-    return ControllerResult(lambda base_offset: response, records, change.elections)
+    return ControllerResult(lambda base_offset: response, records, change.elections, control_offset=control_offset)
 
 
 def update_features_answer(names: list[str], code: ErrorCode, message: str | None) -> UpdateFeaturesResponse:
@@ -97,7 +112,7 @@ def update_features_answer(names: list[str], code: ErrorCode, message: str | Non
     )
 
 
-def _checked(image: Image, request: UpdateFeaturesRequest, version: int) -> dict[str, int]:
+def _checked(image: Image, kraft_version: int, request: UpdateFeaturesRequest, version: int) -> dict[str, int]:
     """The requested levels. Raises KafkaError with the first reason to refuse."""
     levels = {update.feature: update.max_version_level for update in request.feature_updates}
     if len(levels) < len(request.feature_updates):
@@ -107,7 +122,8 @@ def _checked(image: Image, request: UpdateFeaturesRequest, version: int) -> dict
             kind = SAFE_DOWNGRADE if update.allow_downgrade else UPGRADE
         else:
             kind = update.upgrade_type
-        reason = _reason_against(image, update.feature, update.max_version_level, kind)
+        current = kraft_version if update.feature == KRAFT_VERSION else finalized_level(image, update.feature)
+        reason = _reason_against(image, update.feature, current, update.max_version_level, kind)
         if reason is not None:
             raise KafkaError(
                 ErrorCode.INVALID_UPDATE_VERSION,
@@ -125,14 +141,10 @@ def _checked(image: Image, request: UpdateFeaturesRequest, version: int) -> dict
 
 def finalized_level(image: Image, feature: str) -> int:
     """The finalized level; 0 if the feature is off or unknown."""
-    if feature == KRAFT_VERSION:
-        # set when the quorum is formatted, in its control records
-        return SUPPORTED_FEATURES[KRAFT_VERSION].max_version
     return image.features.get(feature, 0)
 
 
-def _reason_against(image: Image, feature: str, level: int, kind: int) -> str | None:
-    current = finalized_level(image, feature)
+def _reason_against(image: Image, feature: str, current: int, level: int, kind: int) -> str | None:
     if kind not in (UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE):
         return "The controller does not support the given upgrade type."
     if level < 0:
@@ -190,9 +202,9 @@ class _Change:
 
     def records(self) -> Iterator[Any]:
         image = self._image
-        for feature in sorted(self._levels, key=lambda name: (name != METADATA_VERSION, name)):
+        for feature in sorted(self._levels.keys() - {KRAFT_VERSION}, key=lambda name: (name != METADATA_VERSION, name)):
             level, current = self._levels[feature], finalized_level(image, feature)
-            if level == current and feature in (METADATA_VERSION, KRAFT_VERSION):
+            if level == current and feature == METADATA_VERSION:
                 continue
             record = FeatureLevelRecord(name=feature, feature_level=level)
             if feature == RECOVERY_VERSION:

@@ -24,7 +24,7 @@ inter.broker.listener.name  The listener over which brokers reach each other.
 security.inter.broker.protocol  The protocol between brokers, if inter.broker.listener.name is not set.
 early.start.listeners  Listeners that serve requests before ACLs are loaded.
 controller.listener.names  The names of the controllers' listeners.
-controller.quorum.voters  The controllers, as id@host:port.
+controller.quorum.voters  The controllers, as id@host:port; at kraft.version 0 they are the voters.
 controller.quorum.bootstrap.servers  Addresses at which the controllers are found.
 controller.quorum.election.timeout.ms  How long a controller without a leader waits before it asks for votes.
 controller.quorum.fetch.timeout.ms  How long a controller waits for its leader before it asks for votes.

@@ -30,7 +30,8 @@ class Format:
     """One node's formatting.
 
     directory_ids: path → id of each directory to format; those left out stay as they are.
-    voters: of a new quorum; () on a node that is no controller, or that joins a quorum.
+    voters: of a new quorum; () on a node that is no controller, that joins a quorum, or whose configuration names the
+    voters (kraft.version 0).
     """
 
     cluster_id: str

@@ -42,7 +42,7 @@ from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.frames import RequestHeader
 from heirlog.protocol.messages import ApiVersionsResponse
 from heirlog.protocol.primitives import Message
-from heirlog.protocol.types import METADATA_TOPIC, Endpoint, PartitionKey, Uuid
+from heirlog.protocol.types import METADATA_TOPIC, ZERO_UUID, Endpoint, PartitionKey, Uuid
 from heirlog.raft.bootstrap import read_bootstrap_records
 from heirlog.raft.configured_controllers import ConfiguredControllers
 from heirlog.raft.control import Voter
@@ -263,7 +263,7 @@ class Node:
                 config.metadata_log_dir,
                 config.is_controller,
             ),
-            ConfiguredControllers(self._configured_voters(identity.directory_id), config.bootstrap_servers),
+            self._configured_controllers(identity.directory_id),
             listeners=[self],
             config=MetadataLogConfig(
                 segment_bytes=config["metadata.log.segment.bytes"],
@@ -313,13 +313,14 @@ class Node:
             )
         self._quorum.start(self._quorum_ready)
 
-    def _configured_voters(self, directory_id: Uuid) -> list[Voter]:
-        """This node as a voter under the address that it has now; others are known from the log or by asking."""
-        config = self.config
-        if not config.is_controller:
-            return [Voter(voter.id, Uuid(bytes(16)), voter.endpoint) for voter in config.voters]
-        advertised = config.advertised_controller_listeners[0]
-        return [Voter(config.node_id, directory_id, advertised.endpoint, advertised.name)]
+    def _configured_controllers(self, directory_id: Uuid) -> ConfiguredControllers:
+        config, me = self.config, None
+        if config.is_controller:
+            advertised = config.advertised_controller_listeners[0]
+            me = Voter(config.node_id, directory_id, advertised.endpoint, advertised.name)
+        listener = config.controller_listener_names[0]
+        static = tuple(Voter(voter.id, ZERO_UUID, voter.endpoint, listener) for voter in config.voters)
+        return ConfiguredControllers(me, static, config.bootstrap_servers)
 
     def _quorum_ready(self) -> None:
         if self._broker is not None and not self._stopping:

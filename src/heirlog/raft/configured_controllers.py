@@ -1,7 +1,11 @@
-"""The controllers that a node's configuration names. It gives their addresses.
+"""The controllers that a node's configuration names, and what that decides.
 
-Only the log and the bootstrap snapshot say which nodes vote. Otherwise a controller with an empty log that should join
-a quorum would start another one.
+    controller.quorum.bootstrap.servers   addresses only: where a node asks for the leader
+    controller.quorum.voters              addresses as well; and, as long as neither the log nor a snapshot names voters
+                                          (kraft.version 0), who votes
+
+Trap: with `controller.quorum.voters` a controller whose disk was replaced votes although it has lost its log and its
+vote: at kraft.version 0 its id is its identity. With voters in the log it is another replica, and has to be added.
 """
 
 from __future__ import annotations
@@ -16,18 +20,19 @@ from heirlog.raft.local_replica import LocalReplica
 
 @dataclass(frozen=True, slots=True)
 class ConfiguredControllers:
-    voters: Sequence[Voter]
-    """As configured; on a controller this node itself, at its current address."""
+    me: Voter | None
+    """On a controller this node itself, at its current address."""
+    static_voters: tuple[Voter, ...] = ()
+    """controller.quorum.voters, without directory ids."""
     bootstrap_endpoints: Sequence[Endpoint] = ()
     """Where an observer asks for the leader, in addition to the voters' endpoints."""
 
     def current(self, replica: LocalReplica, in_log: Sequence[Voter]) -> tuple[Voter, ...]:
         """The log's voters, with this node's current endpoint (a port may change between two starts)."""
-        configured = replica.among(self.voters)
-        return tuple(configured if configured and replica.is_voter(voter) else voter for voter in in_log)
+        return tuple(self.me if self.me and replica.is_voter(voter) else voter for voter in in_log)
 
     def endpoints(self, replica: LocalReplica, in_log: Sequence[Voter]) -> list[Endpoint]:
         """Where this node asks for the leader while it does not know it."""
-        me = replica.among(self.voters)
-        others = [voter.endpoint for voter in (*self.voters, *in_log) if voter.id != replica.node_id]
-        return [one for one in (*self.bootstrap_endpoints, *others) if me is None or one != me.endpoint]
+        others = [voter.endpoint for voter in (*self.static_voters, *in_log) if voter.id != replica.node_id]
+        found = dict.fromkeys((*self.bootstrap_endpoints, *others))
+        return [one for one in found if self.me is None or one != self.me.endpoint]

@@ -7,6 +7,10 @@ version. They come in batches with attribute bit 5 set and never reach the state
     KRAFT_VERSION     level of the quorum's own protocol SNAPSHOT_FOOTER   the last one; marks it as complete
     KRAFT_VOTERS      who votes, and where they listen
 
+At kraft.version 0 the log names no voters: they come from `controller.quorum.voters` on every node, without directory
+ids. KRaftVersion and Voters are written together, first when the level is raised or the quorum is formatted with it. So
+a set of voters shows its level.
+
 Trap: LeaderChange is version 0, even at kraft.version 1. Kafka's reader expects version 0 and crashes on version 1.
 
 Source: KIP-595, KIP-630 (snapshots), KIP-853 (voters).
@@ -27,11 +31,11 @@ from heirlog.protocol.records import (
     SnapshotHeaderRecord,
     VotersRecord,
 )
-from heirlog.protocol.types import BrokerId, Endpoint, Uuid
+from heirlog.protocol.types import ZERO_UUID, BrokerId, Endpoint, Uuid
 from heirlog.raft.replica_key import ReplicaKey
 
 KRAFT_VERSION = 1
-"""The one level heirlog writes: voters in the log (KIP-853)."""
+"""The newest level: voters in the log, with their directory ids (KIP-853)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +44,18 @@ class Voter:
 
     id: BrokerId
     directory_id: Uuid
+    """Zero at kraft.version 0: then the id alone is its identity."""
     endpoint: Endpoint
     listener: str = "CONTROLLER"
 
     @property
     def key(self) -> ReplicaKey:
         return ReplicaKey(self.id, self.directory_id)
+
+
+def kraft_version_of(voters: Iterable[Voter]) -> int:
+    """The level of kraft.version at which these are the voters; 0 if none are known."""
+    return KRAFT_VERSION if any(voter.directory_id != ZERO_UUID for voter in voters) else 0
 
 
 def encode_controls(records: Iterable[Message], base_offset: int, epoch: int, wall_ms: int) -> bytearray:

@@ -144,7 +144,7 @@ class EpochRequests:
     def _successor_delay_ms(self, asked: EndQuorumEpochRequest.PartitionData) -> int:
         keys = [ReplicaKey(one.candidate_id, Uuid(one.candidate_directory_id)) for one in asked.preferred_candidates]
         # below version 1 only ids are named
-        keys = keys or [ReplicaKey(successor, self._replica.directory_id) for successor in asked.preferred_successors]
+        keys = keys or [ReplicaKey(successor, ZERO_UUID) for successor in asked.preferred_successors]
         return successor_delay_ms(keys, self._replica.key, self._backoff_max_ms)
 
     def _claim_error(self, leader_id: int, epoch: int) -> ErrorCode:

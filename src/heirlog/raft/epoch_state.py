@@ -91,7 +91,8 @@ def initial(
     if stored.leader_id != NOBODY:
         endpoint = endpoint_of(stored.leader_id)
         return state if endpoint is None else replace(state, role=QuorumRole.FOLLOWER, leader_endpoint=endpoint)
-    return replace(state, role=QuorumRole.CANDIDATE) if voted == me and is_voter else state
+    # at kraft.version 0 the file has no directory id of the vote
+    return replace(state, role=QuorumRole.CANDIDATE) if voted is not None and voted.covers(me) and is_voter else state
 
 
 # votes
@@ -109,13 +110,8 @@ def grants(state: EpochState, candidate: ReplicaKey, *, log_is_current: bool, pr
     if state.role not in (QuorumRole.UNATTACHED, QuorumRole.PROSPECTIVE):
         return False
     if state.voted is not None:
-        return _is_same(state.voted, candidate)
+        return state.voted.covers(candidate)
     return state.leader_id == NOBODY and log_is_current
-
-
-def _is_same(voted: ReplicaKey, candidate: ReplicaKey) -> bool:
-    """The vote may have been given to a candidate that named no directory."""
-    return voted.id == candidate.id and voted.directory_id in (ZERO_UUID, candidate.directory_id)
 
 
 def vote(state: EpochState, candidate: ReplicaKey) -> EpochState:
@@ -124,7 +120,7 @@ def vote(state: EpochState, candidate: ReplicaKey) -> EpochState:
         raise IllegalTransition(f"{state} cannot vote for {candidate.id}")
     if state.voted is None and state.leader_id == NOBODY:
         return replace(state, voted=candidate)
-    if state.voted is None or not _is_same(state.voted, candidate):
+    if state.voted is None or not state.voted.covers(candidate):
         raise IllegalTransition(f"{state} has voted, or knows a leader, and cannot vote for {candidate.id}")
     return state
 

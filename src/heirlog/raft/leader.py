@@ -1,6 +1,7 @@
 """The leader of one epoch: it orders the records, and knows when they are committed.
 
-    begin     {LeaderChange, and the voters if the log does not name them as they are} at the new epoch
+    begin     {LeaderChange, and the voters if the log does not name them as they are} at the new epoch; at
+              kraft.version 0 LeaderChange alone
     change    the voters are changed by a record in a batch of its own (`voter_changes.py`)
     append    encode -> log (page cache) -> a flush is due         returns the base offset at once
     turn      after the current callback: one flush for everything appended meanwhile; waiting fetches are answered
@@ -114,6 +115,7 @@ class LeaderState:
             parts.env,
             me.listener,
             parts.voters,
+            lambda: parts.log.kraft_version,
             lambda: parts.log.voters_offset,
             lambda: self.high_watermark,
             self.progress,
@@ -126,7 +128,7 @@ class LeaderState:
         voters = self._voters()
         granting = [key.id for key in self._granting]
         head: list[Message] = [control.leader_change(self.me.id, [v.id for v in voters], granting)]
-        if self._log.end_offset == 0 or self._log.voters != voters:
+        if self._log.kraft_version and (self._log.end_offset == 0 or self._log.voters != voters):
             head += [control.kraft_version(), control.voters_record(voters)]
         self._append_controls(head)
         self._replay.when_delivered(self._log.end_offset, self._announce)
@@ -158,9 +160,12 @@ class LeaderState:
         return base_offset
 
     def _append_voters(self, voters: Sequence[Voter]) -> int:
-        """Append a set of voters, which is in force from now on; the offset of its record. Raises NotLeader."""
+        """Append a set of voters, which is in force from now on; the offset of its batch. Raises NotLeader."""
+        records: list[Message] = [control.voters_record(voters)]
+        if not self._log.kraft_version:
+            records.insert(0, control.kraft_version())
         try:
-            offset = self._append_controls([control.voters_record(voters)])
+            offset = self._append_controls(records)
         except OSError as error:
             self._fatal(f"the metadata log in {self._log.directory} could not be written: {error}")
             raise NotLeader("the disk of the metadata log failed") from error

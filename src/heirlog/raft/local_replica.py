@@ -32,8 +32,11 @@ class LocalReplica:
         return ReplicaKey(self.node_id, self.directory_id)
 
     def is_voter(self, voter: Voter) -> bool:
-        """Whether `voter` is this replica. The id alone is not enough: a replaced disk makes it another voter."""
-        return voter.key == self.key
+        """Whether `voter` is this replica. The id alone is not enough: a replaced disk makes it another voter.
+
+        At kraft.version 0 voters have no directory id, so there it is enough.
+        """
+        return voter.key.covers(self.key)
 
     def among(self, voters: Iterable[Voter]) -> Voter | None:
         """This replica in the voters, None if it is not one of them."""

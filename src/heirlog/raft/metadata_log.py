@@ -23,7 +23,7 @@ from heirlog.protocol.records import VotersRecord
 from heirlog.protocol.types import METADATA_TOPIC, METADATA_TOPIC_ID
 from heirlog.raft import snapshot
 from heirlog.raft.committed_offset import CommittedOffsetFile
-from heirlog.raft.control import Voter, decode_controls, read_voters
+from heirlog.raft.control import Voter, decode_controls, kraft_version_of, read_voters
 from heirlog.raft.divergence import Position
 from heirlog.raft.replica_key import ReplicaKey
 from heirlog.raft.snapshot import BOOTSTRAP, InvalidSnapshot, Snapshot, SnapshotId
@@ -92,6 +92,7 @@ class MetadataLog:
     _committed: CommittedOffsetFile
     _on_failure: Callable[[OSError], None]
     _voter_history: VoterHistory = field(default_factory=VoterHistory)
+    _static_voters: tuple[Voter, ...] = ()
     _writer: SnapshotWriter | None = field(default=None)
 
     @property
@@ -101,8 +102,13 @@ class MetadataLog:
 
     @property
     def voters(self) -> tuple[Voter, ...]:
-        """The newest set named by a snapshot or by the log, committed or not (KIP-853)."""
+        """The newest set named by a snapshot or by the log, committed or not (KIP-853); else the configured one."""
         return self._voter_history.latest
+
+    @property
+    def kraft_version(self) -> int:
+        """The level in force, committed or not."""
+        return kraft_version_of(self.voters)
 
     @property
     def voters_offset(self) -> int:
@@ -278,7 +284,7 @@ class MetadataLog:
         self.stop_writing_snapshot()
         self.store.add(downloaded.id)
         self.log.truncate_fully_and_start_at(downloaded.id.end_offset)
-        self._voter_history = VoterHistory(downloaded.voters)
+        self._voter_history = VoterHistory(downloaded.voters or self._static_voters)
         self.store.remove_below(downloaded.id.end_offset)
 
     # retention
@@ -309,11 +315,16 @@ class MetadataLog:
 
 
 def open_log(
-    env: Env, directory: str, config: MetadataLogConfig, on_failure: Callable[[OSError], None] = lambda error: None
+    env: Env,
+    directory: str,
+    config: MetadataLogConfig,
+    on_failure: Callable[[OSError], None] = lambda error: None,
+    static_voters: tuple[Voter, ...] = (),
 ) -> MetadataLog:
     """Create or recover the log in `directory`. Raises OSError, StorageFormatError or MetadataLogLost.
 
     on_failure: called when the disk has failed in the background, or for a reader.
+    static_voters: those of the configuration, without directory ids; in force while the log names none.
     """
     files = env.files
     files.mkdirs(directory)
@@ -358,7 +369,8 @@ def open_log(
         store,
         CommittedOffsetFile(env, directory),
         on_failure,
-        VoterHistory(loaded.voters if loaded else ()),
+        VoterHistory((loaded.voters if loaded else ()) or static_voters),
+        static_voters,
     )
     store.remove_below(log.log_start_offset)
     opened.scan_voters()

@@ -4,6 +4,9 @@
     no voter, but one has its id                       RemoveRaftVoter of that one: its disk was replaced
     no voter, and none has its id                      AddRaftVoter of itself
 
+At kraft.version 0 the configuration names the voters. There, a voter sends one UpdateRaftVoter to each new leader,
+which needs its directory id to raise the level.
+
 It looks once per fetch timeout and sends one request at a time. Every refusal is tried again at the next look: another
 change may be in progress, this node may not have caught up, or a request that seemed to fail may have been executed.
 
@@ -25,10 +28,15 @@ from typing import Any
 
 from heirlog.env import Cancel, Env, SendFailure
 from heirlog.protocol.errors import ErrorCode, error_code
-from heirlog.protocol.messages import AddRaftVoterRequest, RemoveRaftVoterRequest, UpdateRaftVoterRequest
+from heirlog.protocol.messages import (
+    AddRaftVoterRequest,
+    RemoveRaftVoterRequest,
+    UpdateRaftVoterRequest,
+    UpdateRaftVoterResponse,
+)
 from heirlog.protocol.types import Endpoint
 from heirlog.raft.answers import LeaderAndEpoch
-from heirlog.raft.control import KRAFT_VERSION, Voter
+from heirlog.raft.control import KRAFT_VERSION, Voter, kraft_version_of
 from heirlog.raft.quorum_config import QuorumConfig
 
 CHANNEL = "own-voter"
@@ -60,6 +68,8 @@ class OwnVoter:
         self._config = config
         self._on_leader_named = on_leader_named
         self._cancel: Cancel | None = None
+        self._is_updated = False
+        """The leader has answered an UpdateRaftVoter of this node."""
         self._closed = False
 
     def start(self) -> None:
@@ -80,7 +90,10 @@ class OwnVoter:
 
     def _request(self) -> AddRaftVoterRequest | RemoveRaftVoterRequest | UpdateRaftVoterRequest | None:
         """The request that corrects the set of voters; None if it is correct."""
-        known = next((voter for voter in self._voters() if voter.id == self._me.id), None)
+        voters = self._voters()
+        known = next((voter for voter in voters if voter.id == self._me.id), None)
+        if not kraft_version_of(voters):
+            return None if known is None or self._is_updated else self._update()
         if known == self._me:
             return None
         if known is not None and known.key == self._me.key:
@@ -126,7 +139,9 @@ class OwnVoter:
             self._env.log("info", "quorum-voter-request-failed", why=f"{result.kind} {result.detail}".strip())
             return
         code = error_code(result.error_code)
-        if code is not ErrorCode.NONE:
+        if code is ErrorCode.NONE:
+            self._is_updated = isinstance(result, UpdateRaftVoterResponse)
+        else:
             message = getattr(result, "error_message", None)
             self._env.log("info", "quorum-voter-request-refused", error=code.name, message=message)
         named = getattr(result, "current_leader", None)

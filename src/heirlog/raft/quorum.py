@@ -58,7 +58,7 @@ from heirlog.protocol.types import Endpoint, Uuid
 from heirlog.raft import answers, describe
 from heirlog.raft.answers import LeaderAndEpoch
 from heirlog.raft.configured_controllers import ConfiguredControllers
-from heirlog.raft.control import Voter
+from heirlog.raft.control import Voter, kraft_version_of
 from heirlog.raft.epoch_driver import EpochDriver, EpochEvents
 from heirlog.raft.epoch_requests import EpochRequests
 from heirlog.raft.epoch_state import EpochState, QuorumRole
@@ -199,7 +199,12 @@ class Quorum:
 
     @property
     def voters(self) -> tuple[Voter, ...]:
-        return self._log.voters if self._log is not None else tuple(self._controllers.voters)
+        return self._log.voters if self._log is not None else self._controllers.static_voters
+
+    @property
+    def kraft_version(self) -> int:
+        """The level in force: 0 while `controller.quorum.voters` says who votes, 1 once the log does."""
+        return kraft_version_of(self.voters)
 
     @property
     def is_changing_voters(self) -> bool:
@@ -224,8 +229,13 @@ class Quorum:
 
     def _open(self) -> None:
         try:
-            log = open_log(self._env, self._replica.log_directory, self._config, self._log_failed)
-            state = QuorumStateFile(self._env.files, self._replica.log_directory)
+            static_voters = self._controllers.static_voters
+            log = open_log(self._env, self._replica.log_directory, self._config, self._log_failed, static_voters)
+            state = QuorumStateFile(
+                self._env.files,
+                self._replica.log_directory,
+                lambda: [] if log.kraft_version else [voter.id for voter in log.voters],
+            )
         except OSError as error:
             self._fatal(
                 f"the metadata log in {self._replica.log_directory} cannot be opened: {error}; repair what it names. "
@@ -319,7 +329,7 @@ class Quorum:
         removed = log.removed_voter(self._replica.key)
         if me is not None or removed is None or removed.offset < max(log.committed_offset, self.high_watermark):
             return me
-        return self._replica.among(self._controllers.voters) or removed.voter
+        return self._controllers.me or removed.voter
 
     def _endpoints(self, log: MetadataLog) -> list[Endpoint]:
         return self._controllers.endpoints(self._replica, log.voters)
@@ -400,7 +410,7 @@ class Quorum:
         self._ready()
 
     def _keep_own_voter(self, log: MetadataLog, epochs: EpochDriver) -> None:
-        me = self._replica.among(self._controllers.voters) if self._replica.is_controller else None
+        me = self._controllers.me
         if me is not None:
             self._own_voter = OwnVoter(
                 self._env,
@@ -505,6 +515,16 @@ class Quorum:
         self._env.stop(1, reason)
 
     # for the leader's controller
+
+    def raise_kraft_version(self, *, validate_only: bool) -> int:
+        """Raise kraft.version from 0 to 1: from now on the log names the voters (KIP-853, KAFKA-16538).
+
+        Returns the offset of the records, which are committed as those of `append` are; -1 if only checked. Raises
+        KafkaError if this node does not lead, or if a voter does not support the level.
+        """
+        if self._stopped or not isinstance(self._role, LeaderState):
+            raise NotLeader("this node does not lead the metadata quorum")
+        return self._role.changes.raise_kraft_version(validate_only=validate_only)
 
     def append(self, records: Sequence[Message]) -> int:
         """Append one batch (at most 10,000 records, 8 MiB) and return the offset of its first record.

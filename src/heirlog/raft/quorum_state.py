@@ -5,7 +5,11 @@ before a vote is sent, and before a leader appends to its epoch (guard 17).
 
     {"leaderId":1,"leaderEpoch":3,"votedId":1,"votedDirectoryId":"...","data_version":1}
 
-Version 0 (kraft.version 0) has no votedDirectoryId and some unused members; it is read, never written.
+Version 0 is written at kraft.version 0, as by Apache Kafka, and read at any level. It has no votedDirectoryId, as the
+voters have none, and members that are not used:
+
+    {"clusterId":"","leaderId":1,"leaderEpoch":3,"votedId":1,"appliedOffset":0,"currentVoters":[{"voterId":1}],
+     "data_version":0}
 
 Source: KIP-595 "Quorum State", KIP-853 for version 1.
 """
@@ -13,6 +17,7 @@ Source: KIP-595 "Quorum State", KIP-853 for version 1.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from heirlog.env import Files
@@ -35,14 +40,28 @@ class MalformedQuorumState(ValueError):
     """The file exists and cannot be parsed; a node that continued could vote twice."""
 
 
-def encode(state: QuorumState) -> bytes:
-    members = {
-        "leaderId": state.leader_id,
-        "leaderEpoch": state.leader_epoch,
-        "votedId": state.voted_id,
-        "votedDirectoryId": uuid_text(state.voted_directory_id),
-        "data_version": 1,
-    }
+def encode(state: QuorumState, static_voters: Iterable[int] = ()) -> bytes:
+    """static_voters: ids of the voters, if they are those of the configuration."""
+    voters = sorted(static_voters)
+    members: dict[str, object] = (
+        {
+            "clusterId": "",
+            "leaderId": state.leader_id,
+            "leaderEpoch": state.leader_epoch,
+            "votedId": state.voted_id,
+            "appliedOffset": 0,
+            "currentVoters": [{"voterId": voter} for voter in voters],
+            "data_version": 0,
+        }
+        if voters
+        else {
+            "leaderId": state.leader_id,
+            "leaderEpoch": state.leader_epoch,
+            "votedId": state.voted_id,
+            "votedDirectoryId": uuid_text(state.voted_directory_id),
+            "data_version": 1,
+        }
+    )
     return json.dumps(members, separators=(",", ":")).encode()
 
 
@@ -78,8 +97,9 @@ def is_flushed(state: QuorumState, flushed: QuorumState | None) -> bool:
 class QuorumStateFile:
     """The file, read once and written as a whole."""
 
-    def __init__(self, files: Files, directory: str) -> None:
-        """Raises MalformedQuorumState."""
+    def __init__(self, files: Files, directory: str, static_voters: Callable[[], Iterable[int]] = tuple) -> None:
+        """static_voters: as of `encode`. Raises MalformedQuorumState."""
+        self._static_voters = static_voters
         self._file = AtomicFile(files, directory, NAME)
         data = read_file(files, f"{directory}/{NAME}")
         self.stored = QuorumState() if data is None else decode(data)
@@ -98,7 +118,7 @@ class QuorumStateFile:
             on_durable(error)
 
         self.stored = state
-        self._file.write(encode(state), written)
+        self._file.write(encode(state, self._static_voters()), written)
 
     def close(self) -> None:
         """Abandon the current write: the directory is about to be renamed."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from heirlog.protocol.types import ZERO_UUID
 from heirlog.raft.control import Voter
 from heirlog.raft.replica_key import ReplicaKey
 
@@ -34,22 +35,27 @@ class ReplicaState:
 def is_disk_of(key: ReplicaKey, voter: Voter) -> bool:
     """Guard 20: a fetch counts for a commit only if it comes from the disk of a voter (KIP-853).
 
-    Called through this module's global, so that the simulator can remove the guard.
+    A voter of the configuration (kraft.version 0) names no disk: the newest fetch of its node counts. Called through
+    this module's global, so that the simulator can remove the guard.
     """
-    return key.directory_id == voter.directory_id
+    return voter.key.covers(key)
 
 
 class ReplicaStates:
     def __init__(self) -> None:
         self._replicas: dict[ReplicaKey, ReplicaState] = {}
         self._keys: dict[int, list[ReplicaKey]] = {}
-        """Those of each node: one for each of its disks."""
+        """Those of each node: one for each of its disks, the one that fetched last at the end."""
 
     def fetched(self, key: ReplicaKey, end_offset: int, leader_end_offset: int, wall_ms: int) -> None:
         progress = self._replicas.pop(key, None)
+        disks = self._keys.setdefault(key.id, [])
         if progress is None:
             progress = ReplicaState()
-            self._keys.setdefault(key.id, []).append(key)
+            disks.append(key)
+        elif disks[-1] != key:
+            disks.remove(key)
+            disks.append(key)
         self._replicas[key] = progress  # at the end: the first one has not fetched for the longest time
         if len(self._replicas) > MAX_REPLICAS:
             self._forget(next(iter(self._replicas)))
@@ -63,8 +69,8 @@ class ReplicaStates:
 
     def of_voter(self, voter: Voter) -> ReplicaState:
         """The voter's state. A fetch from another disk than the voter's is an observer's: it counts for no commit."""
-        own = [self._replicas[key] for key in self._keys.get(voter.id, ()) if is_disk_of(key, voter)]
-        return max(own, key=lambda state: state.end_offset, default=ReplicaState())
+        own = (self._replicas[key] for key in reversed(self._keys.get(voter.id, ())) if is_disk_of(key, voter))
+        return next(own, ReplicaState())
 
     def observers(self, voters: Iterable[Voter], wall_ms: int) -> list[tuple[ReplicaKey, ReplicaState]]:
         """All replicas that are not voters, by id."""
@@ -72,7 +78,7 @@ class ReplicaStates:
         silent = [k for k, p in self._replicas.items() if wall_ms - p.last_fetch_ms > OBSERVER_SESSION_MS]
         for key in silent:
             self._forget(key)
-        listed = [(k, p) for k, p in self._replicas.items() if k not in voting]
+        listed = [(k, p) for k, p in self._replicas.items() if voting.isdisjoint((k, ReplicaKey(k.id, ZERO_UUID)))]
         return sorted(listed, key=lambda entry: entry[0])
 
     def _forget(self, key: ReplicaKey) -> None:

@@ -84,7 +84,7 @@ def successor_delay_ms(successors: Sequence[ReplicaKey], me: ReplicaKey, backoff
     The first successor does not wait, and each one after it twice as long as the one before; a voter that is not named
     waits longest.
     """
-    rank = next((rank for rank, key in enumerate(successors) if key == me), None)
+    rank = next((rank for rank, key in enumerate(successors) if key.covers(me)), None)
     if rank is None:
         return backoff_max_ms
     if rank == 0:

@@ -7,8 +7,8 @@ just below it. Inside, offsets start at 0:
 
     control batch {SnapshotHeader, KRaftVersion, KRaftVoters}   data batches   control batch {SnapshotFooter}
 
-The voters are in every snapshot, because the log batch that named them may be deleted. The footer marks a complete
-snapshot; a file without it, or with a batch whose CRC is wrong, is not loaded.
+The voters are in every snapshot from kraft.version 1 on, because the log batch that named them may be deleted. The
+footer marks a complete snapshot; a file without it, or with a batch whose CRC is wrong, is not loaded.
 
     NAME.part while written or downloaded -> flush -> rename -> sync the directory: only then it counts
 """
@@ -66,7 +66,7 @@ class Snapshot:
     id: SnapshotId
     last_contained_log_timestamp_ms: int
     voters: tuple[Voter, ...]
-    """Empty in `bootstrap.checkpoint`, which is not a snapshot of a log."""
+    """Empty at kraft.version 0, and in `bootstrap.checkpoint`, which is not a snapshot of a log."""
     data: bytes
     """The whole file, checked."""
 
@@ -93,11 +93,14 @@ def list_snapshots(files: Files, directory: str) -> list[SnapshotId]:
 def encode(
     records: Iterable[Message], epoch: int, last_contained_log_timestamp_ms: int, voters: Iterable[Voter]
 ) -> Iterator[bytearray]:
-    """The file, batch by batch. Without voters the first batch has only the header, as in `bootstrap.checkpoint`."""
+    """The file, batch by batch. Without voters the first batch has only the header, as in `bootstrap.checkpoint`.
+
+    So it has at kraft.version 0, at which voters are not part of the log.
+    """
     wall_ms = last_contained_log_timestamp_ms
     head: list[Message] = [control.snapshot_header(wall_ms)]
     known = tuple(voters)
-    if known:
+    if control.kraft_version_of(known):
         head += [control.kraft_version(), control.voters_record(known)]
     yield encode_controls(head, 0, epoch, wall_ms)
     offset = len(head)

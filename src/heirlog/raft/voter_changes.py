@@ -23,8 +23,12 @@ next change still waits for the commit.
 A leader may remove itself. It leads until the record is committed, without a vote in that, and then resigns
 (`leader.py`).
 
-Source: KIP-853, KIP-1186; the order of the refusals is that of Kafka's AddVoterHandler, RemoveVoterHandler and
-UpdateVoterHandler.
+At kraft.version 0 the configuration of every node names the voters, so they cannot be changed. An update is accepted,
+and kept in memory: it names the directory id of the voter, which the step to level 1 needs. That step appends a
+KRaftVersion and a Voters record, the same voters with their directory ids.
+
+Source: KIP-853, KIP-1186; KAFKA-16538 for level 0; the order of the refusals is that of Kafka's AddVoterHandler,
+RemoveVoterHandler and UpdateVoterHandler.
 """
 
 from __future__ import annotations
@@ -39,7 +43,7 @@ from heirlog.protocol.api import ApiKey
 from heirlog.protocol.errors import ErrorCode, KafkaError, error_code
 from heirlog.protocol.messages import ApiVersionsRequest, ApiVersionsResponse
 from heirlog.protocol.software import SOFTWARE_NAME, SOFTWARE_VERSION
-from heirlog.protocol.types import BrokerId, Endpoint, uuid_text
+from heirlog.protocol.types import ZERO_UUID, BrokerId, Endpoint, uuid_text
 from heirlog.raft.control import KRAFT_VERSION, Voter
 from heirlog.raft.quorum_config import QuorumConfig
 from heirlog.raft.replica_key import ReplicaKey
@@ -74,6 +78,13 @@ class KRaftVersions(NamedTuple):
     max_version: int
 
 
+class _Update(NamedTuple):
+    """What a voter said in its update."""
+
+    voter: Voter
+    versions: KRaftVersions
+
+
 @dataclass(frozen=True, slots=True)
 class ChangeParts:
     """What a change reads and does, owned by the leader."""
@@ -83,13 +94,17 @@ class ChangeParts:
     """Name of the listener on which voters reach each other: a voter needs an endpoint of this name."""
     voters: Callable[[], tuple[Voter, ...]]
     """The set in force."""
+    kraft_version: Callable[[], int]
+    """Its level."""
     voters_offset: Callable[[], int]
     """Offset of the record that names it."""
     high_watermark: Callable[[], int]
     """-1 until a record of the leader's epoch is committed."""
     replicas: ReplicaStates
     append: Callable[[Sequence[Voter]], int]
-    """Append a Voters record; returns its offset. Raises KafkaError."""
+    """Append a Voters record, at kraft.version 0 after a KRaftVersion record; returns the offset of the batch. Raises
+    KafkaError.
+    """
 
 
 @dataclass(slots=True)
@@ -109,6 +124,8 @@ class VoterChanges:
         self._timeout_ms = config.request_timeout_ms
         self._change: _Change | None = None
         """The one that is in progress."""
+        self._updates: dict[int, _Update] = {}
+        """At kraft.version 0: the newest update of each voter."""
 
     @property
     def is_changing(self) -> bool:
@@ -120,6 +137,7 @@ class VoterChanges:
     def add(self, voter: Voter, *, is_answered_at_append: bool) -> Pending[Outcome]:
         """Add an observer that has caught up."""
         self._check_none_in_progress()
+        self._check_can_change()
         known = next((one for one in self._parts.voters() if one.id == voter.id), None)
         if known is not None:
             raise KafkaError(
@@ -136,6 +154,7 @@ class VoterChanges:
     def remove(self, key: ReplicaKey) -> Pending[Outcome]:
         """Remove a voter; the leader too, but not the last voter."""
         self._check_none_in_progress()
+        self._check_can_change()
         voters = self._parts.voters()
         remaining = tuple(voter for voter in voters if voter.key != key)
         if len(remaining) == len(voters):
@@ -159,15 +178,18 @@ class VoterChanges:
             raise KafkaError(
                 ErrorCode.INVALID_REQUEST, f"voter {key.id} has no endpoint for the listener {self._parts.listener}"
             )
-        _check_supported(key.id, versions)
-        known = next((voter for voter in self._parts.voters() if voter.key == key), None)
+        _check_supported(key.id, versions, self._parts.kraft_version())
+        known = next((voter for voter in self._parts.voters() if voter.key.covers(key)), None)
         if known is None:
             raise KafkaError(
                 ErrorCode.VOTER_NOT_FOUND,
                 f"{_named(key)} is not a voter: add it first",
             )
-        updated = replace(known, endpoint=endpoint, listener=self._parts.listener)
-        if updated == known:
+        updated = replace(known, directory_id=key.directory_id, endpoint=endpoint, listener=self._parts.listener)
+        is_static = not self._parts.kraft_version()
+        if is_static:
+            self._updates[key.id] = _Update(updated, versions)
+        if is_static or updated == known:
             # without this a repeated request would append a record each time
             answer: Pending[Outcome] = Pending()
             answer.complete(Outcome())
@@ -177,6 +199,29 @@ class VoterChanges:
             self._append(change, tuple(updated if voter.key == key else voter for voter in self._parts.voters()))
 
         return self._ask_first(updated, append, is_answered_at_append=True)
+
+    def raise_kraft_version(self, *, validate_only: bool) -> int:
+        """As of `Quorum`."""
+        self._check_none_in_progress()
+        voters = []
+        for voter in self._parts.voters():
+            if voter.directory_id != ZERO_UUID:
+                voters.append(voter)  # this leader
+                continue
+            update = self._updates.get(voter.id)
+            if update is None:
+                raise KafkaError(
+                    ErrorCode.INVALID_UPDATE_VERSION,
+                    f"controller {voter.id} has not told this leader its directory id and which levels of {FEATURE} it "
+                    "supports: start it, and upgrade it if it is older than this version",
+                )
+            if not update.versions.min_version <= KRAFT_VERSION <= update.versions.max_version:
+                raise KafkaError(
+                    ErrorCode.INVALID_UPDATE_VERSION,
+                    f"controller {voter.id} does not support {FEATURE} {KRAFT_VERSION}: upgrade it first",
+                )
+            voters.append(update.voter)
+        return -1 if validate_only else self._parts.append(voters)
 
     # events
 
@@ -198,6 +243,14 @@ class VoterChanges:
             )
 
     # checks
+
+    def _check_can_change(self) -> None:
+        if not self._parts.kraft_version():
+            raise KafkaError(
+                ErrorCode.UNSUPPORTED_VERSION,
+                f"the voters are those of controller.quorum.voters ({FEATURE} 0), and cannot be changed: raise the "
+                f"level first, with `heirlog features upgrade --feature {FEATURE}={KRAFT_VERSION}`",
+            )
 
     def _check_none_in_progress(self) -> None:
         committed = self._parts.high_watermark()
@@ -290,7 +343,8 @@ class VoterChanges:
                 f"which controller {voter.id} listens as {voter.listener}",
             )
         feature = next((one for one in result.supported_features if one.name == FEATURE), None)
-        _check_supported(voter.id, KRaftVersions(feature.min_version, feature.max_version) if feature else None)
+        versions = KRaftVersions(feature.min_version, feature.max_version) if feature else None
+        _check_supported(voter.id, versions, self._parts.kraft_version())
         append(change)
 
     def _append(self, change: _Change, voters: Sequence[Voter]) -> None:
@@ -311,13 +365,13 @@ class VoterChanges:
             change.answer.complete(outcome)
 
 
-def _check_supported(voter_id: BrokerId | int, versions: KRaftVersions | None) -> None:
-    """Raises KafkaError unless the voter can read the records of this quorum."""
-    if versions is None or not versions.min_version <= KRAFT_VERSION <= versions.max_version:
+def _check_supported(voter_id: BrokerId | int, versions: KRaftVersions | None, level: int) -> None:
+    """Raises KafkaError unless the voter can read the records of this quorum, which uses `level`."""
+    if versions is None or not versions.min_version <= level <= versions.max_version:
         found = "none" if versions is None else f"{versions.min_version} to {versions.max_version}"
         raise KafkaError(
             ErrorCode.INVALID_REQUEST,
-            f"this quorum uses {FEATURE} {KRAFT_VERSION}, and controller {voter_id} supports {found}: upgrade it first",
+            f"this quorum uses {FEATURE} {level}, and controller {voter_id} supports {found}: upgrade it first",
         )
 
 

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 
 from heirlog.env import Cancel, Env, SendFailure
 from heirlog.protocol.messages import BeginQuorumEpochResponse
+from heirlog.protocol.types import ZERO_UUID
 from heirlog.raft import epoch_messages
 from heirlog.raft.control import Voter
 from heirlog.raft.epoch_messages import CHANNEL, Heard
@@ -56,9 +57,9 @@ class VoterContact:
         self._config = config
         self._events = events
         self._fetched: set[ReplicaKey] = set()
-        """Voters that fetched since the last announcements."""
+        """Replicas that fetched since the last announcements, each with and without its directory id."""
         self._present: set[ReplicaKey] = set()
-        """Voters that fetched since the last time that a majority was there."""
+        """Those that fetched since the last time that a majority was there."""
         self._in_flight: set[ReplicaKey] = set()
         self._cancel_begin: Cancel | None = None
         self._cancel_check: Cancel | None = None
@@ -78,10 +79,12 @@ class VoterContact:
 
     def fetched(self, key: ReplicaKey) -> None:
         """A replica fetched records or a part of a snapshot."""
-        self._fetched.add(key)
+        # a voter of the configuration has no directory id
+        keys = {key, ReplicaKey(key.id, ZERO_UUID)}
+        self._fetched |= keys
         if key in self._present:
             return
-        self._present.add(key)
+        self._present |= keys
         if self._has_majority():
             self._expect_majority()
 

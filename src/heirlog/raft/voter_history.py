@@ -1,6 +1,6 @@
 """Which nodes vote, by offset: every voter set that the log names, so that a truncation restores the one before.
 
-    base        the set of the newest snapshot, or of the bootstrap checkpoint (offset -1)
+    base        the set of the newest snapshot, of the bootstrap checkpoint, or of the configuration (offset -1)
     offset 12   the set of the Voters record at offset 12
     offset 40   ...
 
@@ -20,7 +20,7 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from heirlog.raft.control import Voter
+from heirlog.raft.control import Voter, kraft_version_of
 from heirlog.raft.replica_key import ReplicaKey
 
 BASE_OFFSET = -1
@@ -40,9 +40,14 @@ class VotersAt(NamedTuple):
 
 
 def changed_voters(before: Iterable[Voter], after: Iterable[Voter]) -> int:
-    """How many voters were added, or how many were removed, whichever is more. Another endpoint is no change."""
-    old, new = ({voter.key for voter in voters} for voters in (before, after))
-    return max(len(old - new), len(new - old))
+    """How many voters were added, or how many were removed, whichever is more. Another endpoint is no change.
+
+    Nor is the step from kraft.version 0 to 1, by which the same voters get directory ids.
+    """
+    old, new = tuple(before), tuple(after)
+    has_disks = kraft_version_of(old) and kraft_version_of(new)
+    keys = [{voter.key if has_disks else voter.id for voter in voters} for voters in (old, new)]
+    return max(len(keys[0] - keys[1]), len(keys[1] - keys[0]))
 
 
 class VoterHistory:
@@ -67,7 +72,7 @@ class VoterHistory:
         """When the voter was removed; None if it is in the set in force, or in none that is known."""
         removed_at = None
         for known in reversed(self._sets):
-            voter = next((voter for voter in known.voters if voter.key == key), None)
+            voter = next((voter for voter in known.voters if voter.key.covers(key)), None)
             if voter is not None:
                 return None if removed_at is None else RemovedVoter(removed_at, voter)
             removed_at = known.offset

@@ -85,6 +85,7 @@ class Quorum:
     """`controller.QuorumPort`: appends to memory; `commit` hands out what is new."""
 
     epoch = 1
+    kraft_version = 1
     voters: Sequence[object] = ("me", "another")
 
     def __init__(self) -> None:
