@@ -14,6 +14,7 @@ from heirlog.sim import scenarios
 from heirlog.sim.plan import RunPlan
 from heirlog.sim.quorum_elections import ELECTIONS
 from heirlog.sim.recoveries.catalogue import RECOVERIES
+from heirlog.sim.recoveries.fail_over import FAIL_OVER_AT, STEPS
 from heirlog.sim.run import RunReport, run_seed
 from heirlog.sim.scenarios import SCENARIOS
 from heirlog.sim.simulation import Simulation
@@ -29,7 +30,7 @@ SUITE = {
     "moves": range(2, 4),
     "feature-levels": range(2, 4),
     "outages": (1, 2, 3, 36, 1003000091, 1004000881),
-    "controllers": (5, 9, 13, 14, 1006000144, 1006000450),
+    "controllers": (5, 9, 13, 14, 1006000144),
     "manager-switch": range(1, 4),
     "older-metadata": (*range(1, 5), 20, 29, 35),
     "accepted-metadata": (6, 7, 52, 82),
@@ -46,8 +47,10 @@ SUITE = {
     "late-vote": (1,),
     "replaced-voter": (1,),
     "two-voter-changes": (1,),
-    **dict.fromkeys(ELECTIONS, (1, 4)),
+    # five voters and three in turn
+    **{name: (4 if index % 2 else 1,) for index, name in enumerate(ELECTIONS)},
     **{name: range(1, 2 if name in LONG else 3) for name in RECOVERIES},
+    "U5-fail-over": (1, 3, 4, 5, 7, 9),
 }
 """Scenario: its seeds in every `make test`."""
 DRAWN = ("last-replica-standing", "kip-903-race", "swarm")
@@ -95,6 +98,7 @@ MUST_HAPPEN = (
     "log.metadata-quorum-failed",
     "log.metadata-snapshot-download",
     "controller.seeded",
+    *(FAIL_OVER_AT + step for step in STEPS),
 )
 
 

@@ -10,7 +10,8 @@ that only it can make.
     U3   an answer dies with the incarnation that gave it      U11  the longer log wins over the last leader
     U4   a fenced ELR member: Balanced waits                   U13  answers that come late, twice, out of order;
                                                                    -old-leader: from under a former leader
-    U5   the controller dies at every step                     U14  equals: the order of the assignment
+    U5   the controller dies at every step;                    U14  equals: the order of the assignment
+         -fail-over: another one takes over
     U6   a clean candidate ends a recovery                     U15  many partitions at once
     U7   a topic made again is another one                     U16  the loss report says what was given up
     U8   the assignment changes in between                     U18  a damaged clean-shutdown file is none
@@ -30,6 +31,7 @@ from heirlog.sim.plan import RunPlan
 from heirlog.sim.recoveries import plans
 from heirlog.sim.recoveries.answers import old_leader, u1, u2, u3, u4, u6, u11, u13, u14
 from heirlog.sim.recoveries.during_recovery import replaced_disk, u5, u7, u8, u15, u18
+from heirlog.sim.recoveries.fail_over import fail_over
 from heirlog.sim.recoveries.operators import u9, u10, u16
 from heirlog.sim.simulation import Simulation
 
@@ -39,6 +41,7 @@ RECOVERIES: Mapping[str, tuple[Callable[[Random], RunPlan], Callable[[Simulation
     "U3": (plans.keeps_with_a_tail, u3),
     "U4": (plans.either, u4),
     "U5": (plans.keeps, u5),
+    "U5-fail-over": (plans.keeps_with_three_controllers, fail_over),
     "U6": (plans.aggressive, u6),
     "U7": (plans.script_recreates_topic, u7),
     "U8": (plans.keeps, u8),

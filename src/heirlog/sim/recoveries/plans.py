@@ -44,6 +44,12 @@ def keeps(random: Random) -> RunPlan:
     return made
 
 
+def keeps_with_three_controllers(random: Random) -> RunPlan:
+    made = keeps(random)
+    made.controllers = 3
+    return made
+
+
 def keeps_and_waits_briefly(random: Random) -> RunPlan:
     """The recovery waits without a limit for the quorum only."""
     made = keeps(random)
