@@ -11,9 +11,14 @@ its own, which are closed when it ends.
 
 How long each role lasts without an event:
 
-    UNATTACHED, PROSPECTIVE, CANDIDATE, RESIGNED    election timeout, drawn again for each, up to twice as long
+    UNATTACHED, PROSPECTIVE, CANDIDATE, RESIGNED    election timeout, drawn again for each, up to twice as long; a newer
+                                                    epoch alone does not restart it
     FOLLOWER                                        fetch timeout, from the last answered fetch on
-    a node that is not a voter                      forever: it only fetches
+    a node that is not a voter                      forever: it only fetches, and votes if it is asked
+
+A controller may be a voter and not know it: the record that added it has not arrived, and its vote may be the one that
+is missing. So it answers as a voter does. Once its leader has answered nothing for the fetch timeout, it grants
+pre-votes as well.
 
 A node that was removed from the voters counts as one until it knows that the removal is committed (`Quorum`).
 
@@ -208,11 +213,11 @@ class EpochDriver:
 
     def _enter(self, before: EpochState, deadline_ms: int | None) -> None:
         state, me = self.state, self._me
-        kept = deadline_ms is not None and before.role in _WITHOUT_LEADER and state.role is QuorumRole.UNATTACHED
-        if me is not None and state.role is QuorumRole.FOLLOWER:
+        left_ms = 0 if deadline_ms is None else deadline_ms - self._env.now_ms()
+        if self._replica.is_controller and state.role is QuorumRole.FOLLOWER:
             self._expire_in(self._config.fetch_timeout_ms)
-        elif me is not None and kept and state.voted == before.voted and deadline_ms is not None:
-            self._expire_in(max(deadline_ms - self._env.now_ms(), 0))
+        elif me is not None and left_ms > 0 and _keeps_timeout(before, state):
+            self._expire_in(left_ms)
         elif state.role is QuorumRole.RESIGNED or (me is not None and state.role is not QuorumRole.LEADER):
             self._expire_in(self._election_timeout_ms())
         if me is not None and state.role in (QuorumRole.PROSPECTIVE, QuorumRole.CANDIDATE):
@@ -255,6 +260,8 @@ class EpochDriver:
         elif self._me is not None:
             self._env.log("info", "quorum-leader-timed-out", role=state.role.value, epoch=state.epoch)
             self.become(epoch_state.prospective(state))
+        elif state.role is QuorumRole.FOLLOWER:
+            self.state = epoch_state.leader_is_lost(state)
 
     # elections
 
@@ -330,29 +337,25 @@ class EpochDriver:
         """
         if self.state.role is QuorumRole.FOLLOWER and self.state.epoch != self._resigned_epoch:
             self.state = epoch_state.fetched(self.state)
-            if self._me is not None:
+            if self._replica.is_controller:
                 self._expire_in(self._config.fetch_timeout_ms)
-
-    def voters_changed(self) -> None:
-        """The log of this follower may name other voters. If it has become one, it waits for its leader no longer than
-        a voter does.
-        """
-        if self.state.role is QuorumRole.FOLLOWER and self._me is not None and self._cancel_timer is None:
-            self._expire_in(self._config.fetch_timeout_ms)
 
     def leader_resigned(self, delay_ms: int) -> None:
         """The leader of this follower has announced its resignation: ask for votes after `delay_ms`."""
         self._resigned_epoch = self.state.epoch
-        if self.state.role is QuorumRole.FOLLOWER and self._me is not None:
+        if self.state.role is QuorumRole.FOLLOWER:
             self.state = epoch_state.leader_is_lost(self.state)
-            self._expire_in(delay_ms)
+            if self._me is not None:
+                self._expire_in(delay_ms)
 
     def leader_is_gone(self) -> None:
         """The leader's connection was reset, and its port refuses another one."""
-        if self.state.role is QuorumRole.FOLLOWER and self._me is not None and self._deadline_ms is not None:
+        if self.state.role is not QuorumRole.FOLLOWER:
+            return
+        self.state = epoch_state.leader_is_lost(self.state)
+        if self._me is not None and self._deadline_ms is not None:
             rank = sum(voter.id < self._replica.node_id for voter in self._others() if voter.id != self.state.leader_id)
             delay_ms = GONE_DELAY_MS + rank * GONE_STEP_MS
-            self.state = epoch_state.leader_is_lost(self.state)
             if self._deadline_ms - self._env.now_ms() > delay_ms:
                 self._expire_in(delay_ms)
 
@@ -410,3 +413,17 @@ class EpochDriver:
     def _handle_held(self) -> None:
         while self._held and not self._is_writing and not self._closed:
             self._held.popleft()()
+
+
+def _keeps_timeout(before: EpochState, state: EpochState) -> bool:
+    """Whether the node waits only for what is left of the timeout of `before`.
+
+    Only a vote restarts it. Otherwise a candidate that cannot win could keep the others from asking, with epoch after
+    epoch. After lost pre-votes the timeout is a new one: meanwhile the node fetches, also from bootstrap servers. They
+    may be the only ones that know the leader, if this node has missed its removal (KAFKA-17030).
+    """
+    if state.role is not QuorumRole.UNATTACHED:
+        return False
+    if state.epoch == before.epoch:
+        return before.role is QuorumRole.UNATTACHED and state.voted == before.voted
+    return state.voted is None and before.role in _WITHOUT_LEADER

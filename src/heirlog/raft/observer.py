@@ -81,8 +81,6 @@ class FollowedEpochs(Protocol):
 
     def leader_is_gone(self) -> None: ...
 
-    def voters_changed(self) -> None: ...
-
 
 class Observer:
     def __init__(
@@ -338,7 +336,6 @@ class Observer:
         try:
             if records:
                 self._log.append(records, self._leadership.epoch)
-                self._epochs.voters_changed()
         except KafkaError as error:
             self._retry_later(f"records that cannot be appended: {error}", "error")
             return
@@ -383,7 +380,6 @@ class Observer:
             return
         self._env.log("warning", "metadata-log-truncated", offset=offset, end_offset=self._log.end_offset)
         self._log.truncate_to(offset)
-        self._epochs.voters_changed()
         self._fetch()
 
     # snapshots
@@ -414,6 +410,5 @@ class Observer:
         except OSError as error:
             self._disk_failed(error)
             return
-        self._epochs.voters_changed()
         self._replay.load(result)
         self._fetch()
