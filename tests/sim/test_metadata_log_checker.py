@@ -111,6 +111,17 @@ def test_a_log_without_its_first_records_is_compared(checker: MetadataLogChecker
     assert found == ["Q4"]
 
 
+def test_what_follows_a_snapshot_at_once_is_known(checker: MetadataLogChecker, found: list[str]) -> None:
+    log = one()
+    observe(checker, log)
+    log.start_offset, log.snapshots = 3, [SnapshotId(3, 2)]
+    log.records.append((2, b"d"))
+    observe(checker, log, A, 4)
+    log.snapshots = [SnapshotId(3, 2), SnapshotId(4, 2)]
+    observe(checker, log, A, 4)
+    assert found == []
+
+
 # Q6, Q7
 
 

@@ -69,8 +69,8 @@ class _Copy:
     key: ReplicaKey
     end: int
     """It was compared up to here."""
-    epoch: int
-    """Of the record below `end`."""
+    epoch: int | None
+    """Of the record below `end`; None if the log does not say."""
     high_watermark: int = -1
     snapshots: list[SnapshotId] = field(default_factory=list)
 
@@ -89,7 +89,7 @@ class MetadataLogChecker:
         copy = self._copies.get(name)
         if copy is None or copy.log is not log:
             start = max(log.start_offset, 0)
-            copy = self._copies[name] = _Copy(log, key, start, log.epoch_below(start))
+            copy = self._copies[name] = _Copy(log, key, start, _epoch_below(log, start))
         self._compare(name, copy)
         if copy.snapshots != log.snapshots:
             copy.snapshots = list(log.snapshots)
@@ -123,8 +123,7 @@ class MetadataLogChecker:
             offset = end if copy.end > end else begin
         else:
             offset = max(copy.end, begin)
-        # what was below the start of a log is not known any more
-        before = log.epoch_below(offset) if offset > begin or begin == 0 else None
+        before = copy.epoch if offset == copy.end else _epoch_below(log, offset)
         while offset < end:
             begins = offset
             for _, header in walk(log.read_bytes(offset, READ_BYTES, end)):
@@ -134,7 +133,7 @@ class MetadataLogChecker:
                 before, offset = header.leader_epoch, header.next_offset
             if offset == begins:
                 break
-        copy.end, copy.epoch = end, log.epoch_below(end)
+        copy.end, copy.epoch = end, _epoch_below(log, end)
 
     def _check_batch(self, name: str, header: BatchHeader, before: int | None) -> None:
         ends = header.next_offset, header.leader_epoch
@@ -184,3 +183,10 @@ class MetadataLogChecker:
         start = copy.log.start_offset
         if start > 0 and all(one.end_offset < start for one in copy.snapshots):
             self._broken("Q14", f"the log of {name} begins at {start}, and no snapshot reaches that")
+
+
+def _epoch_below(log: ComparedLog, offset: int) -> int | None:
+    """None if the log begins there, and no snapshot ends there."""
+    if 0 < offset <= log.start_offset and all(one.end_offset != offset for one in log.snapshots):
+        return None
+    return log.epoch_below(offset)
