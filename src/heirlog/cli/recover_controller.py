@@ -170,8 +170,8 @@ class _Seeding:
             "neither this controller nor a given broker had fetched them.",
             f"{self._directory}{REPLACED_SUFFIX} is the log as it was; keep it until the cluster is complete.",
             f"Never start the controllers {ids} with their old disks: together they may elect a leader of the old "
-            f"quorum. Format them again with --no-initial-controllers, start them, and add them with heirlog quorum "
-            "add-controller.",
+            f"quorum. Format them again with --no-initial-controllers, start them, and add each with `heirlog quorum "
+            "add-controller --config FILE`, on its machine.",
         ]
 
     def _copies(self) -> list[MetadataLogCopy]:
