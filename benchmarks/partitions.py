@@ -16,7 +16,7 @@ import psutil
 from benchmarks import load
 from benchmarks.gauges import Cost, brokers, everything
 from heirlog.blocking import Client
-from heirlog.controller.heartbeat import fence
+from heirlog.controller.leadership import Leadership
 from heirlog.local.cluster import Cluster
 from heirlog.metadata.apply import apply, image_of_snapshot
 from heirlog.metadata.config_def import StaticConfig, parse_static
@@ -60,8 +60,8 @@ def on_controller(partitions: int) -> OnController:
         partitions,
         load_s,
         memory_bytes / 1024 / partitions,
-        1e6 * _cpu_s(lambda: fence(image, static, image.brokers[BrokerId(1)])) / held,
-        1e3 * _cpu_s(lambda: fence(image, static, image.brokers[LONER])),
+        1e6 * _cpu_s(lambda: Leadership(image, static).broker_leaves(BrokerId(1))) / held,
+        1e3 * _cpu_s(lambda: Leadership(image, static).broker_leaves(LONER)),
         1e6 * _cpu_s(lambda: _change(image), times=1_000),
     )
 

@@ -33,7 +33,7 @@ def leading(brokers: int = 3, **config: str) -> Harness:
     return harness
 
 
-def register(harness: Harness, broker: int, life: int = 0, previous: int = -1, **more: Any) -> Any:
+def registration(broker: int, life: int = 0, previous: int = -1, **more: Any) -> BrokerRegistrationRequest:
     values: dict[str, Any] = {
         "cluster_id": CLUSTER,
         "incarnation_id": incarnation(broker, life),
@@ -48,8 +48,11 @@ def register(harness: Harness, broker: int, life: int = 0, previous: int = -1, *
         "log_dirs": [directory(broker, 0)],
         "previous_broker_epoch": previous,
     }
-    request = BrokerRegistrationRequest(broker_id=broker, **(values | more))
-    return harness.ask("broker_registration", request, 4)
+    return BrokerRegistrationRequest(broker_id=broker, **(values | more))
+
+
+def register(harness: Harness, broker: int, life: int = 0, previous: int = -1, **more: Any) -> Any:
+    return harness.ask("broker_registration", registration(broker, life, previous, **more), 4)
 
 
 def epoch_of(harness: Harness, broker: int) -> int:

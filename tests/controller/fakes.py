@@ -165,8 +165,9 @@ class Harness:
         return [record for batch in batches for record in batch.records]
 
     def ask(self, method: str, request: Any, version: int = 99, connection: object = None) -> Any:
-        """The response, after a commit if one is needed."""
+        """The response, after all its turns, and a commit if one is needed."""
         answer = self.leave(method, request, version, connection)
+        self.env.advance(0)
         self.commit()
         return answer.get()
 

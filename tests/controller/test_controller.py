@@ -3,8 +3,19 @@
 from __future__ import annotations
 
 import pytest
-from controller.cluster import FAR, alter, create, epoch_of, heartbeat, leading, register, state_of, topic_request
-from controller.fakes import Connection, Harness
+from controller.cluster import (
+    FAR,
+    alter,
+    create,
+    epoch_of,
+    heartbeat,
+    leading,
+    register,
+    registration,
+    state_of,
+    topic_request,
+)
+from controller.fakes import Answer, Connection, Harness
 
 from heirlog.controller.controller_result import ControllerResult
 from heirlog.metadata.apply import UnsupportedRecord, apply_all
@@ -17,6 +28,7 @@ from heirlog.protocol.messages import (
     CreateTopicsRequest,
     ElectLeadersRequest,
     IncrementalAlterConfigsRequest,
+    UnregisterBrokerRequest,
 )
 from heirlog.protocol.records import (
     AbortTransactionRecord,
@@ -24,6 +36,7 @@ from heirlog.protocol.records import (
     BrokerRegistrationChangeRecord,
     EndTransactionRecord,
     NoOpRecord,
+    RegisterBrokerRecord,
     TopicRecord,
 )
 from heirlog.protocol.types import BrokerId
@@ -357,9 +370,9 @@ def with_many_partitions() -> Harness:
 
 
 def test_more_than_ten_thousand_records_are_several_batches() -> None:
-    harness = with_many_partitions()
+    harness = leading(1)
     count = len(harness.quorum.log)
-    heartbeat(harness, 1, want_shut_down=True)
+    harness.controller.submit(lambda: ControllerResult(lambda _: None, [NoOpRecord()] * 15_001), lambda code: None)
     assert [len(batch.records) for batch in harness.quorum.log[count:]] == [10_000, 5001]
 
 
@@ -414,6 +427,121 @@ def test_a_broker_that_registers_again_between_two_turns_of_its_fence_is_not_fen
     harness.commit()
     assert not harness.controller.image.brokers[1].fenced  # type: ignore[index]
     assert harness.controller.image == replayed(harness)
+
+
+def stopping(harness: Harness, broker: int = 1) -> Answer:
+    request = BrokerHeartbeatRequest(
+        broker_id=broker,
+        broker_epoch=epoch_of(harness, broker),
+        current_metadata_offset=FAR,
+        want_shut_down=True,
+    )
+    return harness.leave("broker_heartbeat", request)
+
+
+def turns(harness: Harness, since: int) -> list[int]:
+    """How many records each batch has; the requests of later turns are run before."""
+    harness.env.advance(1)
+    return [len(batch.records) for batch in harness.quorum.log[since:]]
+
+
+def test_a_broker_with_many_partitions_stops_cleanly_over_several_turns() -> None:
+    harness = with_many_partitions()
+    count = len(harness.quorum.log)
+    answer = stopping(harness)
+    harness.commit()
+    assert not answer.is_there
+    assert turns(harness, count) == [2_001] + [2_000] * 6 + [1_000]
+    assert not stopping(harness).is_there, "everything is appended, and not committed"
+    harness.commit()
+    assert not answer.get().should_shut_down
+    assert not harness.controller.image.in_isr.any(BrokerId(1))
+    moved_at = harness.quorum.log_end_offset - 1
+    for offset, may_stop in ((moved_at - 1, False), (moved_at, True)):
+        heartbeat(harness, 2, current_metadata_offset=offset)
+        asked = stopping(harness)
+        harness.commit()
+        assert asked.get().should_shut_down is may_stop
+    assert harness.controller.image == replayed(harness)
+
+
+def test_a_clean_stop_between_two_turns_ends_if_the_broker_is_fenced() -> None:
+    harness = with_many_partitions()
+    answer = stopping(harness)
+    register_again = register(harness, 1, life=1)
+    assert register_again.error_code == ErrorCode.DUPLICATE_BROKER_REGISTRATION
+    harness.controller.sessions.end(BrokerId(1))
+    register(harness, 1, life=1)
+    heartbeat(harness, 1)
+    alter(harness, [2, 1], "a", 0)
+    harness.env.advance(1)
+    harness.commit()
+    assert answer.is_there
+    assert not harness.controller.image.brokers[BrokerId(1)].in_controlled_shutdown
+    assert state_of(harness, "a", 0).isr == (2, 1)
+    assert harness.controller.image == replayed(harness)
+
+
+def test_a_broker_that_returns_is_elected_for_many_partitions_over_several_turns() -> None:
+    harness = with_many_partitions()
+    for broker in (2, 1):
+        harness.controller.expire_session(BrokerId(broker), "gone")
+        harness.env.advance(1)
+        harness.commit()
+    assert len(harness.controller.image.leaderless()) == 15_000
+    count = len(harness.quorum.log)
+    request = BrokerHeartbeatRequest(broker_id=1, broker_epoch=epoch_of(harness, 1), current_metadata_offset=FAR)
+    answer = harness.leave("broker_heartbeat", request)
+    assert turns(harness, count) == [2_001] + [2_000] * 6 + [1_000]
+    harness.commit()
+    assert not answer.get().is_fenced
+    assert not harness.controller.image.leaderless()
+    assert harness.controller.image == replayed(harness)
+
+
+def test_a_broker_that_is_fenced_between_two_turns_of_its_return_is_not_elected() -> None:
+    harness = with_many_partitions()
+    for broker in (2, 1):
+        harness.controller.expire_session(BrokerId(broker), "gone")
+        harness.env.advance(1)
+        harness.commit()
+    request = BrokerHeartbeatRequest(broker_id=1, broker_epoch=epoch_of(harness, 1), current_metadata_offset=FAR)
+    harness.leave("broker_heartbeat", request)
+    harness.controller.expire_session(BrokerId(1), "gone again")
+    harness.env.advance(1)
+    harness.commit()
+    assert len(harness.controller.image.leaderless()) == 15_000
+    assert harness.controller.image == replayed(harness)
+
+
+def test_a_broker_with_many_partitions_is_unregistered_over_several_turns() -> None:
+    harness = with_many_partitions()
+    count = len(harness.quorum.log)
+    answer = harness.leave("unregister_broker", UnregisterBrokerRequest(broker_id=1))
+    assert BrokerId(1) in harness.controller.image.brokers
+    assert turns(harness, count) == [2_000] * 7 + [1_001]
+    harness.commit()
+    assert answer.get().error_code == ErrorCode.NONE
+    assert BrokerId(1) not in harness.controller.image.brokers
+    assert not harness.controller.image.in_isr.any(BrokerId(1))
+    assert harness.controller.image == replayed(harness)
+
+
+def test_a_broker_with_many_partitions_registers_again_over_several_turns() -> None:
+    harness = with_many_partitions()
+    harness.controller.sessions.end(BrokerId(1))
+    count = len(harness.quorum.log)
+    answers = [harness.leave("broker_registration", registration(1, life=1)) for _ in range(2)]
+    assert turns(harness, count)[-2:] == [1_001, 1], "the repeated request changes nothing more"
+    harness.commit()
+    first, second = (answer.get() for answer in answers)
+    image = harness.controller.image
+    assert first.broker_epoch == second.broker_epoch == epoch_of(harness, 1)
+    (made,) = [batch for batch in harness.quorum.log[count:] if isinstance(batch.records[-1], RegisterBrokerRecord)][:1]
+    assert made.last_offset == first.broker_epoch
+    assert not image.in_isr.any(BrokerId(1)) and not image.in_elr.any(BrokerId(1))
+    assert state_of(harness, "a", 0).last_known_elr in ((), (1,))
+    assert image == replayed(harness)
 
 
 THROTTLED = "leader.replication.throttled.replicas"

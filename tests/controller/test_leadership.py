@@ -74,7 +74,8 @@ def test_lost_data_is_looked_for_in_the_elr_too() -> None:
 
 def test_an_unregistered_broker_leaves_the_list_of_the_lost_as_well() -> None:
     of = image({"isr": (), "leader": BrokerId(-1), "last_known_elr": (1, 2)}, fenced=(1, 2, 3))
-    (record,) = leadership(of).broker_unregistered(BrokerId(1)).records
+    named = leadership(of).named_in_lists(BrokerId(1))
+    (record,) = leadership(of).broker_unregistered(BrokerId(1), named).records
     assert record.last_known_elr == [2]
 
 

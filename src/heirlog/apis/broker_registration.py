@@ -41,7 +41,7 @@ def handle(
             request,
             context.api_version,
             controller.cluster_id,
-            controller.next_offset,
+            lambda: controller.next_offset,
         ),
         partial(API.refusal, request),
     )

@@ -30,13 +30,13 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from heirlog.controller.bootstrap import bootstrap_records, first_recovery_level
 from heirlog.controller.controller_result import ControllerResult, all_or_none, check_sizes
 from heirlog.controller.elect_leaders import balance, elect_unclean
-from heirlog.controller.heartbeat import fence
-from heirlog.controller.leadership import Changes, Leadership
+from heirlog.controller.heartbeat import elect_leaderless, fence
+from heirlog.controller.leadership import Changes
 from heirlog.controller.recovery.manager import RecoveryManager
 from heirlog.controller.recovery.status import Counts, count
 from heirlog.controller.recovery.switch import switched
@@ -115,6 +115,11 @@ class _Waiting:
     refuse: Callable[[ErrorCode], Any]
 
 
+@dataclass(frozen=True, slots=True)
+class _Answer(Generic[R]):
+    response: R
+
+
 class Controller:
     def __init__(
         self,
@@ -174,64 +179,52 @@ class Controller:
         """
         if not self.is_active:
             return refuse(ErrorCode.NOT_CONTROLLER)
+        answered: Pending[R] = Pending()
+        at_once = self._run(handler, refuse, answered)
+        self.recovery.settle()
+        return answered if at_once is None else at_once.response
+
+    def _run(
+        self, handler: Callable[[], ControllerResult[R]], refuse: Callable[[ErrorCode], R], answered: Pending[R]
+    ) -> _Answer[R] | None:
+        """Run one turn of a request. Returns the answer if there is nothing to wait for, else None: `answered` gets it
+        later."""
         outcome = handler()
         try:
             base_offset = self._append(outcome.records)
         except KafkaError as error:
             self.env.log("warning", "metadata-append-refused", reason=str(error))
             too_large = error.code is ErrorCode.RECORD_LIST_TOO_LARGE
-            return refuse(error.code if too_large else ErrorCode.NOT_CONTROLLER)
+            return _Answer(refuse(error.code if too_large else ErrorCode.NOT_CONTROLLER))
         if outcome.elections:
             self._appended[-1].elections = outcome.elections
         if outcome.refusal:
             self.env.log("warning", "request-refused", reason=outcome.refusal)
-        response = outcome.respond(base_offset)
         if outcome.rest is not None:
-            answered: Pending[R] = Pending()
-            self._append_rest(outcome.rest, answered, response, refuse)
-            self.recovery.settle()
-            return answered
+            self.env.call_later(0, partial(self._run_rest, outcome.rest, refuse, answered, self.epoch))
+            return None
+        response = outcome.respond(base_offset)
         needed_offset = max(self._appended[-1].last_offset if self._appended else -1, outcome.control_offset)
         if needed_offset <= self._committed_offset:
-            self.recovery.settle()
-            return response
-        pending: Pending[R] = Pending()
-        self._waiting.append(_Waiting(needed_offset, pending, response, refuse))
-        self.recovery.settle()
-        return pending
+            return _Answer(response)
+        self._waiting.append(_Waiting(needed_offset, answered, response, refuse))
+        return None
 
-    def _append_rest(
+    def _run_rest(
         self,
-        rest: Callable[[], ControllerResult[None]],
-        pending: Pending[R],
-        response: R,
+        rest: Callable[[], ControllerResult[R]],
         refuse: Callable[[ErrorCode], R],
+        answered: Pending[R],
+        epoch: int,
     ) -> None:
-        """Append the records of the next turns; `pending` gets `response` once the last ones are committed."""
-        epoch = self.epoch
-
-        def append() -> None:
-            if not self.is_active or self.epoch != epoch:
-                pending.complete(refuse(ErrorCode.NOT_CONTROLLER))
-                return
-            outcome = rest()
-            try:
-                self._append(outcome.records)
-            except KafkaError as error:
-                self.env.log("warning", "metadata-append-refused", reason=str(error))
-                pending.complete(refuse(ErrorCode.NOT_CONTROLLER))
-                return
-            if outcome.elections:
-                self._appended[-1].elections = outcome.elections
-            if outcome.rest is not None:
-                self._append_rest(outcome.rest, pending, response, refuse)
-            elif self._appended:
-                self._waiting.append(_Waiting(self._appended[-1].last_offset, pending, response, refuse))
-            else:
-                pending.complete(response)
-            self.recovery.settle()
-
-        self.env.call_later(0, append)
+        """The next turn of a request, if this controller has been active since the one before."""
+        if not self.is_active or self.epoch != epoch:
+            answered.complete(refuse(ErrorCode.NOT_CONTROLLER))
+            return
+        at_once = self._run(rest, refuse, answered)
+        if at_once is not None:
+            answered.complete(at_once.response)
+        self.recovery.settle()
 
     # -- the quorum's listener ----------------------------------------------------------------------------------
 
@@ -340,8 +333,7 @@ class Controller:
 
     def _hold_elections(self) -> None:
         """Hold the elections that were still missing when a controller stopped in a change of several batches."""
-        changes = Leadership(self.image, self.static).broker_joins(None)
-        self._append_own(ControllerResult(_no_answer, [*changes.records], changes.elections))
+        self._append_own(elect_leaderless(self.image, self.static, None, None))
 
     # -- appending and committing -------------------------------------------------------------------------------
 
@@ -466,7 +458,7 @@ class Controller:
         self._append_own(ControllerResult(_no_answer, [NoOpRecord()]))
 
     def _append_own(self, outcome: ControllerResult[None]) -> None:
-        if outcome.records:
+        if outcome.records or outcome.rest is not None:
             self.submit(lambda: outcome, _no_answer)
 
     def _expect_session_check(self, delay_ms: int) -> None:
@@ -494,7 +486,7 @@ class Controller:
         broker = self.image.brokers.get(broker_id)
         if broker is not None and not broker.fenced:
             self.env.log("warning", "broker-fenced", broker=broker_id, reason=reason)
-            self._append_own(fence(self.image, self.static, broker))
+            self._append_own(fence(self.image, self.static, broker, None))
 
     def _run_elections(
         self,

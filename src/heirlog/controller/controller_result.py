@@ -30,9 +30,9 @@ class ControllerResult(Generic[R]):
     records: list[Any] = field(default_factory=list)
     elections: list[Basis] = field(default_factory=list)
     """The basis of each election in `records`, for the metrics."""
-    rest: Callable[[], ControllerResult[None]] | None = None
-    """Makes more records in a later turn, once these are applied; each prefix must be safe on its own. The answer waits
-    for the last ones."""
+    rest: Callable[[], ControllerResult[R]] | None = None
+    """Makes more records in a later turn, once these are applied; each prefix must be safe on its own. The last result
+    answers; `respond` of the earlier ones is not called."""
     control_offset: int = -1
     """Offset of control records that the request has appended besides: the answer waits for their commit too."""
     refusal: str = ""

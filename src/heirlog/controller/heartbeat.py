@@ -29,14 +29,14 @@ Source: KIP-631.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from enum import Enum
-from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from heirlog.controller.controller_result import ControllerResult, answer
 from heirlog.controller.leadership import Changes, Leadership
 from heirlog.controller.sessions import Session, Sessions
+from heirlog.controller.turns import in_turns
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.image import Image
 from heirlog.metadata.state import BrokerRegistration
@@ -45,8 +45,10 @@ from heirlog.protocol.messages import BrokerHeartbeatRequest, BrokerHeartbeatRes
 from heirlog.protocol.records import BrokerRegistrationChangeRecord
 from heirlog.protocol.types import BrokerId, PartitionKey, Uuid
 
-PARTITIONS_PER_TURN: Final = 2_000
-"""Whose changes one turn makes, encodes and applies: about a tenth of a second."""
+_OFFSET_UNKNOWN: Final = 2**63 - 1
+"""No broker has applied it: the controlled shutdown has not moved all leaderships yet."""
+
+R = TypeVar("R")
 
 
 class BrokerControlState(Enum):
@@ -103,82 +105,113 @@ def heartbeat(
     failed = _newly_offline(broker, request)
     if failed and upcoming is BrokerControlState.UNFENCED:
         upcoming = current
-    if current is upcoming:
-        outcome = _handle_offline_directories(image, static, broker, failed)
-    else:
-        outcome = _transition(image, static, broker, upcoming, failed)
-        _update_session(sessions, session, broker, upcoming, image.offset + len(outcome.records))
     response = BrokerHeartbeatResponse(
         is_caught_up=_caught_up(broker, request),
         is_fenced=upcoming in (BrokerControlState.FENCED, BrokerControlState.SHUTDOWN_NOW),
         should_shut_down=upcoming is BrokerControlState.SHUTDOWN_NOW,
     )
-    return ControllerResult(lambda base_offset: response, outcome.records, outcome.elections, outcome.rest)
+    if current is upcoming:
+        return _handle_offline_directories(image, static, broker, failed, response)
+    _update_session(sessions, session, broker, upcoming)
+    match upcoming:
+        case BrokerControlState.UNFENCED:
+            head = [_change_record(broker, (), fenced=-1)]
+            return elect_leaderless(image, static, broker.id, response, head)
+        case BrokerControlState.CONTROLLED_SHUTDOWN:
+            return _move_away(image, static, broker, session, failed, response)
+        case _:
+            return fence(image, static, broker, response, failed)
 
 
 def fence(
-    image: Image, static: StaticConfig, broker: BrokerRegistration, failed: Collection[Uuid] = ()
-) -> ControllerResult[None]:
+    image: Image, static: StaticConfig, broker: BrokerRegistration, response: R, failed: Collection[Uuid] = ()
+) -> ControllerResult[R]:
     """Fence a broker that is dead or wants to be fenced: partitions first, so that no prefix leaves it in an ISR.
 
-    failed: directories that it has just lost; their replicas must not become eligible. Otherwise a broker with many
-    partitions leaves them over several turns: all of 100,000 in one turn take seconds, and after
-    controller.quorum.fetch.timeout.ms the voters would elect another controller, which would begin again.
+    failed: directories that it has just lost; their replicas must not become eligible.
+
+    Between two turns the broker may change. One that registered again has lost its partitions by that; a partition that
+    made it leader or ISR member meanwhile is changed once more, by the last turn.
     """
-    partitions = image.in_isr.of(broker.id)
-    if len(partitions) > PARTITIONS_PER_TURN and not failed:
-        return _fence_in_turns(image, static, broker, partitions, 0)
+
+    def is_wanted() -> bool:
+        return _is_unfenced(image, broker)
+
+    def change(partitions: Iterable[PartitionKey] | None) -> Changes:
+        return Leadership(image, static).broker_leaves(broker.id, partitions=partitions)
+
+    def last(*_: object) -> ControllerResult[R]:
+        return _outcome(response, change(None), fenced) if is_wanted() else answer(response)
+
+    if not failed:
+        fenced = _change_record(broker, (), fenced=1)
+        partitions = image.in_isr.of(broker.id)
+        if broker.fenced:
+            return _outcome(response, change(None), fenced)
+        return in_turns(partitions, change, last, is_wanted=is_wanted)
     leadership = Leadership(image, static)
-    if failed and not _remaining_directories(broker, failed):
-        changes = leadership.broker_lost_data(broker.id)
-    else:
-        changes = leadership.broker_leaves(broker.id, failed)
-    return _outcome(changes.records, changes, [_change_record(broker, failed, fenced=1)])
+    loses_all = not _remaining_directories(broker, failed)
+    changes = leadership.broker_lost_data(broker.id) if loses_all else leadership.broker_leaves(broker.id, failed)
+    return _outcome(response, changes, _change_record(broker, failed, fenced=1))
 
 
-def _fence_in_turns(
-    image: Image, static: StaticConfig, broker: BrokerRegistration, partitions: list[PartitionKey], start: int
-) -> ControllerResult[None]:
-    """Fence a broker from the partition with this index on.
+def elect_leaderless(
+    image: Image, static: StaticConfig, joining: BrokerId | None, response: R, head: Sequence[Any] = ()
+) -> ControllerResult[R]:
+    """Hold the elections that are missing, or become possible when the records in `head` unfence a broker."""
+    partitions = Leadership(image, static).electable(joining)
+    began_at = image.offset
 
-    The broker may change until the last turn: one that registered again has lost its partitions by that. A partition
-    that made it leader or ISR member meanwhile is changed once more, by the last turn.
-    """
-    registered = image.brokers.get(broker.id)
-    if registered is None or registered.epoch != broker.epoch or registered.fenced:
-        return answer(None)
-    end = start + PARTITIONS_PER_TURN
-    if end < len(partitions):
-        changes = Leadership(image, static).broker_leaves(broker.id, partitions=partitions[start:end])
-        rest = partial(_fence_in_turns, image, static, broker, partitions, end)
-        return ControllerResult(lambda base_offset: None, [*changes.records], changes.elections, rest)
-    changes = Leadership(image, static).broker_leaves(broker.id)
-    return _outcome(changes.records, changes, [_change_record(registered, (), fenced=1)])
+    def change(some: Iterable[PartitionKey]) -> Changes:
+        # after the first turn the image itself says whether the broker is active; it may be fenced again by then
+        return Leadership(image, static).broker_joins(joining if image.offset == began_at else None, some)
+
+    def last(first: Sequence[Any], left: Iterable[PartitionKey]) -> ControllerResult[R]:
+        changes = change(left)
+        return ControllerResult(lambda base_offset: response, [*first, *changes.records], changes.elections)
+
+    return in_turns(partitions, change, last, is_wanted=lambda: True, first=head)
 
 
-def _transition(
+def _move_away(
     image: Image,
     static: StaticConfig,
     broker: BrokerRegistration,
-    upcoming: BrokerControlState,
+    session: Session,
     failed: Collection[Uuid],
-) -> ControllerResult[None]:
-    leadership = Leadership(image, static)
-    match upcoming:
-        case BrokerControlState.UNFENCED:
-            changes = leadership.broker_joins(broker.id)
-            return _outcome([_change_record(broker, (), fenced=-1)], changes, changes.records)
-        case BrokerControlState.CONTROLLED_SHUTDOWN:
-            changes = leadership.broker_leaves(broker.id, failed)
-            first = [_change_record(broker, failed, in_controlled_shutdown=1)]
-            already_recorded = broker.in_controlled_shutdown and not failed
-            return _outcome([] if already_recorded else first, changes, changes.records)
-        case _:
-            return fence(image, static, broker, failed)
+    response: R,
+) -> ControllerResult[R]:
+    """Begin the controlled shutdown of a broker: it says so, and leaves its ISRs."""
+    head = [_change_record(broker, failed, in_controlled_shutdown=1)]
+    if broker.in_controlled_shutdown and not failed:
+        head = []
+    partitions = [] if failed else image.in_isr.of(broker.id)
+
+    def is_wanted() -> bool:
+        return _is_unfenced(image, broker)
+
+    def change(some: Iterable[PartitionKey]) -> Changes:
+        return Leadership(image, static).broker_leaves(broker.id, partitions=some)
+
+    def last(first: Sequence[Any], left: object) -> ControllerResult[R]:
+        if not is_wanted():
+            return answer(response)
+        changes = Leadership(image, static).broker_leaves(broker.id, failed)
+        if session.shutdown_offset is not None:
+            session.shutdown_offset = image.offset + len(first) + len(changes.records)
+        return ControllerResult(lambda base_offset: response, [*first, *changes.records], changes.elections)
+
+    return in_turns(partitions, change, last, is_wanted=is_wanted, first=head)
 
 
-def _outcome(first: Sequence[Any], changes: Changes, then: Sequence[Any]) -> ControllerResult[None]:
-    return ControllerResult(lambda base_offset: None, [*first, *then], changes.elections)
+def _is_unfenced(image: Image, broker: BrokerRegistration) -> bool:
+    """Whether this registration is the broker's newest one, and active or in controlled shutdown."""
+    known = image.brokers.get(broker.id)
+    return known is not None and known.epoch == broker.epoch and not known.fenced
+
+
+def _outcome(response: R, changes: Changes, then: BrokerRegistrationChangeRecord) -> ControllerResult[R]:
+    return ControllerResult(lambda base_offset: response, [*changes.records, then], changes.elections)
 
 
 def _change_record(
@@ -204,10 +237,10 @@ def _newly_offline(broker: BrokerRegistration, request: BrokerHeartbeatRequest) 
 
 
 def _update_session(
-    sessions: Sessions, session: Session, broker: BrokerRegistration, upcoming: BrokerControlState, last_offset: int
+    sessions: Sessions, session: Session, broker: BrokerRegistration, upcoming: BrokerControlState
 ) -> None:
     if upcoming is BrokerControlState.CONTROLLED_SHUTDOWN:
-        session.shutdown_offset = last_offset
+        session.shutdown_offset = _OFFSET_UNKNOWN
     elif upcoming is BrokerControlState.FENCED:
         session.shutdown_offset = None
     elif upcoming is BrokerControlState.UNFENCED:
@@ -238,11 +271,11 @@ def _other_brokers_know(image: Image, sessions: Sessions, broker: BrokerRegistra
 
 
 def _handle_offline_directories(
-    image: Image, static: StaticConfig, broker: BrokerRegistration, failed: Collection[Uuid]
-) -> ControllerResult[None]:
+    image: Image, static: StaticConfig, broker: BrokerRegistration, failed: Collection[Uuid], response: R
+) -> ControllerResult[R]:
     """The broker's state stays."""
     if not failed or not _remaining_directories(broker, failed):
-        return answer(None)
+        return answer(response)
     leadership = Leadership(image, static)
     changes = leadership.broker_lost_data(broker.id, leadership.partitions_in(broker.id, failed))
-    return _outcome([*changes.records], changes, [_change_record(broker, failed)])
+    return _outcome(response, changes, _change_record(broker, failed))

@@ -36,7 +36,7 @@ from heirlog.metadata.image import Image
 from heirlog.metadata.min_isr import configured_min_isr
 from heirlog.metadata.state import UNASSIGNED_DIRECTORY, Ids, PartitionRegistration
 from heirlog.protocol.records import PartitionChangeRecord
-from heirlog.protocol.types import BrokerId, Uuid
+from heirlog.protocol.types import BrokerId, PartitionKey, Uuid
 
 
 @dataclass(slots=True)
@@ -199,14 +199,12 @@ class Leadership:
         self,
         broker: BrokerId,
         failed: Collection[Uuid] = (),
-        skipped: Collection[tuple[Uuid, int]] = (),
-        partitions: Iterable[tuple[Uuid, int]] | None = None,
+        partitions: Iterable[PartitionKey] | None = None,
     ) -> Changes:
         """The broker is fenced, in controlled shutdown, or back after a clean stop.
 
         Its log is complete, so it may become eligible. failed: directories that it has just lost; replicas in them do
-        not become eligible. skipped: partitions that the caller changes itself. partitions: only these, as far as they
-        still exist with the broker in their ISR; None: all.
+        not become eligible. partitions: only these, as far as they still exist with the broker in their ISR; None: all.
         """
         changes = self.broker_lost_data(broker, self.partitions_in(broker, failed)) if failed else Changes()
         alike = _Alike(self, broker, ChangeCause(leaving=broker))
@@ -214,8 +212,7 @@ class Leadership:
             before = self._image.partition(topic_id, partition)
             if before is None or broker not in before.isr or (failed and before.directory_of(broker) in failed):
                 continue
-            if not skipped or (topic_id, partition) not in skipped:
-                changes.add(alike.change(topic_id, partition, before))
+            changes.add(alike.change(topic_id, partition, before))
         return changes
 
     def partitions_in(self, broker: BrokerId, directories: Collection[Uuid]) -> list[tuple[Uuid, int]]:
@@ -226,43 +223,64 @@ class Leadership:
             if self._image.partitions[topic_id][partition].directory_of(broker) in directories
         ]
 
-    def broker_lost_data(self, broker: BrokerId, partitions: Iterable[tuple[Uuid, int]] | None = None) -> Changes:
-        """Its log may lack records: it leaves ISR and ELR of `partitions` (default: all), and enters none."""
+    def broker_lost_data(self, broker: BrokerId, partitions: Iterable[PartitionKey] | None = None) -> Changes:
+        """Its log may lack records: it leaves ISR and ELR of `partitions` (default: all), and enters none.
+
+        partitions: as far as they still exist.
+        """
         if partitions is None:
             partitions = self._image.in_isr.of(broker) + self._image.in_elr.of(broker)
         changes = Changes()
         alike = _Alike(self, broker, ChangeCause(lost=(broker,), leaving=broker))
         for topic_id, partition in partitions:
-            changes.add(alike.change(topic_id, partition, self._image.partitions[topic_id][partition]))
+            before = self._image.partition(topic_id, partition)
+            if before is not None:
+                changes.add(alike.change(topic_id, partition, before))
         return changes
 
-    def broker_unregistered(self, broker: BrokerId) -> Changes:
-        """The broker was unregistered: it leaves every ISR, ELR and LastKnownELR, and enters none.
+    def named_in_lists(self, broker: BrokerId) -> list[PartitionKey]:
+        """Partitions whose ISR, ELR or LastKnownELR names the broker.
 
         Looks at every partition: there is no index from a broker to the LastKnownELRs that name it.
         """
-        changes = Changes()
         partitions = self._image.in_isr.of(broker) + self._image.in_elr.of(broker)
-        named = [
+        last_known = [
             (topic_id, partition)
             for topic_id in sorted(self._image.partitions)
             for partition, state in sorted(self._image.partitions[topic_id].items())
             if broker in state.last_known_elr
         ]
+        return list(dict.fromkeys(partitions + last_known))
+
+    def broker_unregistered(self, broker: BrokerId, partitions: Iterable[PartitionKey]) -> Changes:
+        """The broker was unregistered: it leaves ISR, ELR and LastKnownELR of these partitions, and enters none."""
+        changes = Changes()
         cause = ChangeCause(lost=(broker,), leaving=broker, unregistered=broker)
-        for topic_id, partition in dict.fromkeys(partitions + named):
-            isr = without(self._image.partitions[topic_id][partition].isr, broker)
-            changes.add(self.change(topic_id, partition, TargetState(isr=isr), cause))
+        for topic_id, partition in partitions:
+            state = self._image.partition(topic_id, partition)
+            if state is not None:
+                changes.add(self.change(topic_id, partition, TargetState(isr=without(state.isr, broker)), cause))
         return changes
 
-    def broker_joins(self, broker: BrokerId | None) -> Changes:
-        """Hold elections for leaderless partitions while `broker` is unfenced (None: no broker joins)."""
+    def electable(self, broker: BrokerId | None) -> list[PartitionKey]:
+        """Leaderless partitions that hold an election when `broker` is unfenced (None: no broker joins)."""
+        leaderless = self._image.leaderless()
+        if broker is None or not self.manager_enabled:
+            return leaderless
+        # with the manager on, only members of ISR or ELR are elected here, and only the joining one is new
+        states = ((key, self._image.partitions[key[0]][key[1]]) for key in leaderless)
+        return [key for key, state in states if broker in state.isr or broker in state.elr]
+
+    def broker_joins(self, broker: BrokerId | None, partitions: Iterable[PartitionKey] | None = None) -> Changes:
+        """Hold elections while `broker` is unfenced (None: no broker joins) for these leaderless partitions.
+
+        partitions: as far as they exist and are leaderless; None: all that are `electable`.
+        """
         changes = Changes()
         cause = ChangeCause(joining=broker)
-        for topic_id, partition in self._image.leaderless():
-            state = self._image.partitions[topic_id][partition]
-            # with the manager on, only members of ISR or ELR are elected here, and only the joining one is new
-            if broker is None or not self.manager_enabled or broker in state.isr or broker in state.elr:
+        for topic_id, partition in self.electable(broker) if partitions is None else partitions:
+            state = self._image.partition(topic_id, partition)
+            if state is not None and not state.has_leader:
                 changes.add(self.change(topic_id, partition, cause=cause))
         return changes
 

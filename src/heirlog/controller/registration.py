@@ -2,7 +2,7 @@
 
     same incarnation again     its epoch, fencing and shutdown state stay; no partition changes
     new incarnation, clean     like a fencing: it leaves ISRs, may become eligible, and stays in its ELRs
-    new incarnation, unclean   it leaves every ISR and every ELR *before* its registration record, in the same batch
+    new incarnation, unclean   it leaves every ISR and every ELR *before* its registration record
 
 A stop counts as clean only if it is proven: the request can carry the proof (version 3+), and the epoch from the
 clean-shutdown file is exactly the epoch of the stored registration. Everything else - no file, an older epoch, an old
@@ -44,12 +44,13 @@ Source: KIP-631, KIP-858, KIP-966 "Unclean shutdown".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from heirlog.controller.controller_result import ControllerResult, answer
 from heirlog.controller.leadership import Changes, Leadership
 from heirlog.controller.reset_partition import reset_partition
 from heirlog.controller.sessions import Sessions
+from heirlog.controller.turns import PARTITIONS_PER_TURN, in_turns
 from heirlog.metadata.apply import merged
 from heirlog.metadata.as_records import partition_record
 from heirlog.metadata.config_def import StaticConfig
@@ -65,7 +66,7 @@ from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.messages import BrokerRegistrationRequest, BrokerRegistrationResponse
 from heirlog.protocol.primitives import Message
 from heirlog.protocol.records import PartitionChangeRecord, RegisterBrokerRecord
-from heirlog.protocol.types import NO_BROKER_EPOCH, BrokerEpoch, BrokerId, Uuid
+from heirlog.protocol.types import NO_BROKER_EPOCH, BrokerEpoch, BrokerId, PartitionKey, Uuid
 
 _Replica = tuple[Uuid, int, PartitionRegistration]
 _CLEAN_STOP_VERSION = 3
@@ -89,9 +90,14 @@ def register_broker(
     request: BrokerRegistrationRequest,
     version: int,
     cluster_id: str,
-    next_offset: int,
+    next_offset: Callable[[], int],
+    *,
+    at_once: bool = False,
 ) -> ControllerResult[BrokerRegistrationResponse]:
-    """Returns the records of one registration; the answer is the broker's epoch."""
+    """Returns the records of one registration; the answer is the broker's epoch.
+
+    at_once: in one turn, however many partitions change.
+    """
     broker_id = BrokerId(request.broker_id)
     registered = image.brokers.get(broker_id)
     try:
@@ -110,18 +116,29 @@ def register_broker(
     accepts_older = request.newest_leader_epoch >= 0
     clean = not in_missing and not accepts_older and stopped_cleanly(registered, version, request.previous_broker_epoch)
     leadership = Leadership(image, static)
-    if clean or not image.elr_enabled:
-        changes = leadership.broker_leaves(broker_id, skipped=reset)
-    else:
-        keys = [key for key in image.in_isr.of(broker_id) + image.in_elr.of(broker_id) if key not in reset]
-        changes = leadership.broker_lost_data(broker_id, keys)
+    keeps_data = clean or not image.elr_enabled
+    partitions = image.in_isr.of(broker_id) + ([] if keeps_data else image.in_elr.of(broker_id))
+
+    def change(some: Sequence[PartitionKey]) -> Changes:
+        maker = Leadership(image, static)
+        return (
+            maker.broker_leaves(broker_id, partitions=some) if keeps_data else maker.broker_lost_data(broker_id, some)
+        )
+
+    def last(*_: object) -> ControllerResult[BrokerRegistrationResponse]:
+        return register_broker(image, static, sessions, request, version, cluster_id, next_offset, at_once=True)
+
+    if len(partitions) > PARTITIONS_PER_TURN and not (at_once or reset or in_missing):
+        # a broker that registers meanwhile is another one, which `last` looks at
+        return in_turns(partitions, change, last, is_wanted=lambda: image.brokers.get(broker_id) == registered)
+    changes = change([key for key in partitions if key not in reset])
     leaves_last_known = leadership.manager_enabled and _has_replaced_disks(registered, in_missing, request)
     records: list[Message] = [partition_record(*key, state) for key, state in reset.items()]
     records += [
         *changes.records,
         *_moved_to_new_directories(image, broker_id, in_missing, request, changes, leaves_last_known),
     ]
-    epoch = BrokerEpoch(next_offset + len(records))
+    epoch = BrokerEpoch(next_offset() + len(records))
     record = _record(request, epoch, fenced=True, in_controlled_shutdown=False)
     if clean:
         record.clean_stop_epoch = request.previous_broker_epoch
