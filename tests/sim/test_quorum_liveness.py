@@ -11,6 +11,7 @@ from heirlog.raft.epoch_driver import EpochDriver
 from heirlog.raft.epoch_state import EpochState
 from heirlog.raft.replica_key import ReplicaKey
 from heirlog.raft.resignation import Resignation
+from heirlog.raft.voter_changes import VoterChanges
 from heirlog.raft.voter_contact import VoterContact
 from heirlog.sim.healed_quorum import HealedQuorum
 from heirlog.sim.oracle import Violation
@@ -168,6 +169,11 @@ def test_a_change_of_the_voters_that_sticks_breaks_l6(running: Simulation) -> No
     assert rule_of(running.heal) == "L6"
 
 
+def test_a_change_of_the_voters_that_is_not_answered_breaks_l6(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(VoterChanges, "_end", lambda self, change, outcome: None)
+    assert broken_by("two-voter-changes", 1) == "L6"
+
+
 def test_a_broker_that_is_fenced_breaks_l7(running: Simulation) -> None:
     quorum = HealedQuorum(running.checker)
     quorum.is_quiet()
@@ -183,6 +189,14 @@ def test_an_image_that_is_not_what_was_committed_breaks_q8(running: Simulation) 
     running.checker.sweep()
     node.image.next_producer_id += 1
     assert rule_of(running.checker.sweep) == "Q8"
+
+
+def test_before_the_first_record_there_is_no_image() -> None:
+    simulation = Simulation(1, RunPlan(brokers=1, controllers=3))
+    simulation.cluster.format()
+    simulation.cluster.start_all()
+    simulation.cluster.run_for(500)
+    simulation.checker.sweep()
 
 
 def broken_by(scenario: str, seed: int) -> str | None:

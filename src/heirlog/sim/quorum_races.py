@@ -12,7 +12,7 @@
                          dies, B returns, and C's former disk is put back
     two-voter-changes    guard 21: A is cut off from B and C, and receives the requests to remove B and to remove C.
                          Alone in the newest set it could commit records that B and C, voters of the committed set, do
-                         not have
+                         not have. Both requests are answered in time (L6)
 
 In each, the voters are stopped, started and cut off from each other such that exactly this happens. Afterwards the
 cluster is healed and checked like any other.
@@ -21,6 +21,7 @@ cluster is healed and checked like any other.
 from __future__ import annotations
 
 from heirlog.raft.epoch_state import QuorumRole
+from heirlog.sim.quorum_liveness import CHANGE_LIMIT_MS
 from heirlog.sim.quorum_script import QuorumScript, both_ways, plan_of_voters
 from heirlog.sim.simulation import Simulation
 
@@ -157,9 +158,10 @@ def two_voter_changes(simulation: Simulation) -> None:
     b, c = script.others_than(a)
     script.block(*both_ways(a, b), *both_ways(a, c))
     script.run_for(0, 300)
-    script.remove_voter(c, at=a)
+    answers = [script.remove_voter(c, at=a)]
     script.run_for(0, 50)
-    script.remove_voter(b, at=a)
+    answers.append(script.remove_voter(b, at=a))
+    script.until_within("L6", "both requests are answered", lambda: all(answers), CHANGE_LIMIT_MS)
     script.until("B or C leads", lambda: script.leads(b) or script.leads(c))
     script.run_for(300, 800)
     script.heal_all()

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
-from heirlog.protocol.messages import RemoveRaftVoterRequest
+from heirlog.pending import Pending
+from heirlog.protocol.messages import RemoveRaftVoterRequest, RemoveRaftVoterResponse
 from heirlog.raft.epoch_state import EpochState, QuorumRole
 from heirlog.raft.quorum import Quorum
 from heirlog.sim.cluster import CLUSTER_ID
@@ -120,8 +121,8 @@ class QuorumScript(Script):
         for name in names:
             self.cluster.start(name)
 
-    def remove_voter(self, name: str, *, at: str) -> None:
-        """An operator asks the controller `at` to remove the voter; it is not asked again."""
+    def remove_voter(self, name: str, *, at: str) -> list[RemoveRaftVoterResponse]:
+        """An operator asks the controller `at` to remove the voter; it is not asked again. The list gets the answer."""
         leader, process = self.quorum(at), self.cluster.machine(at).process
         assert leader is not None and process is not None
         self.cluster.say(f"remove {name} at {at}")
@@ -129,11 +130,17 @@ class QuorumScript(Script):
         request = RemoveRaftVoterRequest(
             cluster_id=CLUSTER_ID, voter_id=removed.id, voter_directory_id=removed.directory_id
         )
+        answers: list[RemoveRaftVoterResponse] = []
 
         def receive() -> None:
-            leader.remove_raft_voter(request)
+            answer = leader.remove_raft_voter(request)
+            if isinstance(answer, Pending):
+                answer.then(answers.append)
+            else:
+                answers.append(answer)
 
         self.simulation.world.schedule(0, process, "RemoveRaftVoter", receive)
+        return answers
 
     def block(self, *links: tuple[str, str]) -> None:
         self.cluster.say(f"partition {' '.join(f'{source}>{target}' for source, target in links)}")
