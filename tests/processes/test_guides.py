@@ -198,7 +198,7 @@ def test_controllers_are_replaced_lost_and_backed_up(tmp_path: Path) -> None:
                 "/etc/heirlog/controller.properties": str(folders[controller] / "server.properties"),
                 "/var/lib/heirlog/controller": str(folders[controller] / "log"),
                 "/backup/controller": str(tmp_path / "backup"),
-                **{f"/var/lib/heirlog/broker-{id}": str(cluster.data / f"broker-{id}" / "log") for id in (1, 2, 3)},
+                "/copies": str(tmp_path / "copies"),
                 **controllers,
             }
             for named, place in places.items():
@@ -210,6 +210,18 @@ def test_controllers_are_replaced_lost_and_backed_up(tmp_path: Path) -> None:
             for node in [*cluster.brokers, *cluster.controllers]:
                 if node in cluster.pids:
                     cluster.stop(node)
+
+        def copy_brokers() -> None:
+            def not_needed(folder: str, names: list[str]) -> list[str]:
+                is_metadata = "__cluster_metadata-0" in folder
+                return (
+                    [] if is_metadata else [name for name in names if name.endswith((".log", ".index", ".timeindex"))]
+                )
+
+            shutil.rmtree(tmp_path / "copies", ignore_errors=True)
+            for broker in cluster.brokers:
+                folder = cluster.data / f"broker-{broker}" / "log"
+                shutil.copytree(folder, tmp_path / "copies" / f"broker-{broker}", ignore=not_needed)
 
         def start(*nodes: int) -> None:
             for node in nodes:
@@ -243,6 +255,7 @@ def test_controllers_are_replaced_lost_and_backed_up(tmp_path: Path) -> None:
         stop_all()
         for node in (101, 102):
             shutil.rmtree(folders[node] / "log")
+        copy_brokers()
         assert "May be lost" in play(majority_lost, 100)
         start(100, *cluster.brokers)
         eventually(lambda: "orders" not in play(wait, 100), "the partition has a leader")
@@ -255,6 +268,7 @@ def test_controllers_are_replaced_lost_and_backed_up(tmp_path: Path) -> None:
         stop_all()
         for lost in (folders[100] / "log", *(cluster.data.glob("broker-*/log/__cluster_metadata-0"))):
             shutil.rmtree(lost)
+        copy_brokers()
         play(use, 100)
         start(100, *cluster.brokers)
         listed = play("heirlog topics list", 100)
