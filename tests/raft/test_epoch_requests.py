@@ -174,6 +174,75 @@ def test_a_request_for_another_voter_is_refused_after_its_epoch_took_effect() ->
     assert asked(world, request).topics[0].partitions[0].vote_granted
 
 
+def test_a_leader_that_names_another_voter_is_refused_after_it_is_followed() -> None:
+    world = world_of_three()
+    second = world.controllers[1]
+    request = begin(world, second, 4)
+    request.topics[0].partitions[0].voter_directory_id = b"\x01" * 16
+    assert asked(world, request).topics[0].partitions[0].error_code == ErrorCode.INVALID_VOTER_KEY
+    assert (world.leader.quorum.leader_id, world.leader.quorum.epoch) == (second.id, 4)
+    request = begin(world, second, 4)
+    request.voter_id = -1
+    assert asked(world, request).topics[0].partitions[0].error_code == ErrorCode.NONE, "version 0 names no voter"
+
+
+def test_a_candidate_that_this_node_does_not_know_as_a_voter_gets_its_vote() -> None:
+    """This node's set of voters may be the older one of the two."""
+    world = world_of_three()
+    unknown = Node(world, 7, True)
+    assert asked(world, vote(world, unknown, 5, pre_vote=True)).topics[0].partitions[0].vote_granted
+    assert asked(world, vote(world, unknown, 5)).topics[0].partitions[0].vote_granted
+    assert stored(world) == QuorumState(-1, 5, unknown.id, unknown.directory_id)
+
+
+def silent(node: Node) -> Node:
+    """It runs, and answers nothing: a refused connection would shorten the timeout."""
+    node.world.isolate(node)
+    node.start()
+    return node
+
+
+@pytest.mark.parametrize(
+    ("named", "delay_ms"), [("first", 0), ("second of two", 500), ("not", 1_000), ("with another disk", 1_000)]
+)
+def test_a_follower_waits_for_its_turn_when_its_leader_resigns(named: str, delay_ms: int) -> None:
+    world = world_of_three()
+    me, _, third = (node.voter.key for node in world.controllers)
+    successors = {
+        "first": [me, third],
+        "second of two": [third, me],
+        "not": [third],
+        "with another disk": [me._replace(directory_id=third.directory_id), third],
+    }
+    leader = silent(world.controllers[1])
+    asked(world, begin(world, leader, 4))
+    world.run_for(100)
+    ended_ms = world.now_ms
+    asked(world, epoch_messages.end_request(CLUSTER_ID, leader.voter, 4, successors[named]))
+
+    def is_asking() -> bool:
+        state = world.leader.quorum.state
+        return state is not None and state.role is QuorumRole.PROSPECTIVE
+
+    world.run_until(is_asking, 3_000)
+    assert 0 <= world.now_ms - ended_ms - delay_ms <= 5
+
+
+def test_below_version_1_a_resigning_leader_names_its_successors_by_their_ids() -> None:
+    world = world_of_three()
+    leader, third = world.controllers[1:]
+    asked(world, begin(world, silent(leader), 4))
+    request = epoch_messages.end_request(CLUSTER_ID, leader.voter, 4, [third.voter.key, world.leader.voter.key])
+    request.topics[0].partitions[0].preferred_candidates = []
+    asked(world, request)
+    world.run_for(490)
+    state = world.leader.quorum.state
+    assert state is not None and state.role is QuorumRole.FOLLOWER
+    world.run_for(20)
+    state = world.leader.quorum.state
+    assert state is not None and state.role is QuorumRole.PROSPECTIVE
+
+
 def test_a_second_leader_of_an_epoch_is_refused_and_this_node_runs_on() -> None:
     world = world_of_three()
     _, second, third = world.controllers

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,6 +29,21 @@ PROSPECTIVE = EpochState(QuorumRole.PROSPECTIVE, 5)
 CANDIDATE = EpochState(QuorumRole.CANDIDATE, 5, voted=ME)
 LEADER = EpochState(QuorumRole.LEADER, 5, 1, ADDRESSES[1], ME)
 RESIGNED = EpochState(QuorumRole.RESIGNED, 5, 1, None, ME)
+STATES = {
+    "unattached": UNATTACHED,
+    "unattached-voted": VOTED,
+    "unattached-with-leader": KNOWS_LEADER,
+    "prospective": PROSPECTIVE,
+    "prospective-voted": EpochState(QuorumRole.PROSPECTIVE, 5, voted=TWO),
+    "prospective-with-leader": EpochState(QuorumRole.PROSPECTIVE, 5, 2, ADDRESSES[2]),
+    "prospective-no-endpoint": EpochState(QuorumRole.PROSPECTIVE, 5, 2),
+    "candidate": CANDIDATE,
+    "leader": LEADER,
+    "resigned": RESIGNED,
+    "follower": FOLLOWER,
+    "follower-fetched": FETCHED,
+}
+"""Of node 1 in epoch 5; the leader is 2, and the vote was given to 2."""
 
 
 def started(stored: QuorumState, log_end_epoch: int = 0, is_voter: bool = True) -> EpochState:
@@ -70,26 +87,39 @@ def test_a_leader_without_address_cannot_be_followed_yet() -> None:
     assert started(QuorumState(9, 5)) == EpochState(QuorumRole.UNATTACHED, 5, 9)
 
 
-# who gets the vote: (state, log is current) -> standard vote, pre-vote
+# who gets the vote, if voter 3 asks; "behind": its log is the shorter one
 
-VOTES = [
-    (UNATTACHED, True, True, True),
-    (UNATTACHED, False, False, False),
-    (KNOWS_LEADER, True, False, True),
-    (FOLLOWER, True, False, True),
-    (FOLLOWER, False, False, False),
-    (FETCHED, True, False, False),
-    (PROSPECTIVE, True, True, True),
-    (CANDIDATE, True, False, True),
-    (LEADER, True, False, False),
-    (RESIGNED, True, False, True),
-]
+VOTES = """
+                               vote  behind  pre-vote  behind
+    unattached                 yes   no      yes       no
+    unattached-voted           no    no      yes       no
+    unattached-with-leader     no    no      yes       no
+    prospective                yes   no      yes       no
+    prospective-voted          no    no      yes       no
+    prospective-with-leader    no    no      yes       no
+    prospective-no-endpoint    no    no      yes       no
+    candidate                  no    no      yes       no
+    leader                     no    no      no        no
+    resigned                   no    no      yes       no
+    follower                   no    no      yes       no
+    follower-fetched           no    no      no        no
+"""
 
 
-@pytest.mark.parametrize(("state", "current", "standard", "pre_vote"), VOTES)
-def test_who_grants_what(state: EpochState, current: bool, standard: bool, pre_vote: bool) -> None:
-    assert epoch_state.grants(state, THREE, log_is_current=current, pre_vote=False) is standard
-    assert epoch_state.grants(state, THREE, log_is_current=current, pre_vote=True) is pre_vote
+def cells(table: str) -> list[tuple[str, str, str]]:
+    """(row, column, what the cell says)"""
+    head, *rows = [line.split() for line in table.strip().splitlines()]
+    return [(row[0], column, cell) for row in rows for column, cell in zip(head, row[1:], strict=True)]
+
+
+@pytest.mark.parametrize("row", [line.split() for line in VOTES.strip().splitlines()[1:]], ids=lambda row: row[0])
+def test_who_grants_what(row: list[str]) -> None:
+    asked = [(pre_vote, is_current) for pre_vote in (False, True) for is_current in (True, False)]
+    granted = [
+        epoch_state.grants(STATES[row[0]], THREE, log_is_current=is_current, pre_vote=pre_vote)
+        for pre_vote, is_current in asked
+    ]
+    assert ["yes" if one else "no" for one in granted] == row[1:]
 
 
 def test_a_vote_is_repeated_for_the_same_candidate_only() -> None:
@@ -124,45 +154,84 @@ def test_a_node_that_is_not_elected_returns_to_its_leader() -> None:
     assert epoch_state.not_elected(epoch_state.prospective(VOTED)) == VOTED
 
 
-def test_a_higher_epoch_clears_the_vote() -> None:
-    for state in (VOTED, FOLLOWER, CANDIDATE, LEADER, RESIGNED):
-        assert epoch_state.unattached(state, 6) == EpochState(QuorumRole.UNATTACHED, 6)
-        assert epoch_state.follower(state, 6, 2, ADDRESSES[2], ME) == EpochState(
-            QuorumRole.FOLLOWER, 6, 2, ADDRESSES[2]
+# every transition from every state: role, epoch, /leader, v and whom it has voted for; "-" raises
+# by what it learns of other nodes, and by its own timeouts, elections and votes
+
+BY_OTHERS = """
+                             u4  f4  u5    u5/2    u5/3    u6  u6/2  f5/2    f5/3    f6/2
+    unattached               -   -   U5    U5/2    U5/3    U6  U6/2  F5/2    F5/3    F6/2
+    unattached-voted         -   -   U5v2  U5/2v2  U5/3v2  U6  U6/2  F5/2v2  F5/3v2  F6/2
+    unattached-with-leader   -   -   U5/2  U5/2    -       U6  U6/2  F5/2    -       F6/2
+    prospective              -   -   U5    U5/2    U5/3    U6  U6/2  F5/2    F5/3    F6/2
+    prospective-voted        -   -   U5v2  U5/2v2  U5/3v2  U6  U6/2  F5/2v2  F5/3v2  F6/2
+    prospective-with-leader  -   -   U5/2  U5/2    -       U6  U6/2  F5/2    -       F6/2
+    prospective-no-endpoint  -   -   U5/2  U5/2    -       U6  U6/2  F5/2    -       F6/2
+    candidate                -   -   -     -       -       U6  U6/2  F5/2v1  F5/3v1  F6/2
+    leader                   -   -   -     -       -       U6  U6/2  -       -       F6/2
+    resigned                 -   -   -     -       -       U6  U6/2  -       -       F6/2
+    follower                 -   -   U5/2  U5/2    -       U6  U6/2  F5/2    -       F6/2
+    follower-fetched         -   -   U5/2  U5/2    -       U6  U6/2  F5/2    -       F6/2
+"""
+OF_ITS_OWN = """
+                             p     lost  c     l       r       v2    v3
+    unattached               P5    -     -     -       -       U5v2  U5v3
+    unattached-voted         P5v2  -     -     -       -       U5v2  -
+    unattached-with-leader   P5/2  -     -     -       -       -     -
+    prospective              -     U5    C6v1  -       -       P5v2  P5v3
+    prospective-voted        -     U5v2  C6v1  -       -       P5v2  -
+    prospective-with-leader  -     F5/2  C6v1  -       -       -     -
+    prospective-no-endpoint  -     U5/2  C6v1  -       -       -     -
+    candidate                P5v1  -     -     L5/1v1  -       -     -
+    leader                   -     -     -     -       R5/1v1  -     -
+    resigned                 -     -     -     -       -       -     -
+    follower                 P5/2  -     -     -       -       -     -
+    follower-fetched         P5/2  -     -     -       -       -     -
+"""
+DO: dict[str, Callable[[EpochState], EpochState]] = {
+    "u4": lambda state: epoch_state.unattached(state, 4),
+    "f4": lambda state: epoch_state.follower(state, 4, 2, ADDRESSES[2], ME),
+    "u5": lambda state: epoch_state.unattached(state, 5),
+    "u5/2": lambda state: epoch_state.unattached(state, 5, 2),
+    "u5/3": lambda state: epoch_state.unattached(state, 5, 3),
+    "u6": lambda state: epoch_state.unattached(state, 6),
+    "u6/2": lambda state: epoch_state.unattached(state, 6, 2),
+    "f5/2": lambda state: epoch_state.follower(state, 5, 2, ADDRESSES[2], ME),
+    "f5/3": lambda state: epoch_state.follower(state, 5, 3, ADDRESSES[3], ME),
+    "f6/2": lambda state: epoch_state.follower(state, 6, 2, ADDRESSES[2], ME),
+    "p": epoch_state.prospective,
+    "lost": epoch_state.not_elected,
+    "c": lambda state: epoch_state.candidate(state, ME),
+    "l": lambda state: epoch_state.leader(state, ME, ADDRESSES[1]),
+    "r": epoch_state.resigned,
+    "v2": lambda state: epoch_state.vote(state, TWO),
+    "v3": lambda state: epoch_state.vote(state, THREE),
+}
+
+
+def shown(state: EpochState) -> str:
+    leader = "" if state.leader_id == NOBODY else f"/{state.leader_id}"
+    vote = "" if state.voted is None else f"v{state.voted.id}"
+    return f"{state.role.name[0]}{state.epoch}{leader}{vote}"
+
+
+@pytest.mark.parametrize(("before", "event", "after"), [*cells(BY_OTHERS), *cells(OF_ITS_OWN)])
+def test_each_transition_from_each_state(before: str, event: str, after: str) -> None:
+    if after == "-":
+        with pytest.raises(IllegalTransition):
+            DO[event](STATES[before])
+    else:
+        state = DO[event](STATES[before])
+        assert shown(state) == after
+        assert not state.has_fetched, "a new role has no answer of its leader yet"
+        assert (state.leader_endpoint is not None) == (state.role in (QuorumRole.FOLLOWER, QuorumRole.LEADER)) or (
+            state.role is QuorumRole.PROSPECTIVE and state.leader_endpoint == STATES[before].leader_endpoint
         )
 
 
-def test_a_candidate_follows_the_winner_of_its_epoch_and_keeps_its_own_vote() -> None:
-    assert epoch_state.follower(CANDIDATE, 5, 2, ADDRESSES[2], ME).voted == ME
-
-
-@pytest.mark.parametrize(
-    "forbidden",
-    [
-        lambda: epoch_state.unattached(UNATTACHED, 4),
-        lambda: epoch_state.unattached(LEADER, 5),
-        lambda: epoch_state.unattached(RESIGNED, 5),
-        lambda: epoch_state.unattached(CANDIDATE, 5),
-        lambda: epoch_state.unattached(FOLLOWER, 5, 3),
-        lambda: epoch_state.follower(FOLLOWER, 5, 3, ADDRESSES[3], ME),
-        lambda: epoch_state.follower(LEADER, 5, 3, ADDRESSES[3], ME),
-        lambda: epoch_state.follower(UNATTACHED, 6, 1, ADDRESSES[1], ME),
-        lambda: epoch_state.follower(UNATTACHED, 4, 2, ADDRESSES[2], ME),
-        lambda: epoch_state.prospective(LEADER),
-        lambda: epoch_state.prospective(RESIGNED),
-        lambda: epoch_state.candidate(UNATTACHED, ME),
-        lambda: epoch_state.candidate(FOLLOWER, ME),
-        lambda: epoch_state.leader(PROSPECTIVE, ME, ADDRESSES[1]),
-        lambda: epoch_state.resigned(CANDIDATE),
-        lambda: epoch_state.vote(VOTED, THREE),
-        lambda: epoch_state.vote(KNOWS_LEADER, TWO),
-        lambda: epoch_state.vote(CANDIDATE, TWO),
-        lambda: epoch_state.not_elected(UNATTACHED),
-    ],
-)
-def test_what_may_never_happen_raises(forbidden: object) -> None:
-    with pytest.raises(IllegalTransition):
-        forbidden()  # type: ignore[operator]
+def test_a_node_does_not_follow_itself() -> None:
+    for state in STATES.values():
+        with pytest.raises(IllegalTransition):
+            epoch_state.follower(state, 6, 1, ADDRESSES[1], ME)
 
 
 # histories

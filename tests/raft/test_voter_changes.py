@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages import ApiVersionsResponse
+from heirlog.protocol.messages import ApiVersionsRequest, ApiVersionsResponse
 from heirlog.protocol.types import ZERO_UUID
 from heirlog.raft.epoch_state import QuorumRole
 
@@ -346,6 +346,72 @@ def test_a_voter_that_moved_updates_its_endpoint() -> None:
     assert code(answer) is ErrorCode.REQUEST_TIMED_OUT, "nothing answers there"
     named = answer.current_leader
     assert (named.leader_id, named.leader_epoch, named.host) == (leader.id, epoch, leader.endpoint.host)
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"epoch": -1}, ErrorCode.FENCED_LEADER_EPOCH),
+        ({"epoch": 1}, ErrorCode.UNKNOWN_LEADER_EPOCH),
+        ({"cluster_id": "another"}, ErrorCode.INCONSISTENT_CLUSTER_ID),
+        ({"voter_id": -1}, ErrorCode.INVALID_REQUEST),
+        ({"voter_directory_id": ZERO_UUID}, ErrorCode.INVALID_REQUEST),
+        ({"voter_directory_id": b"another-disk-000"}, ErrorCode.VOTER_NOT_FOUND),
+        ({"listeners": []}, ErrorCode.INVALID_REQUEST),
+        ({"versions": (1, 0)}, ErrorCode.INVALID_REQUEST),
+        ({"versions": (2, 3)}, ErrorCode.INVALID_REQUEST),
+    ],
+    ids=lambda value: "-".join(value) if isinstance(value, dict) else value.name,
+)
+def test_an_update_that_is_refused_changes_nothing(fields: dict[str, Any], expected: ErrorCode) -> None:
+    world = started(3)
+    leader = elected(world)
+    follower = others(world, leader)[0]
+    world.run_for(500)
+    request = update_request(follower, leader.quorum.epoch)
+    for name, value in fields.items():
+        if name == "epoch":
+            request.current_leader_epoch += value
+        elif name == "versions":
+            feature = request.k_raft_version_feature
+            feature.min_supported_version, feature.max_supported_version = value
+        else:
+            setattr(request, name, value)
+    before = leader.quorum.log_end_offset
+    answer = answered(world, leader, request)
+    assert (code(answer), answer.current_leader.leader_id) == (expected, leader.id)
+    assert leader.quorum.log_end_offset == before
+    to_follower = answered(world, follower, update_request(follower, leader.quorum.epoch))
+    assert code(to_follower) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert to_follower.current_leader.leader_id == leader.id
+
+
+@pytest.mark.parametrize("ends_by", ["timeout", "resignation"])
+def test_a_late_answer_of_a_new_voter_adds_nothing_once_the_change_has_ended(ends_by: str) -> None:
+    world, leader, joining = with_observer(2)
+    end, voters = leader.quorum.log_end_offset, leader.quorum.voters
+    late: list[Any] = []
+    send = world.send
+
+    def held(sender: Any, to: Any, request: Any, on_result: Any, timeout_ms: int) -> None:
+        is_first = isinstance(request, ApiVersionsRequest) and not late
+        send(sender, to, request, late.append if is_first else on_result, timeout_ms)
+        if is_first:
+            late.append(on_result)
+
+    world.send = held  # type: ignore[method-assign]
+    answers = world.ask(leader, add_request(joining))
+    world.run_for(20)
+    on_result, answer = late
+    if ends_by == "resignation":
+        leader.quorum.hand_over(lambda: None)
+    world.run_until(lambda: bool(answers), LIMIT_MS)
+    expected = {"timeout": ErrorCode.REQUEST_TIMED_OUT, "resignation": ErrorCode.NOT_LEADER_OR_FOLLOWER}
+    assert code(answers[0]) is expected[ends_by]
+    on_result(answer)
+    assert (leader.quorum.log_end_offset, leader.quorum.voters) == (end, voters)
+    world.run_for(3_000)
+    assert all(len(node.quorum.voters) == 2 for node in world.controllers)
 
 
 def test_an_endpoint_that_takes_no_votes_is_not_added(monkeypatch: pytest.MonkeyPatch) -> None:
