@@ -199,6 +199,14 @@ def test_before_the_first_record_there_is_no_image() -> None:
     simulation.checker.sweep()
 
 
+def test_a_leader_whose_disk_cannot_be_read_is_judged(running: Simulation) -> None:
+    committed = running.checker.committed
+    running.cluster.machines.disk(running.cluster.controller.name).break_at("/data", "read")
+    end = committed.end
+    running.cluster.run_for(1500)
+    assert committed.end > end
+
+
 def broken_by(scenario: str, seed: int) -> str | None:
     violation = run_seed(seed, scenario=scenario).violation
     return None if violation is None else violation.check

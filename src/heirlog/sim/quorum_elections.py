@@ -33,6 +33,7 @@ from heirlog.sim.quorum_liveness import (
 from heirlog.sim.quorum_script import QuorumScript, both_ways, plan_of_voters
 from heirlog.sim.record_checker import FENCED
 from heirlog.sim.simulation import Simulation
+from heirlog.sim.swarms import AUTO_JOIN
 
 PROGRESS = 4
 """Records that a quorum commits to show that it makes progress; an idle one writes two per second."""
@@ -214,7 +215,7 @@ def back_to_back_failures(simulation: Simulation) -> None:
 
 
 def lost_voter_disk(simulation: Simulation) -> None:
-    """The disk is empty, and the operator adds it as another voter; or it is an older copy of itself."""
+    """The disk is empty, and an operator adds it as another voter, or it adds itself; or it is an older copy."""
     script = ElectionScript(simulation, "lost-voter-disk")
     leader, cluster = script.until_active(), script.cluster
     voter = script.fresh_order()[0]
@@ -227,9 +228,12 @@ def lost_voter_disk(simulation: Simulation) -> None:
     others = script.others_than(voter)
     script.until_elected(*others, above=epoch if voter == leader else epoch - 1)
     script.until_progress(*others)
-    if script.random.randrange(0, 2):
+    way = script.random.randrange(0, 3)
+    if way:
         simulation.replace_voter_disk(voter)
-        operator = simulation.operate_voters()
+        if way == 1:
+            cluster.configure(voter, {AUTO_JOIN: "true"})
+        operator = simulation.operate_voters(asks=way == 2)
         script.start(voter)
         script.until("the new disk votes", lambda: operator.is_settled)
     else:

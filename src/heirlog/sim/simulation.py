@@ -255,9 +255,10 @@ class Simulation:
         self.cluster.replace_disk(name)
         self.checker.committed.disk_changed(name)
 
-    def operate_voters(self) -> VoterOperator:
-        """From now on an operator changes the voters."""
-        self._voter_operator = VoterOperator(self.cluster, self.world.stream("voters"), self.replace_voter_disk)
+    def operate_voters(self, *, asks: bool = True) -> VoterOperator:
+        """From now on an operator changes the voters; not asks: replaces their disks only, and they add themselves."""
+        random = self.world.stream("voters")
+        self._voter_operator = VoterOperator(self.cluster, random, self.replace_voter_disk, asks=asks)
         return self._voter_operator
 
     def restore_voter_disk(self, name: str, former: SimDisk) -> None:

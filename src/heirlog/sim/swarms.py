@@ -37,6 +37,7 @@ REGISTRATION_TIMEOUT = "initial.broker.registration.timeout.ms"
 MANY_MIN, MANY_MAX = 120, 240
 VOTERS = (1, 1, 1, 3, 1, 5)
 """Controllers of a swarm. More of them cost more time per run."""
+AUTO_JOIN = "controller.quorum.auto.join.enable"
 SNAPSHOT_BYTES = "metadata.log.max.record.bytes.between.snapshots"
 SHORT_METADATA_LOG = {"metadata.max.retention.bytes": "1", "metadata.log.segment.ms": "2000"}
 """One snapshot is kept, and the log after it."""
@@ -233,6 +234,8 @@ def controllers_plan(random: Random) -> RunPlan:
     plan.controllers = (3, 3, 5)[random.randrange(0, 3)]
     plan.manager_changes = plan.manager and not random.randrange(0, 4)
     _draw_snapshots(plan, random)
+    if not random.randrange(0, 4):
+        plan.config = {**plan.config, AUTO_JOIN: "true"}
     return plan
 
 
@@ -241,7 +244,8 @@ def controllers(simulation: Simulation) -> None:
     mix = draw_mix(random, controller_nemesis.KINDS)
     if not any(mix.weights[kind] for kind in controller_nemesis.KINDS):
         mix = replace(mix, weights={**mix.weights, "voter-kill": 3})
-    operator = simulation.operate_voters() if not random.randrange(0, 2) else None
+    joins = AUTO_JOIN in simulation.plan.config
+    operator = simulation.operate_voters(asks=not joins) if not random.randrange(0, 2) or joins else None
 
     def meanwhile() -> None:
         for _ in range(OUTAGES_MS // MOVES_MS):

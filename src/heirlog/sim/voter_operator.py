@@ -4,6 +4,8 @@
     settled --it may come back---------> add its key --------------------------> settled
     settled --a controller lost its disk--> remove its former key -> add the new one -> settled
 
+With `controller.quorum.auto.join.enable` the operator only replaces disks: a controller adds itself.
+
 Each request goes through a broker, and is repeated until a controller has decided it. The next one waits for its
 answer. A disk is lost only while the set is settled: a record may be on the disks of a bare majority of the voters, so
 two that are lost one after the other could lose it.
@@ -26,11 +28,14 @@ VOTERS_MIN = 2
 
 
 class VoterOperator:
-    def __init__(self, cluster: SimCluster, random: Random, replace_disk: Callable[[str], None]) -> None:
-        """replace_disk: gives a controller that is down an empty disk."""
+    def __init__(self, cluster: SimCluster, random: Random, replace_disk: Callable[[str], None], *, asks: bool) -> None:
+        """replace_disk: gives a controller that is down an empty disk. asks: it adds and removes voters; otherwise the
+        controllers add themselves.
+        """
         self._cluster = cluster
         self._random = random
         self._replace_disk = replace_disk
+        self._asks = asks
         self._wanted = set(cluster.controller_names)
         """Those that should vote."""
         self._is_asking = False
@@ -55,7 +60,7 @@ class VoterOperator:
         match self._random.randrange(0, 4):
             case 0 if left:
                 self._wanted.add(left[0])
-            case 0 if len(self._wanted) > VOTERS_MIN:
+            case 0 if self._asks and len(self._wanted) > VOTERS_MIN:
                 self._wanted.remove(self._any())
             case 1 if not left:
                 self._lose_disk(self._any())
@@ -83,7 +88,7 @@ class VoterOperator:
 
     def _look(self) -> None:
         quorum = self._active()
-        request = None if quorum is None or self._is_asking else self._next_request(quorum)
+        request = None if quorum is None or self._is_asking or not self._asks else self._next_request(quorum)
         if request is not None:
             self._is_asking = True
             self._client.ask(request, self._answered)
