@@ -111,7 +111,9 @@ def parse(line: str) -> None:
     while arguments and (below := getattr(level, "commands", {}).get(arguments[0])) is not None:
         level = below
         del arguments[0]
-    assert not hasattr(level, "commands"), f"No such command: {line}"
+    if hasattr(level, "commands"):
+        # an assert would add what pytest says about it
+        raise AssertionError(f"No such command: {line}")
     try:
         level.make_context(line, arguments)
     except typer.Exit:

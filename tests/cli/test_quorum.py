@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from heirlog.cli import quorum
+import pytest
+
+from heirlog.cli import quorum, quorum_voters
+from heirlog.cli.errors import CommandError
 from heirlog.protocol.messages import DescribeQuorumResponse
+from heirlog.protocol.types import Uuid
 
 
 def replica(node_id: int, end_offset: int, caught_up_ms: int) -> DescribeQuorumResponse.ReplicaState:
@@ -31,3 +35,10 @@ def test_a_leader_that_commits_its_own_removal_is_described_although_it_is_not_a
         (102, 12, "Follower"),
         (1, 1, "Observer"),
     ]
+
+
+def test_voters_of_the_configuration_are_first_moved_into_the_log() -> None:
+    voter = DescribeQuorumResponse.ReplicaState(replica_id=100)
+    partition = DescribeQuorumResponse.PartitionData(leader_id=100, current_voters=[voter])
+    with pytest.raises(CommandError, match=r"heirlog features upgrade --feature kraft.version=1"):
+        quorum_voters._check_may_be_added(partition, 100, Uuid(b"d" * 16), "server.properties")

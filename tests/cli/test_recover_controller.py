@@ -25,7 +25,7 @@ from heirlog.protocol.records import (
     TopicRecord,
 )
 from heirlog.protocol.types import ZERO_UUID, BrokerId, Endpoint, Uuid
-from heirlog.raft.control import Voter, encode_controls, kraft_version, voters_record
+from heirlog.raft.control import Voter, encode_controls, kraft_version, leader_change, voters_record
 from heirlog.raft.metadata_log import MetadataLogConfig, open_log
 from heirlog.raft.quorum_state import QuorumState, encode
 from heirlog.raft.values import encode_value
@@ -73,7 +73,8 @@ def broker(
         )
         directory = f"{path}/__cluster_metadata-0"
         log = open_log(OfflineEnv(disk.files, lambda event, values: None), directory, MetadataLogConfig())
-        log.append(encode_controls([kraft_version(), voters_record(voters)], 0, EPOCH, 1000), EPOCH)
+        quorum = [kraft_version(), voters_record(voters)] if voters else [leader_change(100, [100], [100])]
+        log.append(encode_controls(quorum, 0, EPOCH, 1000), EPOCH)
         for batch in batches:
             values = [(None, encode_value(record), (), 1000) for record in batch]
             log.append(encode_batch(values, log.end_offset, EPOCH), EPOCH)
@@ -310,3 +311,24 @@ def test_the_only_voter_is_started_and_not_recovered(
     copy = broker(tmp_path / "b1", [records()])
     controller(tmp_path / "controller", THREE[0], records(), voters=THREE[:1])
     assert "no majority is lost" in majority_lost(heirlog, config, copy)[1]
+
+
+def test_voters_that_the_configuration_named_move_into_the_log_and_out_of_the_configuration(
+    heirlog: Heirlog,  # noqa: F811
+    config: Path,
+    tmp_path: Path,
+) -> None:
+    """At kraft.version 0 an emptied controller has a vote: two of them could elect a leader without metadata."""
+    copy = broker(tmp_path / "b1", [records()], voters=())
+    controller(tmp_path / "controller", THREE[0], records(), voters=())
+    text = config.read_text()
+    static = ",".join(f"{voter.id}@{voter.endpoint}" for voter in THREE)
+    config.write_text(
+        text.replace("controller.quorum.bootstrap.servers=127.0.0.1:19093", f"controller.quorum.voters={static}")
+    )
+    for refused in (run(heirlog, config, copy), majority_lost(heirlog, config, copy)[1]):
+        assert "Replace it by controller.quorum.bootstrap.servers" in refused
+    config.write_text(text)
+    out, err = majority_lost(heirlog, config, copy)
+    assert err == "" and "Never start the lost controllers" in out
+    assert [voter.key for voter in seeded(config)[2]] == [THREE[0].key]

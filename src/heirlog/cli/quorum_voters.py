@@ -19,8 +19,9 @@ from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer
 from heirlog.cli.errors import CommandError, UsageError
 from heirlog.cli.next_steps import with_next_step
 from heirlog.cli.quorum import BootstrapController, connected_quorum, described
+from heirlog.metadata.state import KRAFT_VERSION
 from heirlog.protocol.errors import ErrorCode, error_code
-from heirlog.protocol.types import Uuid, uuid_from_text, uuid_text
+from heirlog.protocol.types import ZERO_UUID, Uuid, uuid_from_text, uuid_text
 
 if TYPE_CHECKING:
     from heirlog.blocking import Client
@@ -107,8 +108,18 @@ def _identity(static: StaticConfig, config: str) -> tuple[str, Uuid]:
     return identity.cluster_id, identity.directory_id
 
 
+def _refuse_static(partition: Any) -> None:
+    """Raises CommandError at kraft.version 0, where the configuration names the voters and they have no directories."""
+    if any(voter.replica_directory_id == ZERO_UUID for voter in partition.current_voters):
+        raise CommandError(
+            "the voters are those of controller.quorum.voters (kraft.version 0) and cannot be changed: first move them "
+            f"into the log with heirlog features upgrade --feature {KRAFT_VERSION}=1"
+        )
+
+
 def _check_may_be_added(partition: Any, node_id: int, directory_id: Uuid, config: str) -> None:
     """The checks that the active controller makes too; here they name the commands to run. Raises CommandError."""
+    _refuse_static(partition)
     known = next((voter for voter in partition.current_voters if voter.replica_id == node_id), None)
     if known is not None and known.replica_directory_id == directory_id:
         raise CommandError(f"controller {node_id} with directory id {uuid_text(directory_id)} is a voter already")
@@ -165,6 +176,7 @@ def _check_may_be_removed(client: Client, node_id: int, directory_id: Uuid) -> N
     them nothing more could be committed, and no other change of the voters could mend that.
     """
     _, partition = described(client)
+    _refuse_static(partition)
     voters: Sequence[Any] = partition.current_voters
     key = (node_id, bytes(directory_id))
     if key not in {(one.replica_id, bytes(one.replica_directory_id)) for one in voters}:

@@ -58,6 +58,12 @@ def recover_controller(config: Config, from_: From, majority_lost: MajorityLost 
         raise CommandError(
             f"{config} does not configure a controller: give server.properties of the controller to seed"
         )
+    if len(static.voters) > 1:
+        raise CommandError(
+            f"{config} names the voters in controller.quorum.voters. Replace it by controller.quorum.bootstrap.servers "
+            "in the properties of all nodes first: otherwise the other controllers, once they are formatted again, may "
+            "elect a leader that has no metadata"
+        )
     sources = [path for given in from_ for path in log_directories(given)]
     targets = [path for path in dict.fromkeys([static.metadata_log_dir, *static.log_dirs]) if os.path.isdir(path)]
     with locked([*sources, *map(Path, targets)]):
@@ -92,7 +98,7 @@ class _Seeding:
             newest = max(copies, key=lambda copy: copy.end)
             self._refuse_other_histories(newest, copies)
             lines = self._write(disk, cluster_id, newest, max(copy.seen_epoch for copy in copies))
-            return [*lines, *self._price(lost)]
+            return [*lines, *(self._price(lost) if self._majority_lost else [])]
 
     def _cluster_id(self, disk: Disk) -> str:
         from heirlog.storage.identity import read_meta_properties
@@ -144,16 +150,19 @@ class _Seeding:
             disk.files.rename(replaced, self._directory)
 
     def _lost_voters(self, disk: Disk, copies: Sequence[MetadataLogCopy]) -> list[int]:
-        """The voters whose disks are not at hand. Raises CommandError where a majority is."""
+        """The voters whose disks are not at hand; [] if only the configuration named them (kraft.version 0).
+
+        Raises CommandError where a majority is at hand.
+        """
         from heirlog.storage.identity import read_meta_properties
 
         own = next((copy for copy in copies if copy.directory == self._directory), None)
-        if own is None or not own.voters:
+        if own is None or not own.end[1]:
             raise CommandError(f"{self._directory} holds no metadata log: leave out --majority-lost")
         identities = [read_meta_properties(disk.files, path) for path in self._sources]
         at_hand = {(one.node_id, one.directory_id) for one in identities if one is not None}
         lost = [voter.id for voter in own.voters if (voter.id, voter.directory_id) not in at_hand]
-        if 2 * len(lost) < len(own.voters):
+        if own.voters and 2 * len(lost) < len(own.voters):
             kept = ", ".join(str(voter.id) for voter in own.voters if voter.id not in lost)
             raise CommandError(
                 f"no majority is lost: the disks of controllers {kept} are at hand, and they can elect a leader of the "
@@ -162,15 +171,13 @@ class _Seeding:
         return [int(node_id) for node_id in lost]
 
     def _price(self, lost: Sequence[int]) -> list[str]:
-        if not lost:
-            return []
-        ids = ", ".join(map(str, lost))
+        others = f"controllers {', '.join(map(str, lost))}" if lost else "lost controllers"
         return [
-            f"May be lost: changes of topics, configurations and ACLs that the controllers {ids} had committed, if "
+            f"May be lost: changes of topics, configurations and ACLs that the {others} had committed, if "
             "neither this controller nor a given broker had fetched them.",
             f"{self._directory}{REPLACED_SUFFIX} is the log as it was; keep it until the cluster is complete.",
-            f"Never start the controllers {ids} with their old disks: together they may elect a leader of the old "
-            f"quorum. Format them again with --no-initial-controllers, start them, and add each with `heirlog quorum "
+            f"Never start the {others} with their old disks: together they may elect a leader of the old "
+            "quorum. Format them again with --no-initial-controllers, start them, and add each with `heirlog quorum "
             "add-controller --config FILE`, on its machine.",
         ]
 
