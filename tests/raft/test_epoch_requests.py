@@ -186,6 +186,23 @@ def test_a_leader_that_names_another_voter_is_refused_after_it_is_followed() -> 
     assert asked(world, request).topics[0].partitions[0].error_code == ErrorCode.NONE, "version 0 names no voter"
 
 
+def test_a_leader_that_names_no_endpoint_is_followed_where_the_voters_say_that_it_listens() -> None:
+    """Version 0 has no endpoints. Without any, the leader is known and cannot be followed: votes are refused."""
+    world = world_of_three()
+    second, third = world.controllers[1:]
+    request = begin(world, second, 4)
+    request.leader_endpoints = []
+    asked(world, request)
+    assert world.leader.quorum.leader_endpoint == second.endpoint
+    request = begin(world, Node(world, 7, True), 5)
+    request.leader_endpoints = []
+    asked(world, request)
+    state = world.leader.quorum.state
+    assert state is not None and (state.role, state.leader_id) == (QuorumRole.UNATTACHED, 7)
+    assert not asked(world, vote(world, third, 5)).topics[0].partitions[0].vote_granted
+    assert asked(world, vote(world, third, 5, pre_vote=True)).topics[0].partitions[0].vote_granted
+
+
 def test_a_candidate_that_this_node_does_not_know_as_a_voter_gets_its_vote() -> None:
     """This node's set of voters may be the older one of the two."""
     world = world_of_three()

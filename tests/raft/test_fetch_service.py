@@ -251,3 +251,42 @@ def test_a_snapshot_is_served_in_pieces_by_position(world: World) -> None:
     assert past_the_end.error_code == ErrorCode.POSITION_OUT_OF_RANGE
     assert ask_snapshot(world, 99, 1, 0).error_code == ErrorCode.SNAPSHOT_NOT_FOUND
     assert ask_snapshot(world, 0, 0, 0).error_code == ErrorCode.SNAPSHOT_NOT_FOUND, "the bootstrap one is never served"
+
+
+def test_a_snapshot_of_another_partition_is_unknown_and_of_several_an_invalid_request(world: World) -> None:
+    nested = FetchSnapshotRequest
+
+    def asked(*indexes: int, name: str = METADATA_TOPIC) -> Any:
+        wanted = nested.SnapshotId(end_offset=3, epoch=1)
+        partitions = [
+            nested.PartitionSnapshot(partition=index, current_leader_epoch=1, snapshot_id=wanted, position=0)
+            for index in indexes
+        ]
+        request = nested(max_bytes=1, topics=[nested.TopicSnapshot(name=name, partitions=partitions)])
+        return world.leader.quorum.fetch_snapshot(request)
+
+    for answer in (asked(1), asked(0, name="orders")):
+        assert answer.topics[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert asked(0, 1).error_code == ErrorCode.INVALID_REQUEST
+    assert asked().error_code == ErrorCode.INVALID_REQUEST
+    wrong_cluster = nested(cluster_id="another", max_bytes=1, topics=[])
+    assert world.leader.quorum.fetch_snapshot(wrong_cluster).error_code == ErrorCode.INCONSISTENT_CLUSTER_ID
+
+
+def test_a_part_of_a_snapshot_is_refused_by_epoch_before_it_is_looked_for(world: World) -> None:
+    nested = FetchSnapshotRequest
+
+    def asked(epoch: int) -> Any:
+        part = nested.PartitionSnapshot(
+            partition=0,
+            current_leader_epoch=epoch,
+            snapshot_id=nested.SnapshotId(end_offset=99, epoch=1),
+            position=-1,
+        )
+        topics = [nested.TopicSnapshot(name=METADATA_TOPIC, partitions=[part])]
+        return world.leader.quorum.fetch_snapshot(nested(max_bytes=1, topics=topics)).topics[0].partitions[0]
+
+    assert asked(0).error_code == ErrorCode.FENCED_LEADER_EPOCH
+    assert asked(2).error_code == ErrorCode.UNKNOWN_LEADER_EPOCH
+    assert asked(1).error_code == ErrorCode.SNAPSHOT_NOT_FOUND
+    assert asked(1).current_leader.leader_id == 100

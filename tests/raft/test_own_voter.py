@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
-from heirlog.protocol.messages import AddRaftVoterRequest, RemoveRaftVoterRequest, UpdateRaftVoterRequest
+from heirlog.protocol.errors import ErrorCode
+from heirlog.protocol.messages import (
+    AddRaftVoterRequest,
+    RemoveRaftVoterRequest,
+    UpdateRaftVoterRequest,
+    UpdateRaftVoterResponse,
+)
 from heirlog.raft.control import Voter
 from heirlog.raft.quorum_config import QuorumConfig
 from heirlog.raft.voter_history import changed_voters
@@ -163,3 +170,42 @@ def test_a_refused_addition_is_tried_again() -> None:
     silent.start()
     other.start()
     world.run_until(lambda: all(joining.id in ids(node) for node in world.controllers), LIMIT_MS)
+
+
+def test_the_epoch_in_an_answer_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The leader that is asked may know a newer one."""
+    world = started(3)
+    leader = elected(world)
+    world.run_for(1_000)
+    moved, third = (node for node in world.controllers if node is not leader)
+    moved.kill()
+    moved.port = 9200
+    moved.configured = [moved.voter]
+    moved.start()
+    send = world.send
+
+    def answered_by_a_newer_leader(sender: Any, to: Any, request: Any, on_result: Any, timeout_ms: int) -> None:
+        if not isinstance(request, UpdateRaftVoterRequest) or request.current_leader_epoch > 1:
+            send(sender, to, request, on_result, timeout_ms)
+            return
+        named = UpdateRaftVoterResponse.CurrentLeader(
+            leader_id=third.id, leader_epoch=7, host=third.endpoint.host, port=third.endpoint.port
+        )
+        result = UpdateRaftVoterResponse(error_code=ErrorCode.FENCED_LEADER_EPOCH, current_leader=named)
+        world.later(1, lambda: on_result(result), sender)
+
+    monkeypatch.setattr(world, "send", answered_by_a_newer_leader)
+    world.run_until(lambda: moved.quorum.epoch == 7, LIMIT_MS)
+    assert (moved.quorum.leader_id, moved.quorum.leader_endpoint) == (third.id, third.endpoint)
+
+
+def test_without_auto_join_a_lost_disk_stays_an_observer() -> None:
+    world = started(3)
+    leader = elected(world)
+    world.run_for(1_000)
+    lost = next(node for node in world.controllers if node is not leader)
+    lost.replace_disk()
+    lost.configured = [lost.voter]
+    lost.start()
+    world.run_for(10_000)
+    assert own_requests(world) == [] and not lost.quorum.is_voter

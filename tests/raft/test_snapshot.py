@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from raft.quorum_world import METADATA_DIR, World, topic
+from raft.test_elections import commit, elected
 
 from heirlog.protocol.batch import decode_records, walk
 from heirlog.protocol.primitives import Message
@@ -166,6 +167,53 @@ def test_a_download_survives_lost_messages(seed: int) -> None:
     write(world, *names)
     world.observers[0].start()
     world.run_until_all_have(*names)
+
+
+def test_a_log_whose_start_no_snapshot_reaches_is_not_used() -> None:
+    """Records are missing between the newest snapshot and the log (KAFKA-14240)."""
+    world = World(segment_bytes=200, max_retention_bytes=1)
+    world.start_leader()
+    for name in ("a", "b", "c"):
+        world.commit(name)
+        write(world, name)
+    newest = world.leader.quorum.log.snapshots[-1]
+    assert world.leader.quorum.log.start_offset == newest.end_offset
+    world.commit("d")
+    world.leader.kill()
+    del world.leader.disk.now[f"{world.leader.log_directory}/{newest.file_name}"]
+    world.leader.start()
+    world.run_for(10)
+    assert "no readable snapshot reaches that far" in str(world.leader.stopped_because)
+    assert world.leader.seen.calls == []
+
+
+def test_a_voter_that_was_away_while_the_log_was_shortened_downloads_it_and_counts_again() -> None:
+    world = World(voters=3, segment_bytes=200, max_retention_bytes=1)
+    for node in world.controllers:
+        node.start()
+    leader = elected(world)
+    world.run_for(500)
+    away, other = (node for node in world.controllers if node is not leader)
+    away.kill()
+    names: list[str] = []
+    for number in range(5):
+        names.append(f"t{number}")
+        commit(world, leader, names[-1])
+        last = leader.seen.batches[-1]
+        assert leader.quorum.snapshot([topic(name) for name in names], last.last_offset, last.epoch)
+        world.run_for(50)
+    assert leader.quorum.log.start_offset > away.quorum.log_end_offset
+    away.start()
+    world.run_until(lambda: away.seen.names == names, 15_000)
+    other.kill()
+    commit(world, leader, "b")
+    world.run_until(lambda: away.seen.names == [*names, "b"], 15_000)
+    other.start()
+    world.run_for(1_000)
+    leader.kill()
+    second = elected(world, epoch_above=leader.quorum.epoch)
+    commit(world, second, "c")
+    world.run_until(lambda: away.seen.names == [*names, "b", "c"], 15_000)
 
 
 def test_a_snapshot_of_the_wrong_epoch_is_refused() -> None:

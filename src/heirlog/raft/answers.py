@@ -93,6 +93,16 @@ def snapshot_refused(code: ErrorCode) -> FetchSnapshotResponse:
     return FetchSnapshotResponse(error_code=code, topics=[])
 
 
+def snapshot_of_another(request: FetchSnapshotRequest) -> FetchSnapshotResponse:
+    """The answer to a request that `metadata_snapshot` does not accept."""
+    partitions = [(topic.name, one) for topic in request.topics for one in topic.partitions]
+    if len(partitions) != 1:
+        return snapshot_refused(ErrorCode.INVALID_REQUEST)
+    nested, (name, asked) = FetchSnapshotResponse, partitions[0]
+    unknown = nested.PartitionSnapshot(index=asked.partition, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    return nested(topics=[nested.TopicSnapshot(name=name, partitions=[unknown])])
+
+
 def snapshot_answer(
     leadership: LeaderAndEpoch,
     snapshot_id: SnapshotId,

@@ -71,11 +71,13 @@ class EpochRequests:
 
     def _vote(self, request: VoteRequest, asked: VoteRequest.PartitionData) -> Answer[VoteResponse]:
         latest_allowed = asked.replica_epoch if asked.pre_vote else asked.replica_epoch - 1
-        if asked.last_offset < 0 or not 0 <= asked.last_offset_epoch <= latest_allowed or asked.replica_id < 0:
+        if asked.last_offset < 0 or not 0 <= asked.last_offset_epoch <= latest_allowed:
             return epoch_messages.vote_answer(self._driver.leadership, ErrorCode.INVALID_REQUEST)
         state = self._driver.state
         if asked.replica_epoch < state.epoch:
             return epoch_messages.vote_answer(self._driver.leadership, ErrorCode.FENCED_LEADER_EPOCH)
+        if asked.replica_id < 0:
+            return epoch_messages.vote_answer(self._driver.leadership, ErrorCode.INVALID_REQUEST)
         if asked.replica_epoch > state.epoch:
             state = epoch_state.unattached(state, asked.replica_epoch)
         error, granted = ErrorCode.INVALID_VOTER_KEY, False

@@ -29,6 +29,9 @@ formatted again. Then this node truncates and applies nothing; `older` decides w
 The last one is checked before anything else is accepted from a leader: at the start, and after each failed request,
 because a controller cannot be replaced without one.
 
+A leader that refuses this node's principal is asked again, and each refusal is logged as an error. Kafka's nodes end
+then. Here the operator corrects `super.users` or the key store of one controller, and no other node needs a restart.
+
 Source: KIP-595 (fetch), KIP-630 (snapshots), KIP-853 (bootstrap servers), KIP-1166 (the known high watermark).
 """
 

@@ -639,7 +639,7 @@ class Quorum:
             return answers.snapshot_refused(ErrorCode.INCONSISTENT_CLUSTER_ID)
         asked = answers.metadata_snapshot(request)
         if asked is None:
-            return answers.snapshot_refused(ErrorCode.INVALID_REQUEST)
+            return answers.snapshot_of_another(request)
         role, leadership = self._role, self._leader_and_epoch()
         leads = isinstance(role, LeaderState) and not self._stopped
         code = epoch_error(asked.current_leader_epoch, leadership, leads)
