@@ -28,7 +28,7 @@ def test_a_voter_whose_voters_are_all_gone_still_asks_the_bootstrap_servers() ->
 
     def has_voted() -> bool:
         state = missing.quorum.state
-        return state is not None and state.voted is not None and missing.quorum.durable_epoch == 1
+        return state is not None and state.voted is not None and missing.quorum.durable_state == state.durable
 
     world.run_until(has_voted, LIMIT_MS)
     missing.kill()
