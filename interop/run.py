@@ -30,6 +30,7 @@ import jars
 import messages
 import permissions
 import placement
+import quorum_tools
 import recovery
 import schemas
 import secured
@@ -83,6 +84,7 @@ CHECKS: list[Check] = [
     ("suites: aiokafka and confluent-kafka, in our words", own_words.check),
     ("Spark pipeline of Avro values", spark_lake.avro),
     ("suites: kafka-python", kafka_python.check),
+    ("quorum: Kafka's tools", quorum_tools.check),
     ("unclean recovery beside Apache Kafka's rule", recovery.check),
     ("suites: kafkajs, in our words", kafkajs.check),
     ("Spark pipeline over Spark Connect", spark_lake.connect),
