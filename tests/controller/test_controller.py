@@ -6,7 +6,9 @@ import pytest
 from controller.cluster import (
     FAR,
     alter,
+    assign,
     create,
+    directory,
     epoch_of,
     heartbeat,
     leading,
@@ -541,6 +543,25 @@ def test_a_broker_with_many_partitions_registers_again_over_several_turns() -> N
     assert made.last_offset == first.broker_epoch
     assert not image.in_isr.any(BrokerId(1)) and not image.in_elr.any(BrokerId(1))
     assert state_of(harness, "a", 0).last_known_elr in ((), (1,))
+    assert image == replayed(harness)
+
+
+@pytest.mark.parametrize("remaining", [0, 1])
+def test_the_partitions_of_a_failed_directory_change_over_several_turns(remaining: int) -> None:
+    harness = leading(2, broker_session_timeout_ms="100000")
+    directories = [directory(1, number) for number in range(1 + remaining)]
+    harness.controller.sessions.end(BrokerId(1))
+    register(harness, 1, life=1, log_dirs=directories)
+    heartbeat(harness, 1)
+    create(harness, "a", 5000, 2)
+    assign(harness, 1, directories[0], *range(5000), topic="a")
+    count = len(harness.quorum.log)
+    heartbeat(harness, 1, offline_log_dirs=directories[:1])
+    assert [len(batch.records) for batch in harness.quorum.log[count:]] == [2_000, 2_000, 1_001]
+    image = harness.controller.image
+    broker = image.brokers[BrokerId(1)]
+    assert (broker.fenced, len(broker.directories)) == (not remaining, 1)
+    assert not image.in_isr.any(BrokerId(1)) and not image.in_elr.any(BrokerId(1))
     assert image == replayed(harness)
 
 

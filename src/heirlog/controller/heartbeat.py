@@ -134,25 +134,26 @@ def fence(
     made it leader or ISR member meanwhile is changed once more, by the last turn.
     """
 
+    fenced = _change_record(broker, failed, fenced=1)
+    if failed and _remaining_directories(broker, failed):
+        return _outcome(response, Leadership(image, static).broker_leaves(broker.id, failed), fenced)
+
     def is_wanted() -> bool:
         return _is_unfenced(image, broker)
 
     def change(partitions: Iterable[PartitionKey] | None) -> Changes:
-        return Leadership(image, static).broker_leaves(broker.id, partitions=partitions)
+        leadership = Leadership(image, static)
+        if failed:
+            return leadership.broker_lost_data(broker.id, partitions)
+        return leadership.broker_leaves(broker.id, partitions=partitions)
 
     def last(*_: object) -> ControllerResult[R]:
         return _outcome(response, change(None), fenced) if is_wanted() else answer(response)
 
-    if not failed:
-        fenced = _change_record(broker, (), fenced=1)
-        partitions = image.in_isr.of(broker.id)
-        if broker.fenced:
-            return _outcome(response, change(None), fenced)
-        return in_turns(partitions, change, last, is_wanted=is_wanted)
-    leadership = Leadership(image, static)
-    loses_all = not _remaining_directories(broker, failed)
-    changes = leadership.broker_lost_data(broker.id) if loses_all else leadership.broker_leaves(broker.id, failed)
-    return _outcome(response, changes, _change_record(broker, failed, fenced=1))
+    if broker.fenced:
+        return _outcome(response, change(None), fenced)
+    partitions = image.in_isr.of(broker.id) + (image.in_elr.of(broker.id) if failed else [])
+    return in_turns(partitions, change, last, is_wanted=is_wanted)
 
 
 def elect_leaderless(
@@ -276,6 +277,19 @@ def _handle_offline_directories(
     """The broker's state stays."""
     if not failed or not _remaining_directories(broker, failed):
         return answer(response)
-    leadership = Leadership(image, static)
-    changes = leadership.broker_lost_data(broker.id, leadership.partitions_in(broker.id, failed))
-    return _outcome(response, changes, _change_record(broker, failed))
+
+    def is_wanted() -> bool:
+        known = image.brokers.get(broker.id)
+        return known is not None and known.epoch == broker.epoch and known.directories == broker.directories
+
+    def change(partitions: Iterable[PartitionKey]) -> Changes:
+        return Leadership(image, static).broker_lost_data(broker.id, partitions)
+
+    def last(*_: object) -> ControllerResult[R]:
+        if not is_wanted():
+            return answer(response)
+        left = Leadership(image, static).partitions_in(broker.id, failed)
+        return _outcome(response, change(left), _change_record(broker, failed))
+
+    partitions = Leadership(image, static).partitions_in(broker.id, failed)
+    return in_turns(partitions, change, last, is_wanted=is_wanted)
