@@ -37,6 +37,7 @@ from heirlog.protocol.records import (
     BeginTransactionRecord,
     BrokerRegistrationChangeRecord,
     EndTransactionRecord,
+    FeatureLevelRecord,
     NoOpRecord,
     RegisterBrokerRecord,
     TopicRecord,
@@ -86,6 +87,21 @@ def test_a_metadata_transaction_whose_controller_is_gone_is_aborted() -> None:
     assert harness.controller.image.open_transaction is None
     assert create(harness).error_code == ErrorCode.NONE
     assert harness.controller.image.topic_named("half") is None
+
+
+@pytest.mark.parametrize("written", [0, 1])
+def test_a_bootstrap_transaction_that_was_not_ended_is_aborted_and_written_again(written: int) -> None:
+    harness = Harness(min_insync_replicas="2")
+    level = FeatureLevelRecord(name="metadata.version", feature_level=25)
+    harness.load([BeginTransactionRecord(name="Bootstrap records"), *[level] * written])
+    harness.lead()
+    records = harness.commit()
+    kinds = [type(record) for record in records]
+    assert kinds[:2] == [AbortTransactionRecord, BeginTransactionRecord]
+    assert kinds[-1] is EndTransactionRecord
+    image = harness.controller.image
+    assert (image.open_transaction, image.features["metadata.version"]) == (None, 27)
+    assert replayed(harness) == image
 
 
 def test_a_second_leader_does_not_bootstrap_again() -> None:

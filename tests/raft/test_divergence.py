@@ -81,3 +81,44 @@ def test_truncating_as_told_ends_where_both_logs_agree(logs: tuple[list[int], li
         assert cut < len(follower), "each answer shortens the log"
         follower = follower[:cut]
     assert follower == leader[: len(follower)]
+
+
+def ends_from(log: list[int], start: int):
+    """The same for a log whose records below `start` are deleted."""
+    kept = ends(log)
+
+    def end_offset_for_epoch(epoch: int) -> tuple[int, int]:
+        if start < len(log) and epoch < log[start]:
+            return epoch, start
+        return kept(epoch)
+
+    return end_offset_for_epoch
+
+
+@given(two_logs(), st.data())
+def test_a_shortened_log_of_the_leader_sends_a_follower_to_a_snapshot_or_ends_where_both_agree(
+    logs: tuple[list[int], list[int]], data: st.DataObject
+) -> None:
+    leader, follower = logs
+    start = data.draw(st.integers(1, len(leader)))
+    newest = data.draw(st.integers(start, len(leader)))
+    snapshots = [SnapshotId(end, leader[end - 1]) for end in dict.fromkeys((start, newest))]
+    for _ in range(20):
+        verdict = judge(position(follower), start, snapshots, ends_from(leader, start))
+        if not isinstance(verdict, Diverging):
+            break
+        cut = truncation_offset(verdict, len(follower), ends(follower))
+        assert cut < len(follower), "each answer shortens the log"
+        follower = follower[:cut]
+    if verdict == Valid():
+        assert len(follower) >= start
+        assert follower == leader[: len(follower)]
+    else:
+        assert verdict == NeedsSnapshot(snapshots[-1])
+
+
+def test_a_tail_just_above_the_log_start_is_truncated_to_it() -> None:
+    """The leader knows no epoch between the snapshot's and its first record's."""
+    leader = [1, 1, 3, 3]
+    assert judge(Position(3, 2), 2, [SnapshotId(2, 1)], ends_from(leader, 2)) == Diverging(2, 2)
+    assert judge(Position(2, 1), 2, [SnapshotId(2, 1)], ends_from(leader, 2)) == Valid()

@@ -1,6 +1,8 @@
 """Elections of the metadata quorum as text: a command per line, and below it what each controller is afterwards.
 
     voters 3                     controllers 100, 101 and 102, formatted and stopped
+    log 100 1 1 3                before its start: a log with records of these epochs, each named "epoch.offset"
+    seen 3                       before the start: all controllers know this epoch, and have not voted in it
     start [100 ...]              all, or these
     elect                        until a leader is active
     append 100 a                 the leader appends a record; nothing is waited for
@@ -18,11 +20,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from raft.quorum_world import Node, World, topic
+from raft.quorum_world import Incarnation, MemoryEnv, Node, World, topic
 from textscript import ScriptError, play
 
+from heirlog.protocol.batch import encode_batch
 from heirlog.raft.epoch_state import QuorumRole
 from heirlog.raft.leader import NotLeader
+from heirlog.raft.metadata_log import open_log
+from heirlog.raft.quorum_state import QuorumState, QuorumStateFile
+from heirlog.raft.values import encode_value
 
 SCRIPTS = sorted(Path(__file__).with_name("elections").glob("*.txt"))
 LIMIT_MS = 20_000
@@ -37,6 +43,13 @@ class Elections:
         match command:
             case "voters":
                 self._world = World(voters=int(arguments[0]))
+                return []
+            case "log":
+                write_log(self._node(arguments[0]), [int(epoch) for epoch in arguments[1:]])
+                return []
+            case "seen":
+                for node in self._world.controllers:
+                    write_epoch(node, int(arguments[0]))
                 return []
             case "start":
                 for node in self._named(arguments):
@@ -92,6 +105,28 @@ class Elections:
             self._world.isolate(one)
         else:
             self._world.cut.add((one.id, self._node(arguments[2]).id))
+
+
+def write_log(node: Node, epochs: list[int]) -> None:
+    node.incarnation = node.disk.owner = Incarnation()
+    log = open_log(MemoryEnv(node.world, node), node.log_directory, node.config)
+    for offset, epoch in enumerate(epochs):
+        value = encode_value(topic(f"{epoch}.{offset}"))
+        log.append(encode_batch([(None, value, (), 0)], offset, epoch), epoch)
+    flushed: list[OSError | None] = []
+    log.flush(flushed.append)
+    node.world.run_until(lambda: bool(flushed))
+    log.close()
+    node.incarnation.alive = False
+
+
+def write_epoch(node: Node, epoch: int) -> None:
+    node.incarnation = node.disk.owner = Incarnation()
+    written: list[OSError | None] = []
+    state = QuorumStateFile(node.disk, node.log_directory)
+    state.write(QuorumState(leader_epoch=epoch), written.append)
+    node.world.run_until(lambda: bool(written))
+    node.incarnation.alive = False
 
 
 def leads(node: Node) -> bool:

@@ -178,6 +178,28 @@ def test_a_leader_that_has_resigned_follows_the_next_one() -> None:
     assert (role(leader), leader.quorum.leader_id, leader.quorum.epoch) == (QuorumRole.FOLLOWER, voter.id, epoch)
 
 
+def test_a_leader_that_has_resigned_votes_in_later_epochs_only() -> None:
+    world, leader, (voter, other) = alone()
+    epoch, offset = leader.quorum.epoch, leader.quorum.log_end_offset
+    leader.quorum.hand_over(lambda: None)
+
+    def vote(node: Node, in_epoch: int) -> Any:
+        key = ReplicaKey(node.id, node.directory_id)
+        answers: list[Any] = []
+        # a candidate has no records of the epoch in which it asks
+        end = Position(offset, in_epoch - 1)
+        request = epoch_messages.vote_request(CLUSTER_ID, key, leader.voter.key, in_epoch, end, False)
+        handle(leader, request).then(answers.append)
+        world.run_for(20)
+        return answers[0].topics[0].partitions[0]
+
+    same = vote(voter, epoch)
+    assert (same.error_code, same.vote_granted, role(leader)) == (ErrorCode.NONE, False, QuorumRole.RESIGNED)
+    assert vote(voter, epoch).leader_id == -1, "it leads no more, and nobody may fetch from it"
+    assert vote(voter, epoch + 1).vote_granted
+    assert not vote(other, epoch + 1).vote_granted
+
+
 def sent(world: World, monkeypatch: pytest.MonkeyPatch, kind: type) -> list[tuple[str, Any]]:
     """(host, request) of each request of a kind from now on."""
     found: list[tuple[str, Any]] = []

@@ -92,3 +92,30 @@ def test_the_time_limit_and_the_back_off_of_a_fetch_are_configured(monkeypatch: 
 def test_without_a_back_off_an_observer_still_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     sent_ms, _ = fetch_times(World(observers=1), QuorumConfig(retry_backoff_ms=0), monkeypatch)
     assert len(sent_ms) < 40
+
+
+def test_without_a_leader_every_known_endpoint_is_asked_in_turn_and_never_two_at_a_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Two answers could have the same records, which would be appended twice."""
+    world = World(observers=1, voters=3)
+    in_flight: list[str] = []
+    asked: list[str] = []
+
+    def unanswered(sender: Any, to: Any, request: Any, on_result: Callable[[Any], None], timeout_ms: int) -> None:
+        in_flight.append(to.host)
+        asked.append(to.host)
+        assert len(in_flight) == 1
+
+        def answer() -> None:
+            in_flight.clear()
+            on_result(SendFailure("timed-out"))
+
+        world.later(timeout_ms, answer, sender)
+
+    monkeypatch.setattr(world, "send", unanswered)
+    world.observers[0].start()
+    world.run_for(25_000)
+    hosts = {node.endpoint.host for node in world.controllers}
+    assert len(asked) >= 6
+    assert all({*asked[first : first + 3]} == hosts for first in range(len(asked) - 2))

@@ -216,6 +216,23 @@ def test_a_voter_that_was_away_while_the_log_was_shortened_downloads_it_and_coun
     world.run_until(lambda: away.seen.names == [*names, "b", "c"], 15_000)
 
 
+def test_a_snapshot_that_exists_or_is_older_than_the_newest_is_not_written_again() -> None:
+    world = World(segment_bytes=200, max_retention_bytes=1)
+    world.start_leader()
+    first = world.commit("a")
+    world.run_until(lambda: world.leader.seen.names == ["a"])
+    world.commit("b")
+    world.run_until(lambda: world.leader.seen.names == ["a", "b"])
+    write(world, "a", "b")
+    newest = world.leader.quorum.log.snapshots[-1]
+    world.run_for(1_000)
+    files = dict(world.leader.disk.now)
+    for offset in (first, newest.end_offset - 1, 0):
+        assert not world.leader.quorum.snapshot([topic("c")], offset, 1)
+    world.run_for(1_000)
+    assert world.leader.disk.now == files
+
+
 def test_a_snapshot_of_the_wrong_epoch_is_refused() -> None:
     world = World()
     world.start_leader()
