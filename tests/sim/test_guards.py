@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from heirlog.sim.run import run_seed
 
 NEEDED = {
     3: (1, {"T4"}),
-    4: (2, {"T4", "T12"}),
+    4: (7, {"T4", "T12"}),
     6: (9, {"T2", "T4", "T11"}),
     7: (1, {"T4"}),
     8: (1, {"T4", "T5"}),
@@ -38,6 +39,16 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def test_every_guard_has_a_seed_that_needs_it() -> None:
     assert sorted(NEEDED) == sorted(GUARDS), "add the guard to NEEDED: a seed that fails without it, and the checks"
+
+
+@pytest.mark.parametrize("number", [number for number, guard in GUARDS.items() if guard.restated_by])
+def test_the_invariant_that_restates_a_guard_finds_that_it_is_missing(
+    number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    guard = GUARDS[number]
+    monkeypatch.setitem(GUARDS, number, replace(guard, restated_by=""))  # type: ignore[arg-type]
+    violation = run_seed(NEEDED[number][0], scenario=guard.scenario, without_guard=number).violation
+    assert violation is not None and violation.check == guard.restated_by
 
 
 @pytest.mark.parametrize("number", sorted(GUARDS))

@@ -108,8 +108,13 @@ class Checker:
         self._records = RecordChecker(self.oracle, self.disk_checker)
         self.record_listeners: list[Callable[[Any, Image, ImageJournal], None]] = []
         """Called with each committed record, the image with it, and the state before it, before it is judged."""
+        self._is_quorum = sum(machine.config.is_controller for machine in cluster.all_machines) > 1
         self.committed = CommittedMetadata(
-            self.oracle.image, self._on_record, self._records.batch_ends, self._quorum_broken
+            self.oracle.image,
+            self._on_record,
+            self._records.batch_ends,
+            self._quorum_broken,
+            is_quorum=self._is_quorum,
         )
         self._contents: dict[Key, ReplicaComparison] = {}
         self._seen: defaultdict[str, dict[Key, _Seen]] = defaultdict(dict)
@@ -234,7 +239,7 @@ class Checker:
         self._answers.judge()
         quorum = node.quorum
         state, log = quorum.state, quorum.log
-        if len(self.cluster.controller_names) == 1 or state is None or log is None:
+        if not self._is_quorum or state is None or log is None:
             return
         self.committed.logs.check_active(
             machine.name, node.controller, state, log.epoch_below(quorum.applied_offset + 1)

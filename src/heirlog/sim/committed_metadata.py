@@ -3,7 +3,7 @@
 After each event of a controller the newly committed batches are read from its metadata log, and applied to an image of
 our own. This image never loses what was committed:
 
-    the only voter opens its log       it has every batch that was committed (R1)
+    the only controller opens its log  it has every batch that was committed (R1)
     a voter becomes the leader         its log has what was committed in earlier epochs, and its epoch had no other
                                        leader (Q5, Q1)
     a voter's high watermark moves     what is below it in its log is what was committed (Q6)
@@ -71,13 +71,17 @@ class CommittedMetadata:
         on_record: Callable[[Any, int, ImageJournal], None],
         on_batch_end: Callable[[], None],
         broken: Callable[[str, str], None],
+        *,
+        is_quorum: bool,
     ) -> None:
+        """is_quorum: there are several controllers, of which one may be the only voter for some time."""
         self.image = image
         self.end = 0
         """Everything below this offset was committed once."""
         self._on_record = on_record
         self._on_batch_end = on_batch_end
         self._broken = broken
+        self._is_quorum = is_quorum
         self._batches: list[tuple[int, int]] = []
         """Base offset and CRC of each."""
         self._batch_epochs: list[int] = []
@@ -100,16 +104,16 @@ class CommittedMetadata:
         if log is not self._known_logs.get(name):
             self._known_logs[name] = log
             self._checked[name] = max(log.start_offset, 0)
-            if len(log.voters) == 1:
+            if not self._is_quorum:
                 self._compare(log)
-        if state is not None and len(log.voters) > 1:
+        if state is not None and self._is_quorum:
             self._voters.observe(name, quorum, log, state)
             self._check_epoch(name, state, quorum.durable_state, log)
         if quorum.high_watermark > self.end:
             self._follow(log, quorum.high_watermark)
         if quorum.high_watermark > self._checked[name]:
             self._check_commits(name, log, quorum.high_watermark)
-        if state is not None and len(log.voters) > 1:
+        if state is not None and self._is_quorum:
             self.logs.observe(name, quorum.key, log, quorum.high_watermark, state)
 
     def _check_epoch(self, name: str, state: EpochState, durable: QuorumState | None, log: MetadataLog) -> None:
@@ -130,7 +134,7 @@ class CommittedMetadata:
 
     def _check_commits(self, name: str, log: MetadataLog, high_watermark: int) -> None:
         first = max(self._checked[name], log.start_offset)
-        if first >= high_watermark or len(log.voters) == 1:
+        if first >= high_watermark or not self._is_quorum:
             self._checked[name] = high_watermark
             return
         known = dict(self._batches[bisect_left(self._batches, (first, 0)) :])

@@ -171,6 +171,7 @@ GUARDS: Mapping[int, Guard] = {
             "may_begin",
             "the voters change one at a time, each change after the one before is committed (KIP-853)",
             "two-voter-changes",
+            "Q12",
         ),
     )
 }
