@@ -245,6 +245,16 @@ def test_a_follower_waits_for_its_turn_when_its_leader_resigns(named: str, delay
     assert 0 <= world.now_ms - ended_ms - delay_ms <= 5
 
 
+def test_the_resignation_of_a_leader_that_was_not_known_counts_too() -> None:
+    world = world_of_three()
+    leader = silent(world.controllers[1])
+    asked(world, epoch_messages.end_request(CLUSTER_ID, leader.voter, 4, [world.leader.voter.key]))
+    world.run_for(5)
+    state = world.leader.quorum.state
+    assert state is not None
+    assert (state.role, state.epoch, state.leader_id) == (QuorumRole.PROSPECTIVE, 4, leader.id)
+
+
 def test_below_version_1_a_resigning_leader_names_its_successors_by_their_ids() -> None:
     world = world_of_three()
     leader, third = world.controllers[1:]

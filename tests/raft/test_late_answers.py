@@ -109,6 +109,33 @@ def test_peers_without_pre_votes_are_asked_for_votes_at_once(says: str, monkeypa
     commit(world, elected(world), "a")
 
 
+def test_voters_that_do_not_accept_this_principal_are_asked_again_and_each_is_logged_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = World(voters=3)
+    alone = world.leader
+    send = world.send
+
+    def refused(sender: Any, to: Any, request: Any, on_result: Answer, timeout_ms: int) -> None:
+        if isinstance(request, VoteRequest):
+            refusal = VoteResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED, topics=[])
+            world.later(1, lambda: on_result(refusal), sender)
+        else:
+            send(sender, to, request, on_result, timeout_ms)
+
+    monkeypatch.setattr(world, "send", refused)
+    alone.start()
+    world.run_until(lambda: role(alone) is QuorumRole.PROSPECTIVE, LIMIT_MS)
+    world.run_for(900)
+    refusals = [values for _, _, event, values in world.logged if event == "quorum-vote-refused"]
+    assert [values["voter"] for values in refusals] == [101, 102]
+    assert {values["error"] for values in refusals} == {"CLUSTER_AUTHORIZATION_FAILED"}
+    monkeypatch.undo()
+    for node in world.controllers[1:]:
+        node.start()
+    elected(world)
+
+
 @pytest.mark.parametrize("damage", ["a flipped bit", "no records", "an offset too far", "cut in the last batch"])
 def test_records_that_cannot_be_appended_are_fetched_again(damage: str, monkeypatch: pytest.MonkeyPatch) -> None:
     world = World(observers=1)

@@ -20,6 +20,7 @@ from heirlog.protocol.types import METADATA_TOPIC, METADATA_TOPIC_ID, Endpoint
 from heirlog.raft import epoch_messages
 from heirlog.raft.divergence import Position
 from heirlog.raft.epoch_state import QuorumRole
+from heirlog.raft.quorum import HAND_OVER_LIMIT_MS
 from heirlog.raft.replica_key import ReplicaKey
 
 from .quorum_world import CLUSTER_ID, Node, World, handle, topic
@@ -198,6 +199,16 @@ def test_a_leader_that_has_resigned_votes_in_later_epochs_only() -> None:
     assert vote(voter, epoch).leader_id == -1, "it leads no more, and nobody may fetch from it"
     assert vote(voter, epoch + 1).vote_granted
     assert not vote(other, epoch + 1).vote_granted
+
+
+def test_a_leader_that_reaches_nobody_stops_after_a_time() -> None:
+    world, leader, _ = alone()
+    began_ms = world.now_ms
+    ended_ms: list[int] = []
+    leader.quorum.hand_over(lambda: ended_ms.append(world.now_ms))
+    world.run_for(5_000)
+    assert len(ended_ms) == 1
+    assert 1_000 <= ended_ms[0] - began_ms <= HAND_OVER_LIMIT_MS
 
 
 def sent(world: World, monkeypatch: pytest.MonkeyPatch, kind: type) -> list[tuple[str, Any]]:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from heirlog.env import Cancel, Env, SendFailure
-from heirlog.protocol.errors import ErrorCode
+from heirlog.protocol.errors import ErrorCode, error_code
 from heirlog.protocol.messages import VoteResponse
 from heirlog.raft import epoch_messages
 from heirlog.raft.control import Voter
@@ -76,6 +76,8 @@ class Candidacy:
         self._events = events
         self._votes = Votes(self._voters, me)
         self._retries: dict[ReplicaKey, Cancel] = {}
+        self._refused: set[ReplicaKey] = set()
+        """Voters that refused the whole request, which was logged."""
         self._closed = False
         """By its owner."""
         self._decided = False
@@ -126,6 +128,7 @@ class Candidacy:
             return
         answer = epoch_messages.heard(result)
         if answer is None:
+            self._log_refusal(key, result.error_code)
             self._ask_later(key)
             return
         if self._events.on_heard(answer) or not self._counts_answers:
@@ -139,6 +142,15 @@ class Candidacy:
         elif self._votes.lost:
             self._decide()
             self._events.on_lost()
+
+    def _log_refusal(self, key: ReplicaKey, code: int) -> None:
+        """Once per candidacy. Kafka's nodes end if a peer does not accept their principal; here an operator may correct
+        that, and no node needs a restart.
+        """
+        if key not in self._refused:
+            self._refused.add(key)
+            endpoint = str(self._voters[key].endpoint)
+            self._env.log("error", "quorum-vote-refused", voter=key.id, endpoint=endpoint, error=error_code(code).name)
 
     def _ask_later(self, key: ReplicaKey) -> None:
         self._retries[key] = self._env.call_later(self._config.retry_backoff_ms, lambda: self._ask(key))
