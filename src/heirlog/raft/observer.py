@@ -42,7 +42,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from heirlog.env import Cancel, Env, SendFailure
-from heirlog.protocol.batch import InvalidBatch
+from heirlog.protocol.batch import InvalidBatch, crc_matches, walk
 from heirlog.protocol.errors import ErrorCode, KafkaError, error_code
 from heirlog.protocol.messages import FetchRequest, FetchResponse
 from heirlog.protocol.primitives import records_view
@@ -313,6 +313,10 @@ class Observer:
             self._older(f"its metadata end at or before offset {own.before.offset}, below {known}")
             return False
         if bytes(records[: len(own.data)]) != own.data:
+            if not _is_whole(records, own.before.offset):
+                # nothing follows from it about the leader's log
+                self._retry_later("a damaged batch where the last committed one was asked for", "error")
+                return False
             self._older(f"its record at offset {own.before.offset} is another one, below {known}")
             return False
         return True
@@ -415,3 +419,12 @@ class Observer:
             return
         self._replay.load(result)
         self._fetch()
+
+
+def _is_whole(records: memoryview, offset: int) -> bool:
+    """Whether the first batch is as a leader wrote it, and may have the record at `offset`."""
+    try:
+        position, header = next(walk(records, partial_tail=True), (0, None))
+    except InvalidBatch:
+        return False
+    return header is not None and crc_matches(records, position, header) and header.base_offset <= offset
