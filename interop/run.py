@@ -30,6 +30,7 @@ import jars
 import messages
 import permissions
 import placement
+import quorum
 import quorum_tools
 import recovery
 import schemas
@@ -85,6 +86,7 @@ CHECKS: list[Check] = [
     ("Spark pipeline of Avro values", spark_lake.avro),
     ("suites: kafka-python", kafka_python.check),
     ("quorum: Kafka's tools", quorum_tools.check),
+    ("quorum: controllers of Apache Kafka and of heirlog", quorum.check),
     ("unclean recovery beside Apache Kafka's rule", recovery.check),
     ("suites: kafkajs, in our words", kafkajs.check),
     ("Spark pipeline over Spark Connect", spark_lake.connect),

@@ -1,0 +1,233 @@
+"""Controllers of heirlog and of Apache Kafka 4.2 in one quorum, with voters in the configuration (kraft.version 0).
+
+    two of three are heirlog's, then two of three Apache Kafka's
+    each kind leads, and is killed: another one leads, a topic is created through it, and the killed one returns
+    a follower of each kind loses its log: it loads the snapshot that a leader of the other kind has taken
+    in the end all three logs are equal, record by record, as kafka-dump-log shows them
+
+Each program formats its own folders in the first quorum, and those of the other one in the second.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import jars
+from apache_kafka import eventually
+from clients import VENV, output_of
+from quorum_tools import METADATA, records
+
+from heirlog.blocking import Client
+from heirlog.local.layout import HOST, NodeLayout
+from heirlog.local.processes import NodeProcess
+from heirlog.local.ready import known_brokers
+from heirlog.protocol.errors import ErrorCode
+from heirlog.protocol.messages import CreateTopicsRequest
+from heirlog.testing.apache_kafka import CLUSTER_ID, ApacheKafkaNode, free_ports, write_properties
+
+CONTROLLERS, BROKER = (1, 2, 3), 4
+FEATURES = ("group.version", "share.version", "streams.version", "transaction.version")
+"""Those that Apache Kafka 4.2 finalizes in a new cluster, and heirlog does not have."""
+ROUNDS_MAX = 4
+KINDS = ("heirlog", "Apache Kafka")
+
+
+def check() -> str:
+    jars.fetch()
+    return "; ".join(mixed(kafka) for kafka in ({1}, {1, 2}))
+
+
+def mixed(kafka: set[int]) -> str:
+    with started(kafka) as quorum:
+        kinds = lead_in_turn(quorum)
+        loaded = load_snapshots(quorum)
+        quorum.stop()
+        return f"{len(kafka)} of 3 Apache Kafka: {kinds}; {loaded}; {equal_logs(quorum)}"
+
+
+class MixedQuorum:
+    def __init__(self, data: Path, kafka: set[int], *, crossed: bool) -> None:
+        """crossed: each program's folders are formatted by the other one's tool."""
+        self.kafka = kafka
+        self._crossed = crossed
+        self.topics: list[str] = []
+        self._ports = dict(zip((*CONTROLLERS, BROKER), free_ports(4), strict=True))
+        self.homes = {node: data / f"node-{node}" for node in self._ports}
+        self.nodes: dict[int, NodeProcess | ApacheKafkaNode] = {node: self._formatted(node) for node in self._ports}
+
+    def address(self, node: int) -> str:
+        return f"{HOST}:{self._ports[node]}"
+
+    def kind(self, node: int) -> str:
+        return "Apache Kafka" if node in self.kafka else "heirlog"
+
+    def _formatted(self, node: int) -> NodeProcess | ApacheKafkaNode:
+        home, is_broker = self.homes[node], node == BROKER
+        properties: dict[str, object] = {
+            "process.roles": "broker" if is_broker else "controller",
+            "node.id": node,
+            "controller.quorum.voters": ",".join(f"{one}@{self.address(one)}" for one in CONTROLLERS),
+            "listeners": f"{'PLAINTEXT' if is_broker else 'CONTROLLER'}://{self.address(node)}",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "controller.listener.names": "CONTROLLER",
+            "log.dirs": home / "data",
+            "metadata.log.max.record.bytes.between.snapshots": 4000,
+            # a controller of Apache Kafka stops at a finalized feature that it does not know
+            "unclean.recovery.manager.enabled": False,
+        }
+        write_properties(home, properties)
+        theirs = ApacheKafkaNode(home, jars.JARS, ["-Xmx256m"])
+        if (node in self.kafka) is not self._crossed:
+            off = [word for feature in FEATURES for word in ("--feature", f"{feature}=0")]
+            theirs.format("--feature", "metadata.version=27", *off)
+        else:
+            config = str(home / "server.properties")
+            output_of([str(VENV / "heirlog"), "storage", "format", "-c", config, "-t", CLUSTER_ID])
+        return theirs if node in self.kafka else NodeProcess(NodeLayout(node, home))
+
+    def start(self, node: int) -> None:
+        self.nodes[node].start()
+
+    def stop(self) -> None:
+        for node in (BROKER, *CONTROLLERS):
+            self.end(node, clean=True)
+
+    def end(self, node: int, *, clean: bool = False) -> None:
+        process = self.nodes[node]
+        if process.pid is None:
+            return
+        if isinstance(process, ApacheKafkaNode):
+            process.stop() if clean else process.kill()
+        elif clean:
+            process.ask_to_stop()
+            process.wait(60)
+        else:
+            process.kill()
+
+    def _heirlog(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [str(VENV / "heirlog"), *arguments, "--bootstrap-server", self.address(BROKER)]
+        return subprocess.run(command, capture_output=True, text=True, timeout=60)
+
+    def described(self) -> dict[str, Any] | None:
+        done = self._heirlog("quorum", "describe", "--json")
+        return json.loads(done.stdout) if done.returncode == 0 else None
+
+    def leader(self, other_than: int = -1) -> int:
+        def found() -> int:
+            known = self.described()
+            return 0 if known is None or known["leader_id"] in (-1, other_than) else int(known["leader_id"])
+
+        return eventually(found, f"a leader other than {other_than}")
+
+    def create(self, topic: str) -> None:
+        wanted = CreateTopicsRequest.CreatableTopic(name=topic, num_partitions=1, replication_factor=1)
+
+        def created() -> bool:
+            with Client(self.address(BROKER), timeout_s=20.0) as client:
+                answer = client.send_to_any(CreateTopicsRequest(topics=[wanted], timeout_ms=5_000))
+            return answer.topics[0].error_code in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
+
+        eventually(created, f"topic {topic} is created")
+        self.topics.append(topic)
+
+    def wait_until_all_follow(self) -> None:
+        """Each voter has everything that the leader has committed."""
+
+        def caught_up() -> bool:
+            rows = json.loads(self._heirlog("quorum", "describe", "--replication", "--json").stdout or "[]")
+            return len([row for row in rows if row["status"] != "Observer" and abs(row["lag"]) <= 2]) == 3
+
+        eventually(caught_up, "all three voters follow")
+
+    def metadata(self, node: int) -> Path:
+        return self.homes[node] / "data" / METADATA
+
+    def snapshots(self, node: int) -> list[str]:
+        return sorted(path.name for path in self.metadata(node).glob("*.checkpoint"))
+
+
+@contextmanager
+def started(kafka: set[int]) -> Iterator[MixedQuorum]:
+    with tempfile.TemporaryDirectory(prefix="heirlog-interop-") as directory, ExitStack() as held:
+        quorum = MixedQuorum(Path(directory), kafka, crossed=len(kafka) == 2)
+        for node in quorum.nodes:
+            held.callback(quorum.end, node)
+            quorum.start(node)
+        eventually(lambda: BROKER in known_brokers(quorum.address(BROKER)), "the broker is registered")
+        yield quorum
+
+
+def lead(quorum: MixedQuorum, kind: str) -> int:
+    """The leader, which is of this kind: those of the other kind come back while it asks for votes."""
+    for _ in range(ROUNDS_MAX):
+        leader = quorum.leader()
+        if quorum.kind(leader) == kind:
+            return leader
+        others = [node for node in CONTROLLERS if quorum.kind(node) != kind]
+        for node in others:
+            quorum.end(node)
+        for node in others:
+            quorum.start(node)
+        quorum.wait_until_all_follow()
+    raise AssertionError(f"{kind} was not elected")
+
+
+def lead_in_turn(quorum: MixedQuorum) -> str:
+    """A topic is created through a leader of each kind; then it is killed, and another one is through the next one."""
+    for kind in KINDS:
+        leader = lead(quorum, kind)
+        quorum.create(f"by-{leader}")
+        quorum.end(leader)
+        quorum.leader(other_than=leader)
+        quorum.create(f"without-{leader}")
+        quorum.start(leader)
+        quorum.wait_until_all_follow()
+    return "a leader of each kind killed"
+
+
+def load_snapshots(quorum: MixedQuorum) -> str:
+    """A follower of each kind, without its log, loads the snapshot of a leader of the other kind."""
+    for kind in KINDS:
+        leader = lead(quorum, kind)
+        load_snapshot(quorum, leader, next(node for node in CONTROLLERS if quorum.kind(node) != kind))
+    return "each kind loaded a snapshot of the other"
+
+
+def load_snapshot(quorum: MixedQuorum, leader: int, follower: int) -> None:
+    for number in range(100):
+        if quorum.snapshots(leader):
+            break
+        quorum.create(f"to-a-snapshot-{leader}-{number}")
+    quorum.wait_until_all_follow()
+    quorum.end(follower, clean=True)
+    shutil.rmtree(quorum.metadata(follower))
+    quorum.start(follower)
+    quorum.wait_until_all_follow()
+    same = set(quorum.snapshots(leader)) & set(quorum.snapshots(follower))
+    contents = {
+        node: {name: (quorum.metadata(node) / name).read_bytes() for name in same} for node in (leader, follower)
+    }
+    assert same and contents[leader] == contents[follower], (quorum.snapshots(leader), quorum.snapshots(follower))
+
+
+def equal_logs(quorum: MixedQuorum) -> str:
+    """Two logs begin at the snapshots that were loaded; the third one has everything."""
+    logs = {node: records(sorted(quorum.metadata(node).glob("*.log"))) for node in CONTROLLERS}
+    end = min(max(log) for log in logs.values())
+    whole = next(log for log in logs.values() if 0 in log)
+    compared = 0
+    for node, log in logs.items():
+        for offset in range(min(log), end + 1):
+            assert log[offset] == whole[offset], f"offset {offset} of node {node}: {log[offset]}, not {whole[offset]}"
+            compared += log is not whole
+    text = "".join(whole.values())
+    missing = [topic for topic in quorum.topics if f'"name":"{topic}"' not in text]
+    assert compared and not missing, missing
+    return f"{end + 1} records, {compared} of them equal on another controller"
