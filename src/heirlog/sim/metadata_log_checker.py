@@ -83,6 +83,8 @@ class MetadataLogChecker:
         self._batches: dict[tuple[int, int], tuple[int, int, int]] = {}
         """By the offset after a batch and its epoch: its base offset, its CRC, and the epoch before it."""
         self._copies: dict[str, _Copy] = {}
+        self._lost: list[_Copy] = []
+        """On disks that were replaced since: what they acknowledged before counts."""
 
     def observe(self, name: str, key: ReplicaKey, log: ComparedLog, high_watermark: int, state: EpochState) -> None:
         """After an event of the controller on this machine."""
@@ -100,7 +102,9 @@ class MetadataLogChecker:
 
     def disk_changed(self, name: str) -> None:
         """This controller has another disk now."""
-        self._copies.pop(name, None)
+        lost = self._copies.pop(name, None)
+        if lost is not None:
+            self._lost.append(lost)
 
     def check_active(self, name: str, controller: ActiveController, state: EpochState, applied_epoch: int) -> None:
         """applied_epoch: of the last record that the controller has received."""
@@ -159,16 +163,18 @@ class MetadataLogChecker:
         if epoch != state.epoch:
             self._broken("Q7", f"{name} leads epoch {state.epoch}, and commits a record of epoch {epoch} alone")
         voting = {voter.key for voter in log.voters}
-        having = [
+        having = {
             one.key.id
-            for one in self._copies.values()
+            for one in (*self._copies.values(), *self._lost)
             if one.key in voting
             and one.log.flushed_offset >= high_watermark
             and one.log.epoch_below(high_watermark) == epoch
-        ]
+        }
         if len(having) < majority(len(voting)):
             voters = sorted(key.id for key in voting)
-            self._broken("Q6", f"{name} commits {high_watermark}; of the voters {voters} only {having} have flushed it")
+            self._broken(
+                "Q6", f"{name} commits {high_watermark}; of the voters {voters} only {sorted(having)} have flushed it"
+            )
 
     def _check_snapshots(self, name: str, copy: _Copy, high_watermark: int) -> None:
         for one in copy.snapshots:
