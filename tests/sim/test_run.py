@@ -30,7 +30,7 @@ SUITE = {
     "moves": range(2, 4),
     "feature-levels": range(2, 4),
     "outages": (1, 2, 3, 36, 1003000091, 1004000881),
-    "controllers": (5, 9, 13, 14),
+    "controllers": (5, 9, 13, 14, 1006001871),
     "manager-switch": range(1, 4),
     "older-metadata": (*range(1, 5), 20, 29, 35),
     "accepted-metadata": (6, 7, 52, 82),

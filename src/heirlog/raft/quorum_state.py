@@ -100,6 +100,8 @@ class QuorumStateFile:
     def __init__(self, files: Files, directory: str, static_voters: Callable[[], Iterable[int]] = tuple) -> None:
         """static_voters: as of `encode`. Raises MalformedQuorumState."""
         self._static_voters = static_voters
+        self._files = files
+        self._parent = directory.rpartition("/")[0]
         self._file = AtomicFile(files, directory, NAME)
         data = read_file(files, f"{directory}/{NAME}")
         self.stored = QuorumState() if data is None else decode(data)
@@ -112,10 +114,17 @@ class QuorumStateFile:
     def write(self, state: QuorumState, on_durable: OnDurable) -> None:
         """Write `state`; `on_durable` is called once this or a newer state would survive a power cut."""
 
-        def written(error: OSError | None) -> None:
+        def durable(error: OSError | None) -> None:
             if error is None:
                 self.flushed = state
             on_durable(error)
+
+        def written(error: OSError | None) -> None:
+            if error is None and self.flushed is None:
+                # without this a power cut could take the whole directory back, which a start may just have created
+                self._files.sync_dir(self._parent, durable)
+            else:
+                durable(error)
 
         self.stored = state
         self._file.write(encode(state, self._static_voters()), written)
