@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
-from raft.quorum_world import METADATA_DIR, World, topic
+from raft.quorum_world import METADATA_DIR, MemoryFile, World, topic
 from raft.test_elections import commit, elected
 
 from heirlog.protocol.batch import decode_records, walk
@@ -406,3 +407,21 @@ def test_a_download_that_is_complete_after_the_end_of_its_role_does_not_replace_
     observer.kill()
     observer.start()
     world.run_until_all_have("a")
+
+
+@pytest.mark.parametrize("call", ["open", "pread"])
+def test_a_disk_that_fails_in_a_download_ends_the_node(call: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    world, _ = downloading()
+    observer = world.observers[0]
+    owner = observer.disk if call == "open" else MemoryFile
+    working = getattr(owner, call)
+
+    def failing(*arguments: Any, **named: Any) -> Any:
+        path = arguments[0] if call == "open" else arguments[0].path
+        if path.endswith(".part"):
+            raise OSError(5, "input/output error", path)
+        return working(*arguments, **named)
+
+    monkeypatch.setattr(owner, call, failing)
+    world.run_until(lambda: observer.stopped_because is not None)
+    assert "could not be read or written" in observer.stopped_because

@@ -73,6 +73,16 @@ def test_a_fetch_that_was_under_way_counts_and_one_of_the_others_does_not(
     assert found == ["L2"]
 
 
+def test_a_voter_that_reaches_the_leader_again_may_complete_a_majority(
+    checker: IsolationChecker, found: list[str]
+) -> None:
+    lead(checker, 0, 2000, (2, 3, 4, 5), voters=5)
+    lead(checker, 2000, 2000 + ISOLATED_LIMIT_MS, (2, 3, 4), voters=5)
+    assert found == []
+    lead(checker, 2000 + ISOLATED_LIMIT_MS, 2000 + ISOLATED_LIMIT_MS + 2 * STEP_MS, (2, 3, 4), voters=5)
+    assert found == ["L2"]
+
+
 def test_a_leader_that_was_paused_notices_it_later(checker: IsolationChecker, found: list[str]) -> None:
     lead(checker, 0, 1000, (2, 3))
     lead(checker, 1000 + UNSEEN_MS, 1000 + UNSEEN_MS + ISOLATED_LIMIT_MS, (2, 3))

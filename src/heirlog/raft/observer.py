@@ -386,7 +386,11 @@ class Observer:
             )
             return
         self._env.log("warning", "metadata-log-truncated", offset=offset, end_offset=self._log.end_offset)
-        self._log.truncate_to(offset)
+        try:
+            self._log.truncate_to(offset)
+        except OSError as error:
+            self._disk_failed(error)
+            return
         self._fetch()
 
     # snapshots

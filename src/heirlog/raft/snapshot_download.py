@@ -52,9 +52,13 @@ class SnapshotDownload:
         self._on_done = on_done
         self._part = f"{self._directory}/{snapshot_id.file_name}{snapshot.PART}"
         files = self._env.files
-        if files.exists(self._part):
-            files.unlink(self._part)
-        self._file = files.open(self._part, create=True)
+        try:
+            if files.exists(self._part):
+                files.unlink(self._part)
+            self._file = files.open(self._part, create=True)
+        except OSError as error:
+            self._fail(error)
+            return
         self._ask(self._file)
 
     def close(self) -> None:
@@ -120,6 +124,9 @@ class SnapshotDownload:
             downloaded = snapshot.check(self._id, file.pread(file.size, 0))
         except InvalidSnapshot as error:
             self._fail(str(error))
+            return
+        except OSError as error:
+            self._fail(error)
             return
         self._file = None
 

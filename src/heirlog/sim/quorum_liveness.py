@@ -70,6 +70,9 @@ class IsolationChecker:
         if known is None or known.epoch != epoch or now_ms - seen_ms > UNSEEN_MS:
             self._isolated[name] = _Isolation(epoch, missing, now_ms)
             return
+        if set(known.missing) - set(missing):
+            # with the fetch of that voter, those of others before may be a majority of one window
+            known.since_ms = now_ms
         known.missing = missing
         isolated_ms = now_ms - known.since_ms
         if isolated_ms > ISOLATED_LIMIT_MS:
