@@ -1,4 +1,4 @@
-# make up      a local cluster: three brokers and a controller (arguments: make up ARGS="--nodes 1 --data /tmp/x")
+# make up      a local cluster: three brokers and three controllers (arguments: make up ARGS="--nodes 1 --data /tmp/x")
 # make setup   only the environment, .venv
 # make test    every test; flaky ones may run a second time (scripts/tests.py lists them; arguments for pytest: make test ARGS="tests/storage -x")
 
@@ -12,7 +12,7 @@ PY := .venv/bin/python
 
 help:
 	@echo 'make setup    prepare .venv from locked versions'
-	@echo 'make up       set up, then start three brokers and a controller (Ctrl-C stops them)'
+	@echo 'make up       set up, then start three brokers and three controllers (Ctrl-C stops them)'
 	@echo 'make test     set up for development, then run every test'
 	@echo 'make bench    measure; medians only, nothing fails on a number'
 	@echo 'make bench-kafka  the same work on heirlog and on Apache Kafka, and ratios'

@@ -133,7 +133,6 @@ def fence(
     Between two turns the broker may change. One that registered again has lost its partitions by that; a partition that
     made it leader or ISR member meanwhile is changed once more, by the last turn.
     """
-
     fenced = _change_record(broker, failed, fenced=1)
     if failed and _remaining_directories(broker, failed):
         return _outcome(response, Leadership(image, static).broker_leaves(broker.id, failed), fenced)

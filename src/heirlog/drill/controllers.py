@@ -46,10 +46,8 @@ from heirlog.drill.workload import Loop
 from heirlog.local.cluster import Cluster
 
 CONFIG = {
-    "min.insync.replicas": 2,
     "offsets.topic.num.partitions": 8,
     "group.initial.rebalance.delay.ms": 500,
-    "default.replication.factor": 3,
 }
 """Further configurations of the drill's cluster."""
 WAYS = ("kill", "pause", "power-cut", "stop", "majority")
@@ -209,7 +207,6 @@ class _Drill:
             began_s = time.monotonic()
             for node in hit:
                 self._lose(kind, node)
-            # its end may be some time from now: what it held was handed over before
             time.sleep(DOWN_S[kind])
             for node in hit:
                 self._bring_back(kind, node)
