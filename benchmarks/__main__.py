@@ -1,6 +1,9 @@
-"""`make bench`: start, idle cost, throughput, round trips, interruptions, controllers, partitions, recovery, Spark.
+"""`make bench`: start, idle cost, throughput, round trips, transactions, interruptions, controllers, partitions,
+recovery, simulator, Spark.
 
-python -m benchmarks [--rounds N] [--quick] [--controllers-only | --partitions-only | --recovery-only | --spark-only]
+python -m benchmarks [--rounds N] [--quick]
+    [--controllers-only | --partitions-only | --recovery-only | --transactions-only | --simulator-only | --spark-only |
+     --audit-only]
 """
 
 from __future__ import annotations
@@ -13,7 +16,18 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-from benchmarks import fail_over, interruption, load, metadata, partitions, recovery, spark
+from benchmarks import (
+    audit,
+    fail_over,
+    interruption,
+    load,
+    metadata,
+    partitions,
+    recovery,
+    simulator,
+    spark,
+    transactions,
+)
 from benchmarks.gauges import MIB, Cost, brokers, everything
 from heirlog.local.cluster import Cluster
 
@@ -129,6 +143,11 @@ def latency(rounds: int) -> None:
             row(f"RF {replication_factor}, acks={acks}", f"{p50:.0f}", f"{p99:.0f}")
 
 
+def transactional(rounds: int, scale: float) -> None:
+    table("transactions of ten records", "per s", "commit p50", "CPU of each")
+    transactions.report(rounds, 10.0 * scale, row)
+
+
 def interruptions(rounds: int) -> None:
     table("acks=all, RF 3, is interrupted for", "seconds")
     with cluster() as nodes:
@@ -153,7 +172,10 @@ def main() -> None:
     parser.add_argument("--controllers-only", action="store_true", help="three controllers: fail-over, many partitions")
     parser.add_argument("--partitions-only", action="store_true", help="what a hundred to a hundred thousand cost")
     parser.add_argument("--recovery-only", action="store_true", help="ten thousand leaderless partitions at once")
+    parser.add_argument("--transactions-only", action="store_true", help="transactions of librdkafka producers")
+    parser.add_argument("--simulator-only", action="store_true", help="seeds per minute, and where the time goes")
     parser.add_argument("--spark-only", action="store_true", help="our Spark source and sink next to Spark's connector")
+    parser.add_argument("--audit-only", action="store_true", help="heirlog audit next to kafka-dump-log")
     options = parser.parse_args()
     rounds, scale = (1, 0.1) if options.quick else (options.rounds, 1.0)
     cores = f"{os.cpu_count()} cores shared by brokers and client"
@@ -168,19 +190,31 @@ def main() -> None:
     if options.recovery_only:
         recovery.report(scale)
         return
+    if options.transactions_only:
+        transactional(rounds, scale)
+        return
+    if options.simulator_only:
+        simulator.report(scale)
+        return
     if options.spark_only:
         spark.report(rounds, scale)
+        return
+    if options.audit_only:
+        audit.report(rounds, scale)
         return
     table("process", "cost")
     start(rounds)
     idle(2.0 if options.quick else 10.0)
     throughput(rounds, scale)
     latency(rounds)
+    transactional(rounds, scale)
     interruptions(rounds)
     controllers(controller_rounds, scale)
     partitions.report(scale)
     recovery.report(scale)
+    simulator.report(scale)
     spark.report(rounds, scale)
+    audit.report(rounds, scale)
 
 
 if __name__ == "__main__":

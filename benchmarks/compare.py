@@ -1,6 +1,6 @@
 """`make bench-kafka`: Apache Kafka and heirlog on the same machine, in one run, under the same client.
 
-python -m benchmarks.compare --jars DIR [--rounds N] [--quick] [--controllers-only]
+python -m benchmarks.compare --jars DIR [--rounds N] [--quick] [--controllers-only | --transactions-only]
 
 Both clusters are up at the same time and take turns, so that whatever else the machine does meets both. Each figure is
 a median of the rounds. Apache Kafka is measured warm: it has produced for a minute before the first round (its compiler
@@ -21,7 +21,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks import fail_over, interruption, load, metadata
+from benchmarks import fail_over, interruption, load, metadata, transactions
 from benchmarks.apache_kafka import ApacheKafka, ApacheKafkaApart
 from benchmarks.gauges import MIB, Cost, Nodes, everything
 from heirlog.local.cluster import Cluster
@@ -36,12 +36,29 @@ class Scale(NamedTuple):
     warm_up_s: float
     idle_s: float
     trips_s: float
+    transactions_s: float
     partitions: int
     """Of the controllers."""
 
 
-FULL = Scale(rounds=5, records=150_000, warm_up_s=60.0, idle_s=20.0, trips_s=4.0, partitions=metadata.PARTITIONS)
-QUICK = Scale(rounds=1, records=60_000, warm_up_s=15.0, idle_s=5.0, trips_s=2.0, partitions=metadata.PARTITIONS // 10)
+FULL = Scale(
+    rounds=5,
+    records=150_000,
+    warm_up_s=60.0,
+    idle_s=20.0,
+    trips_s=4.0,
+    transactions_s=10.0,
+    partitions=metadata.PARTITIONS,
+)
+QUICK = Scale(
+    rounds=1,
+    records=60_000,
+    warm_up_s=15.0,
+    idle_s=5.0,
+    trips_s=2.0,
+    transactions_s=3.0,
+    partitions=metadata.PARTITIONS // 10,
+)
 
 
 class Shape(NamedTuple):
@@ -179,6 +196,29 @@ class Comparison:
             row(f"{title}, p50", "µs", *medians(Pair(a.p50_us, b.p50_us) for a, b in trips), most=1 / 2)
             row(f"{title}, p99", "µs", *medians(Pair(a.p99_us, b.p99_us) for a, b in trips), most=1 / 2)
 
+    def transactions(self) -> None:
+        for nodes in self._both:
+            load.create(nodes, "transactions", 3)
+            for producers in transactions.PRODUCERS:  # a JVM gets fast at them, too
+                transactions.measure(nodes, "transactions", producers=producers, seconds=self._scale.transactions_s)
+        for producers in transactions.PRODUCERS:
+            runs = [
+                [
+                    transactions.measure(nodes, "transactions", producers=producers, seconds=self._scale.transactions_s)
+                    for nodes in self._both
+                ]
+                for _ in range(self._scale.rounds)
+            ]
+            title = f"transactions of {producers} producer{'s' if producers > 1 else ''}"
+            row(title, "per s", *medians(Pair(a.per_s, b.per_s) for a, b in runs), least=1.0)
+            row(
+                f"{title}, commit p50",
+                "ms",
+                *medians(Pair(a.commit_p50_ms, b.commit_p50_ms) for a, b in runs),
+                most=1.0,
+            )
+            row(f"{title}, CPU of each", "ms", *medians(Pair(a.cpu_ms, b.cpu_ms) for a, b in runs), most=1 / 2)
+
     def memory_after_load(self) -> None:
         row("memory after load, per process", "MiB", *self._memory(), most=1 / 10)
 
@@ -232,8 +272,14 @@ def brokers_and_clients(jars: Path, scale: Scale) -> None:
         both.throughput()
         both.consume()
         both.round_trips()
+        both.transactions()
         both.memory_after_load()
         both.leader_killed()
+
+
+def only_transactions(jars: Path, scale: Scale) -> None:
+    with Cluster(nodes=3, ledger=False) as ours, ApacheKafka(jars) as theirs:
+        Comparison(ours, theirs, scale).transactions()
 
 
 def main() -> None:
@@ -242,6 +288,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, help=f"{FULL.rounds} unless --quick is given")
     parser.add_argument("--quick", action="store_true", help="one round of fewer records, in three minutes")
     parser.add_argument("--controllers-only", action="store_true", help="only the fail-over and the metadata rows")
+    parser.add_argument("--transactions-only", action="store_true", help="only the rows of transactions")
     options = parser.parse_args()
     scale = QUICK if options.quick else FULL
     scale = scale._replace(rounds=options.rounds or scale.rounds)
@@ -249,6 +296,9 @@ def main() -> None:
     print(f"{platform.platform()}, Python {platform.python_version()}, {cores}, medians of {scale.rounds}")
     print(f"Load average before: {os.getloadavg()[0]:.1f}")
     titles()
+    if options.transactions_only:
+        only_transactions(options.jars, scale)
+        return
     if not options.controllers_only:
         brokers_and_clients(options.jars, scale)
     controllers_lost(options.jars, 1 if options.quick else max(scale.rounds, fail_over.ROUNDS))

@@ -104,6 +104,8 @@ def _cases_of(spec: Spec, version: int, values: Values, specs: list[Spec]) -> It
     elif spec.kind == "record":
         data = encode_record(made, version)
         yield Case(f"{spec.name} v{version}", f"metadata {data.hex()}", data.hex(), lambda: decode_record(data) == made)
+    elif spec.name.startswith("TransactionLog"):
+        yield _message(f"org.apache.kafka.coordinator.transaction.generated.{spec.name}", made, version)
     elif spec.name in GROUP_KEYS:
         yield _group(spec, made, version, values, specs)
 
@@ -198,5 +200,10 @@ def random_states(rng: random.Random) -> ProducerStateManager:
             delta = rng.randrange(1000)
             base, last = rng.randrange(2**31 - 1001), rng.randrange(1000, 2**40)
             state.batches.append(ProducedBatch(base, base + delta, last, delta, rng.randrange(2**42)))
+        if rng.random() < 0.5:
+            state.coordinator_epoch, state.transaction_start = (
+                rng.randrange(2**31),
+                rng.choice([-1, rng.randrange(2**40)]),
+            )
         states.producers[rng.randrange(2**62)] = state
     return states

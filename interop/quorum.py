@@ -1,15 +1,25 @@
-"""Controllers of heirlog and of Apache Kafka 4.2 in one quorum, with voters in the configuration (kraft.version 0).
+"""Controllers of heirlog and of Apache Kafka 4.2 in one quorum.
+
+Voters in the configuration (kraft.version 0):
 
     two of three are heirlog's, then two of three Apache Kafka's
     each kind leads, and is killed: another one leads, a topic is created through it, and the killed one returns
     a follower of each kind loses its log: it loads the snapshot that a leader of the other kind has taken
+    the recovery manager stays off, which Apache Kafka's controllers do not know, and is not switched on
     in the end all three logs are equal, record by record, as kafka-dump-log shows them
 
 Each program formats its own folders in the first quorum, and those of the other one in the second.
+
+Voters in the log (kraft.version 1), two of three heirlog's:
+
+    formatted with --initial-controllers, and raised from 0 to 1 by UpdateFeatures
+    each kind leads, removes a voter of the other kind and adds it again
+    each kind leads, and is killed; in the end all three logs are equal
 """
 
 from __future__ import annotations
 
+import base64
 import json
 import shutil
 import subprocess
@@ -28,12 +38,13 @@ from heirlog.blocking import Client
 from heirlog.local.layout import HOST, NodeLayout
 from heirlog.local.processes import NodeProcess
 from heirlog.local.ready import known_brokers
+from heirlog.metadata.state import RECOVERY_VERSION
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import CreateTopicsRequest
 from heirlog.testing.apache_kafka import CLUSTER_ID, ApacheKafkaNode, free_ports, write_properties
 
 CONTROLLERS, BROKER = (1, 2, 3), 4
-FEATURES = ("group.version", "share.version", "streams.version", "transaction.version")
+FEATURES = ("group.version", "share.version", "streams.version")
 """Those that Apache Kafka 4.2 finalizes in a new cluster, and heirlog does not have."""
 ROUNDS_MAX = 20
 """Of elections until a controller of the wanted kind wins: each does in about half of them."""
@@ -45,19 +56,57 @@ def check() -> str:
     return "; ".join(mixed(kafka) for kafka in ({1}, {1, 2}))
 
 
-def mixed(kafka: set[int]) -> str:
-    with started(kafka) as quorum:
+def check_voters_in_log() -> str:
+    jars.fetch()
+    return "; ".join(
+        changed_voters(name, voters_in_log) for name, voters_in_log in (("formatted", True), ("upgraded", False))
+    )
+
+
+def changed_voters(name: str, voters_in_log: bool) -> str:
+    with started({1}, voters_in_log=voters_in_log) as quorum:
+        if not voters_in_log:
+            raise_kraft_version(quorum)
+        for kind in KINDS:
+            leader = lead(quorum, kind)
+            remove_and_add(quorum, next(node for node in CONTROLLERS if quorum.kind(node) != quorum.kind(leader)))
         kinds = lead_in_turn(quorum)
+        quorum.stop()
+        return f"{name}: voters of each kind removed and added; {kinds}; {equal_logs(quorum)}"
+
+
+def raise_kraft_version(quorum: MixedQuorum) -> None:
+    """The leader has to know first that each voter supports it."""
+    upgrade = ("features", "upgrade", "--feature", "kraft.version=1")
+    eventually(lambda: not quorum.heirlog(*upgrade).returncode, "kraft.version is raised")
+
+
+def remove_and_add(quorum: MixedQuorum, node: int) -> None:
+    directory = next(voter["directoryId"] for voter in quorum.voters() if voter["id"] == node)
+    removed = ("quorum", "remove-controller", "-i", str(node), "-d", directory)
+    eventually(lambda: not quorum.heirlog(*removed).returncode, f"controller {node} is removed")
+    assert node not in [voter["id"] for voter in quorum.voters()]
+    quorum.create(f"without-voter-{node}")
+    added = ("quorum", "add-controller", "--config", str(quorum.homes[node] / "server.properties"))
+    eventually(lambda: not quorum.heirlog(*added).returncode, f"controller {node} is added")
+    quorum.wait_until_all_follow()
+
+
+def mixed(kafka: set[int]) -> str:
+    with started(kafka, crossed=len(kafka) == 2) as quorum:
+        kinds = lead_in_turn(quorum)
+        refused = manager_stays_off(quorum)
         loaded = load_snapshots(quorum)
         quorum.stop()
-        return f"{len(kafka)} of 3 Apache Kafka: {kinds}; {loaded}; {equal_logs(quorum)}"
+        return f"{len(kafka)} of 3 Apache Kafka: {kinds}; {refused}; {loaded}; {equal_logs(quorum)}"
 
 
 class MixedQuorum:
-    def __init__(self, data: Path, kafka: set[int], *, crossed: bool) -> None:
-        """crossed: each program's folders are formatted by the other one's tool."""
+    def __init__(self, data: Path, kafka: set[int], *, crossed: bool = False, voters_in_log: bool = False) -> None:
+        """crossed: each program's folders are formatted by the other one's tool. voters_in_log: kraft.version 1."""
         self.kafka = kafka
         self._crossed = crossed
+        self._voters_in_log = voters_in_log
         self.topics: list[str] = []
         self._ports = dict(zip((*CONTROLLERS, BROKER), free_ports(4), strict=True))
         self.homes = {node: data / f"node-{node}" for node in self._ports}
@@ -74,24 +123,34 @@ class MixedQuorum:
         properties: dict[str, object] = {
             "process.roles": "broker" if is_broker else "controller",
             "node.id": node,
-            "controller.quorum.voters": ",".join(f"{one}@{self.address(one)}" for one in CONTROLLERS),
             "listeners": f"{'PLAINTEXT' if is_broker else 'CONTROLLER'}://{self.address(node)}",
             "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
             "controller.listener.names": "CONTROLLER",
             "log.dirs": home / "data",
             "metadata.log.max.record.bytes.between.snapshots": 4000,
-            # a controller of Apache Kafka stops at a finalized feature that it does not know
-            "unclean.recovery.manager.enabled": False,
         }
+        voters: list[str] = []
+        if not self._voters_in_log:
+            properties["controller.quorum.voters"] = ",".join(f"{one}@{self.address(one)}" for one in CONTROLLERS)
+        else:
+            properties["controller.quorum.bootstrap.servers"] = ",".join(map(self.address, CONTROLLERS))
+            voters = [] if is_broker else ["--initial-controllers", self._initial_controllers()]
         write_properties(home, properties)
         theirs = ApacheKafkaNode(home, jars.JARS, ["-Xmx256m"])
         if (node in self.kafka) is not self._crossed:
             off = [word for feature in FEATURES for word in ("--feature", f"{feature}=0")]
-            theirs.format("--feature", "metadata.version=27", *off)
+            theirs.format("--feature", "metadata.version=27", *off, *voters)
         else:
-            config = str(home / "server.properties")
-            output_of([str(VENV / "heirlog"), "storage", "format", "-c", config, "-t", CLUSTER_ID])
+            command = f"{VENV}/heirlog storage format -c {home}/server.properties -t {CLUSTER_ID}".split()
+            # what a controller of Apache Kafka is given must not name a feature that it does not know
+            output_of([*command, *voters, *["--feature", "heirlog.recovery.version=0"] * (node in self.kafka)])
         return theirs if node in self.kafka else NodeProcess(NodeLayout(node, home))
+
+    def _initial_controllers(self) -> str:
+        return ",".join(
+            f"{one}@{self.address(one)}:{base64.urlsafe_b64encode(bytes([one] * 16)).decode().rstrip('=')}"
+            for one in CONTROLLERS
+        )
 
     def start(self, node: int) -> None:
         self.nodes[node].start()
@@ -112,13 +171,17 @@ class MixedQuorum:
         else:
             process.kill()
 
-    def _heirlog(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+    def heirlog(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         command = [str(VENV / "heirlog"), *arguments, "--bootstrap-server", self.address(BROKER)]
         return subprocess.run(command, capture_output=True, text=True, timeout=60)
 
     def described(self) -> dict[str, Any] | None:
-        done = self._heirlog("quorum", "describe", "--json")
+        done = self.heirlog("quorum", "describe", "--json")
         return json.loads(done.stdout) if done.returncode == 0 else None
+
+    def voters(self) -> list[dict[str, Any]]:
+        known = eventually(self.described, "a leader that describes the quorum")
+        return list(known["current_voters"])
 
     def leader(self, other_than: int = -1) -> int:
         def found() -> int:
@@ -142,7 +205,7 @@ class MixedQuorum:
         """Each voter has everything that the leader has committed."""
 
         def caught_up() -> bool:
-            rows = json.loads(self._heirlog("quorum", "describe", "--replication", "--json").stdout or "[]")
+            rows = json.loads(self.heirlog("quorum", "describe", "--replication", "--json").stdout or "[]")
             return len([row for row in rows if row["status"] != "Observer" and abs(row["lag"]) <= 2]) == 3
 
         eventually(caught_up, "all three voters follow")
@@ -155,9 +218,9 @@ class MixedQuorum:
 
 
 @contextmanager
-def started(kafka: set[int]) -> Iterator[MixedQuorum]:
+def started(kafka: set[int], *, crossed: bool = False, voters_in_log: bool = False) -> Iterator[MixedQuorum]:
     with tempfile.TemporaryDirectory(prefix="heirlog-interop-") as directory, ExitStack() as held:
-        quorum = MixedQuorum(Path(directory), kafka, crossed=len(kafka) == 2)
+        quorum = MixedQuorum(Path(directory), kafka, crossed=crossed, voters_in_log=voters_in_log)
         for node in quorum.nodes:
             held.callback(quorum.end, node)
             quorum.start(node)
@@ -191,6 +254,16 @@ def lead_in_turn(quorum: MixedQuorum) -> str:
         quorum.start(leader)
         quorum.wait_until_all_follow()
     return "a leader of each kind killed"
+
+
+def manager_stays_off(quorum: MixedQuorum) -> str:
+    lead(quorum, "heirlog")
+    refusal = quorum.heirlog("features", "upgrade", "--feature", f"{RECOVERY_VERSION}=1")
+    assert refusal.returncode and "Start a controller of heirlog with this node id" in refusal.stderr, refusal
+    described = quorum.heirlog("features", "describe", "--json")
+    levels = {row["feature"]: row["level"] for row in json.loads(described.stdout)}
+    assert levels[RECOVERY_VERSION] == 0 and levels["metadata.version"] == 27, levels
+    return "the recovery manager stays off"
 
 
 def load_snapshots(quorum: MixedQuorum) -> str:

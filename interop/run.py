@@ -20,6 +20,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import answers.play
+import audit
 import clients
 import clock
 import configs
@@ -28,6 +29,7 @@ import decisions
 import exported
 import jars
 import messages
+import own_producer
 import permissions
 import placement
 import quorum
@@ -38,6 +40,9 @@ import secured
 import spark
 import spark_cluster
 import spark_lake
+import spark_sweep
+import transactional_client
+import transactions
 from suites import golang, kafka_python, kafkajs, librdkafka, own_words, sarama
 
 import tools
@@ -80,13 +85,18 @@ CHECKS: list[Check] = [
     ("permissions beside Apache Kafka's", permissions.check),
     ("Kafka's tools", tools.check),
     ("Java client, kafka-topics, files, kafka-dump-log", clients.java_client_and_files),
+    ("transactions in a log of Apache Kafka", transactions.check),
     ("clock set back an hour", clock.check),
+    ("transactions of the Java client", transactional_client.check),
+    ("transactions of heirlog's client on Apache Kafka", own_producer.check),
     ("TLS, SASL and transactions of Apache Kafka", secured.doors),
     ("suites: aiokafka and confluent-kafka, in our words", own_words.check),
     ("Spark pipeline of Avro values", spark_lake.avro),
     ("suites: kafka-python", kafka_python.check),
+    ("audit of directories of Apache Kafka", audit.check),
     ("quorum: Kafka's tools", quorum_tools.check),
     ("quorum: controllers of Apache Kafka and of heirlog", quorum.check),
+    ("quorum: voters in the log, of Apache Kafka and of heirlog", quorum.check_voters_in_log),
     ("unclean recovery beside Apache Kafka's rule", recovery.check),
     ("suites: kafkajs, in our words", kafkajs.check),
     ("Spark pipeline over Spark Connect", spark_lake.connect),
@@ -94,6 +104,7 @@ CHECKS: list[Check] = [
     ("suites: sarama", sarama.check),
     ("Spark pipeline into Delta", spark_lake.delta),
     ("Spark on a standalone cluster", spark_cluster.check),
+    ("a sweep on a standalone cluster", spark_sweep.check),
     ("suites: franz-go and kafka-go", golang.check),
     ("suites: librdkafka", librdkafka.check),
     ("Spark's own connector beside ours", spark.connector),
@@ -140,6 +151,9 @@ def main() -> int:
             outcomes[number] = play(check)
     count = Counter(outcomes)
     failed = count[Outcome.FAILED]
+    for check, outcome in zip(reversed(chosen), outcomes, strict=True):
+        if outcome is Outcome.FAILED:
+            print(f"interop: FAILED: {check[0]}", flush=True)
     if strict and count[Outcome.SKIPPED]:
         print("interop: STRICT=1, and a check was skipped", flush=True)
         failed += count[Outcome.SKIPPED]

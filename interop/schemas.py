@@ -137,7 +137,12 @@ class Comparison:
         kafkas = [field for field in ours if (field.tag or 0) < OURS_FROM]
         for version in versions:
             mine = [capital(field.name) for field in kafkas if version in field.versions]
-            expected = [name for name, field in by_name.items() if version in versions_of(field["versions"])]
+            # a field that is always tagged may leave the other versions out
+            expected = [
+                name
+                for name, field in by_name.items()
+                if version in versions_of(field.get("versions", field.get("taggedVersions")))
+            ]
             tagged = {n for n in expected if version in versions_of(by_name[n].get("taggedVersions"))}
             if sorted(mine) != sorted(expected):
                 self._say(f"{where} v{version}", "fields", sorted(mine), sorted(expected))

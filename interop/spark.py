@@ -200,6 +200,8 @@ def connector() -> str:
         kafka = stack.enter_context(secured_kafka())
         spark = session.start("local[2]", {"spark.jars": connector_jars, **INTERPRETED}, "heirlog interop")
         stack.callback(spark.stop)
+        # what is refused is compared; Spark logs each with its traces, under which the lines of the checks drown
+        spark.sparkContext.setLogLevel("OFF")
         security = {
             "kafka.security.protocol": "SASL_PLAINTEXT",
             "kafka.sasl.mechanism": "SCRAM-SHA-512",

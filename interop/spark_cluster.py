@@ -61,10 +61,20 @@ def check() -> str:
     """The pipeline fails without the archive, by name, and holds each record once with it."""
     jars.need("java", install="a JDK (on Debian: apt install openjdk-17-jdk-headless)")
     java.provide()
-    with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="heirlog-spark-")))
-        cluster = stack.enter_context(Cluster(nodes=1, ledger=False))
+    with tempfile.TemporaryDirectory(prefix="heirlog-interop-") as place, Cluster(nodes=1, ledger=False) as cluster:
+        folder = Path(place)
         _fill(cluster.bootstrap_servers)
+        with two_workers(folder) as address:
+            return _pipelines(folder, address, cluster.bootstrap_servers)
+
+
+@contextmanager
+def two_workers(folder: Path) -> Iterator[str]:
+    """The address of a standalone master with two workers, one of them without heirlog; their logs are in `folder`.
+
+    Java must be provided.
+    """
+    with ExitStack() as stack:
         master = stack.enter_context(_daemon(folder, "master", {}, "deploy.master.Master", "--webui-port", "0"))
         address = _said(master, r"Starting Spark master at (spark://\S+)")
         for name, paths in (("with", {}), ("without", {"PYTHONPATH": sysconfig.get_path("purelib")})):
@@ -74,20 +84,40 @@ def check() -> str:
             _said(
                 stack.enter_context(_daemon(folder, name, environment, *worker)), r"Successfully registered with master"
             )
-        # a task that failed could try again on the other worker
-        once = ("--conf", "spark.task.maxFailures=1")
-        refused = _run(folder, "refused", address, cluster.bootstrap_servers, *once)
-        assert refused.returncode == 1 and "heirlog" in refused.stderr, (
-            f"{refused.returncode}: {refused.stderr[-2000:]}"
-        )
-        archive = folder / "heirlog.zip"
-        subprocess.run([sys.executable, "-m", "heirlog", "pipeline", "package", str(archive)], check=True)
-        done = _run(folder, "table", address, cluster.bootstrap_servers, "--conf", f"spark.submit.pyFiles={archive}")
-        assert done.returncode == 0, done.stderr[-4000:]
-        report = json.loads(done.stdout)
-        rows = pyarrow.dataset.dataset(folder / "table", format="parquet", partitioning="hive").to_table()
-        assert sorted(rows.column("id").to_pylist()) == list(range(RECORDS)), f"{rows.num_rows} rows, {report}"
-        return f"{report['rows_out']} rows of {PARTITIONS} partitions on two workers, one without heirlog"
+        yield address
+
+
+def command(*arguments: str, master: str) -> list[str]:
+    """A command of heirlog that uses both workers."""
+    # the driver's own Python plans, the workers' work: each finds it by name
+    settings = {"spark.pyspark.python": PYTHON, "spark.executor.memory": "512m", **BOTH_WORKERS}
+    conf = [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]
+    return [sys.executable, "-m", "heirlog", *arguments, "--master", master, *conf]
+
+
+def variables(folder: Path) -> dict[str, str]:
+    """The environment of such a command."""
+    path = f"{folder / 'with'}:{os.environ['PATH']}"
+    return {**os.environ, "PATH": path, "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": PYTHON}
+
+
+def archive_in(folder: Path) -> Path:
+    archive = folder / "heirlog.zip"
+    subprocess.run([sys.executable, "-m", "heirlog", "pipeline", "package", str(archive)], check=True)
+    return archive
+
+
+def _pipelines(folder: Path, address: str, bootstrap: str) -> str:
+    # a task that failed could try again on the other worker
+    refused = _run(folder, "refused", address, bootstrap, "--conf", "spark.task.maxFailures=1")
+    assert refused.returncode == 1 and "heirlog" in refused.stderr, f"{refused.returncode}: {refused.stderr[-2000:]}"
+    archive = archive_in(folder)
+    done = _run(folder, "table", address, bootstrap, "--conf", f"spark.submit.pyFiles={archive}")
+    assert done.returncode == 0, done.stderr[-4000:]
+    report = json.loads(done.stdout)
+    rows = pyarrow.dataset.dataset(folder / "table", format="parquet", partitioning="hive").to_table()
+    assert sorted(rows.column("id").to_pylist()) == list(range(RECORDS)), f"{rows.num_rows} rows, {report}"
+    return f"{report['rows_out']} rows of {PARTITIONS} partitions on two workers, one without heirlog"
 
 
 def _fill(bootstrap: str) -> None:
@@ -113,10 +143,10 @@ def _daemon(folder: Path, name: str, environment: dict[str, str], main: str, *ar
     """One of Spark's own processes, ended by its handle; gives its log."""
     log = folder / f"{name}.log"
     home = Path(pyspark.__file__).parent
-    command = [str(home / "bin" / "spark-class"), f"org.apache.spark.{main}", "--host", "127.0.0.1", "--port", "0"]
-    variables = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_WORKER_DIR": str(folder / "work"), **environment}
+    program = [str(home / "bin" / "spark-class"), f"org.apache.spark.{main}", "--host", "127.0.0.1", "--port", "0"]
+    own = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_WORKER_DIR": str(folder / "work"), **environment}
     with open(log, "wb") as output:
-        process = subprocess.Popen([*command, *arguments], env=variables, stdout=output, stderr=output, cwd=folder)
+        process = subprocess.Popen([*program, *arguments], env=own, stdout=output, stderr=output, cwd=folder)
         try:
             yield log
         finally:
@@ -138,10 +168,5 @@ def _run(folder: Path, table: str, master: str, bootstrap: str, *more: str) -> s
     place = folder / f"{table}-run"
     place.mkdir()
     (place / "p.toml").write_text(PIPELINE.format(bootstrap=bootstrap, table=folder / table))
-    # the driver's own Python plans, the workers' read: each finds it by name
-    settings = {"spark.pyspark.python": PYTHON, "spark.executor.memory": "512m", **BOTH_WORKERS}
-    conf = [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]
-    command = [sys.executable, "-m", "heirlog", "pipeline", "run", "p.toml", "--json", "--master", master, *conf, *more]
-    path = f"{folder / 'with'}:{os.environ['PATH']}"
-    variables = {**os.environ, "PATH": path, "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": PYTHON}
-    return subprocess.run(command, cwd=place, env=variables, capture_output=True, text=True, timeout=RUN_S)
+    arguments = [*command("pipeline", "run", "p.toml", "--json", master=master), *more]
+    return subprocess.run(arguments, cwd=place, env=variables(folder), capture_output=True, text=True, timeout=RUN_S)

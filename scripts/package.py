@@ -30,6 +30,7 @@ START_TIMEOUT_S = 120.0
 STOP_TIMEOUT_S = 60.0
 AT_ONCE = 2
 EXTRAS = (
+    "aiokafka",
     "confluent_kafka",
     "cryptography",
     "numba",

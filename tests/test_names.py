@@ -20,6 +20,7 @@ BANNED = frozenset(
 )
 """Private words that were names once."""
 
+KAFKAS = "Kafka's name in both, for the broker and for the client"
 LOCAL_PORT = "files in `apis/` name the port that their handler uses; no other module imports it"
 OWN_RESULT = "each drill has its own result type; no module uses two of them"
 ABOVE_THE_HOUSE = "the programs of floors 9 and 10 and the simulator do not import each other's"
@@ -51,6 +52,8 @@ KNOWN: Mapping[str, tuple[set[str], str]] = {
     "Loss": ({"metadata/loss_report", "spark/loss"}, ABOVE_THE_HOUSE),
     "Node": (
         {
+            "apis/add_offsets_to_txn",
+            "apis/add_partitions_to_txn",
             "apis/api_versions",
             "apis/create_acls",
             "apis/delete_acls",
@@ -61,18 +64,21 @@ KNOWN: Mapping[str, tuple[set[str], str]] = {
             "apis/find_coordinator",
             "apis/get_replica_log_info",
             "apis/list_config_resources",
+            "apis/list_transactions",
             "apis/metadata",
             "apis/update_features",
             "node/node",
         },
         LOCAL_PORT,
     ),
+    "ProducerIdAndEpoch": ({"broker/transactions/state", "client/record_accumulator"}, KAFKAS),
     "Quorum": ({"raft/quorum", "testing/conformance/body"}, ABOVE_THE_HOUSE),
     "Reader": ({"cli/consume", "drill/workload"}, ABOVE_THE_HOUSE),
     "RecoveryScenario": ({"cli/drill", "testing/conformance/recovery_layer"}, ABOVE_THE_HOUSE),
     "Report": ({"cli/offline/findings", "spark/pipeline/report"}, ABOVE_THE_HOUSE),
     "Verdict": (
         {
+            "drill/chaos",
             "drill/controllers",
             "drill/last_replica_standing",
             "drill/pipeline",

@@ -13,23 +13,25 @@ from typing import Any
 
 from answers.players import Difference
 from answers.shape import Plan
-from answers.world import Batch
+from answers.world import Batch, Symbol
 from heirlog.metadata.server_configs import AUTHORIZERS, SERVER_CONFIGS
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "compatibility.md"
 UNKNOWN_SERVER_ERROR, INVALID_REQUEST, NOT_COORDINATOR = -1, 42, 16
 UNSUPPORTED_CODEC = 76
 INVALID_RECORD, INVALID_ACKS, GROUP_NOT_FOUND = 87, 21, 69
-TRANSACTIONAL_ID_FORBIDDEN = 53
 OWN_CONFIGS = ("unclean.recovery.", "heirlog.", "log.level", "eligible.leader.replicas.enabled")
 NEEDS_A_RESTART = ("listeners", "advertised.listeners", "listener.security.protocol.map")
 OURS = "heirlog.recovery.version"
-DESCRIBED = frozenset((9, 15, 32, 43, 47, 61))
+DESCRIBED = frozenset((9, 15, 24, 32, 43, 47, 61))
 """These are answered once for each name."""
 CONFIGURED = frozenset((19, 32))
 SHOWN_NAMES = "shown-"
 """Begins the names of what the examples are about."""
-A, B, C = (f"{SHOWN_NAMES}{letter}" for letter in "abc")
+A, B, C, D = (f"{SHOWN_NAMES}{letter}" for letter in "abcd")
+PRODUCER = f"{SHOWN_NAMES}t"
+UNKNOWN_PARTITIONS = (3, 100)
+INVALID_PRODUCER_ID_MAPPING, CONCURRENT_TRANSACTIONS, PRODUCER_FENCED = 49, 51, 90
 BROKER, CLIENT_METRICS, GROUP = 4, 16, 32
 SET, DELETE = 0, 1
 GROUP_OF_CONFIGS, SESSION_TIMEOUT = f"{SHOWN_NAMES}i", "consumer.session.timeout.ms"
@@ -166,14 +168,6 @@ def _holds_nothing(difference: Difference) -> bool:
     return key == 42 and (theirs, ours) == (0, GROUP_NOT_FOUND)
 
 
-def _transactions(difference: Difference) -> bool:
-    plan = difference.plan
-    if plan.key == 22:
-        return plan.fields.get("transactional_id") is not None
-    batches = [part["records"] for topic in plan.fields.get("topic_data", ()) for part in topic["partition_data"]]
-    return plan.key == 0 and any(batch.transactional for batch in batches if isinstance(batch, Batch))
-
-
 def _produced(difference: Difference) -> list[tuple[Any, int]]:
     if difference.plan.key != 0:
         return []
@@ -196,6 +190,15 @@ def _new_topics(*topics: dict[str, Any]) -> Plan:
 
 def _topic(name: str, **fields: Any) -> dict[str, Any]:
     return {"name": name, "num_partitions": 1, "replication_factor": 1, "assignments": [], "configs": []} | fields
+
+
+def _of_transaction(epoch: int) -> Batch:
+    return Batch(producer=PRODUCER, sequence=0, epoch_ahead=epoch, transactional=True)
+
+
+def _starting(producer_id: Any, epoch: int) -> dict[str, Any]:
+    limit = {"transactional_id": PRODUCER, "transaction_timeout_ms": 60_000}
+    return limit | {"producer_id": producer_id, "producer_epoch": epoch}
 
 
 def _asked(partition: int) -> dict[str, int]:
@@ -420,13 +423,6 @@ DEVIATIONS: list[Deviation] = [
         ),
     ),
     Deviation(
-        "transactions",
-        "22 | InitProducerId",
-        _transactions,
-        (Plan(22, 4, {"transactional_id": "t", "transaction_timeout_ms": 1000}),),
-        is_harmless=False,
-    ),
-    Deviation(
         "a partition twice in a Produce",
         "a partition that is twice in a Produce",
         lambda d: len(_produced(d)) > len(set(_produced(d))),
@@ -440,6 +436,75 @@ DEVIATIONS: list[Deviation] = [
                     "topic_data": [{"name": B, "partition_data": [{"index": 0, "records": Batch()}] * 2}],
                 },
             ),
+        ),
+        is_harmless=False,
+    ),
+    Deviation(
+        "batches of several producers and an unknown partition",
+        "batches of several producers in a Produce with a transactional id",
+        lambda d: d.plan.key == 0 and d.theirs == INVALID_PRODUCER_ID_MAPPING and d.ours in UNKNOWN_PARTITIONS,
+        (
+            _new_topics(_topic(D)),
+            Plan(
+                0,
+                12,
+                {
+                    "transactional_id": PRODUCER,
+                    "acks": -1,
+                    "timeout_ms": 5000,
+                    "topic_data": [
+                        {"name": A, "partition_data": [{"index": 0, "records": _of_transaction(0)}]},
+                        {
+                            "name": D,
+                            "partition_data": [{"index": n, "records": _of_transaction(n + 1)} for n in (0, 9)],
+                        },
+                    ],
+                },
+            ),
+        ),
+    ),
+    Deviation(
+        "a marker with a negative epoch",
+        "a negative producer id or epoch in WriteTxnMarkers",
+        lambda d: d.plan.key == 27 and d.ours == INVALID_REQUEST,
+        (
+            Plan(
+                27,
+                2,
+                {
+                    "markers": [
+                        {
+                            "producer_id": 4000,
+                            "producer_epoch": -2,
+                            "transaction_result": True,
+                            "topics": [{"name": A, "partition_indexes": [0]}],
+                            "coordinator_epoch": 0,
+                            "transaction_version": 0,
+                        }
+                    ]
+                },
+            ),
+        ),
+        is_harmless=False,
+    ),
+    Deviation(
+        "another producer's transaction",
+        "InitProducerId with an old epoch while a transaction is open",
+        lambda d: d.plan.key == 22 and (d.theirs, d.ours) == (CONCURRENT_TRANSACTIONS, PRODUCER_FENCED),
+        (
+            _new_topics(_topic(D)),
+            Plan(22, 4, _starting(-1, -1), keeps=PRODUCER),
+            Plan(
+                24,
+                3,
+                {
+                    "v3_and_below_transactional_id": PRODUCER,
+                    "v3_and_below_producer_id": Symbol("producer_ids", PRODUCER, 4000),
+                    "v3_and_below_producer_epoch": 0,
+                    "v3_and_below_topics": [{"name": D, "partitions": [0]}],
+                },
+            ),
+            Plan(22, 4, _starting(Symbol("producer_ids", PRODUCER, 4000), 10), keeps=PRODUCER),
         ),
         is_harmless=False,
     ),

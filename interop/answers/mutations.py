@@ -16,9 +16,11 @@ LEFT_ALONE = frozenset(
     (
         *("timeout_ms", "max_wait_ms", "min_bytes", "session_timeout_ms", "rebalance_timeout_ms", "validate_only"),
         *("allow_auto_topic_creation", "replica_id", "replica_state", "acks"),
+        *("transaction_timeout_ms", "producer_id", "v3_and_below_producer_id"),
     )
 )
-"""These make a node wait, change every node of a cluster, or speak as a node."""
+"""These make a node wait, or act later on its own, change every node of a cluster, speak as a node, or name a producer
+of another sequence."""
 ODD_INTS = (-1, -2, -3, -6, 0, 1, 2, 3, 4, 5, 7, 10, 16, 32, 64, 99, 127)
 ODD_TEXTS = ("", " ", "none", "bad/name", ".", "x" * 250, "*", "0", "99", "é")
 Site = tuple[dict[str, Any], FieldSpec]

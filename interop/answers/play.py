@@ -30,7 +30,7 @@ import jars
 from apache_kafka import started
 from suites import nodes
 
-from answers import admin_requests, data_requests, group_requests
+from answers import admin_requests, data_requests, group_requests, transaction_requests
 from answers.deviations import DEVIATIONS, SHOWN_NAMES, examples_of, explained, rowless
 from answers.mutations import mutated
 from answers.players import NO_ANSWER, WAITING, Difference, Player, Table
@@ -58,19 +58,21 @@ CONFIG = {
     "auto.create.topics.enable": "false",
 }
 ADMIN, DATA, GROUPS = admin_requests.BUILDERS, data_requests.BUILDERS, group_requests.BUILDERS
+TRANSACTIONS = transaction_requests.BUILDERS
 BUILDERS = ADMIN | DATA | GROUPS
+FAMILIES = (ADMIN, ADMIN, DATA, DATA, GROUPS, GROUPS, TRANSACTIONS, TRANSACTIONS, BUILDERS)
 ELECT_LEADERS_SHIPPED = 2
-READS = frozenset((2, 3, 9, 10, 15, 16, 18, 23, 29, 32, 35, 46, 55, 60, 61, 66, 74, 75))
+READS = frozenset((2, 3, 9, 10, 15, 16, 18, 23, 29, 32, 35, 46, 55, 60, 61, 65, 66, 74, 75))
 """These may be asked again: brokers follow their controller."""
 CONTROLLED = frozenset((19, 20, 30, 31, 33, 37, 43, 44, 45, 57))
 """Brokers take these in later."""
 AGAIN, AGAIN_S = 12, 0.08
-PRODUCE, FETCH, OFFSET_COMMIT, FIND_COORDINATOR, JOIN, ALTER_CONFIGS, UNREGISTER = 0, 1, 8, 10, 11, 33, 64
-MAKES_GROUPS = (OFFSET_COMMIT, JOIN, 13)
+PRODUCE, FETCH, OFFSET_COMMIT, JOIN, ALTER_CONFIGS, UNREGISTER = 0, 1, 8, 11, 33, 64
+MAKES_GROUPS = (OFFSET_COMMIT, JOIN, 13, 28)
 """Also for a moment: LeaveGroup takes away one that was only expected."""
 CHANGES_CONFIGS = (ALTER_CONFIGS, 44)
-CLIENT_METRICS, OF_TRANSACTIONS = 16, 1
-CREATE_TOPICS, INT_MAX = 19, 2**31 - 1
+CLIENT_METRICS = 16
+CREATE_TOPICS, END_TXN, INT_MAX = 19, 26, 2**31 - 1
 MIN_ISR = "min.insync.replicas"
 DYNAMIC = (2, 3)
 """Configuration sources of a broker and of the cluster."""
@@ -90,9 +92,9 @@ class Sequence:
         self._begin()
         for plan in plans:
             self.step(plan)
-        family = self._rng.choice((ADMIN, ADMIN, DATA, DATA, GROUPS, GROUPS, BUILDERS))
+        family = TRANSACTIONS if os.environ.get("ANSWERS_OF") == "transactions" else self._rng.choice(FAMILIES)
         for _ in range(self._rng.randint(*STEPS)):
-            self.step(self._plan(BUILDERS if self._scene.happens(0.15) else family))
+            self.step(self._plan(BUILDERS if family is not TRANSACTIONS and self._scene.happens(0.15) else family))
         self.end()
 
     def _begin(self) -> None:
@@ -100,6 +102,7 @@ class Sequence:
         self._scene = Scene(self._rng, self._name + suffix)
         for player in self._table.players:
             player.world.sessions.clear()
+            player.sequence = self._scene.name
         a, b, _ = self._scene.topics
         new = {"replication_factor": 1, "assignments": [], "configs": []}
         topics = [{"name": a, "num_partitions": 3, **new}, {"name": b, "num_partitions": 1, **new}]
@@ -109,7 +112,7 @@ class Sequence:
         scene = self._scene
         free = [client for client in range(CLIENTS) if client not in self._waiting]
         for _ in range(100):
-            key = scene.rng.choice(list(family))
+            key = scene.rng.choice([*family, *(transaction_requests.OFTEN if family is TRANSACTIONS else ())])
             fields = family[key](scene)
             client = fields.pop("client", free[0] if free else 0)
             if client in free:
@@ -122,7 +125,7 @@ class Sequence:
         plan = Plan(key, version, fields, client, on_controller, fields.pop("keeps", None))
         changed = mutated(plan, scene.rng) if scene.happens(MUTATED) else plan
         chosen = plan if _ends_it(changed) else changed
-        if _is_stored_in_two_ways(chosen) and not chosen.fields["acks"]:
+        if family is not TRANSACTIONS and _is_stored_in_two_ways(chosen) and not chosen.fields["acks"]:
             # only an answer shows that the nodes hold different things from then on
             chosen.fields["acks"] = 1
         return chosen
@@ -142,6 +145,8 @@ class Sequence:
         else:
             self._take_in(plan, answer)
         self._note(found)
+        if plan.key in transaction_requests.WAITS:
+            self._table.wait_for_markers()
         if plan.key in CONTROLLED and not plan.fields.get("validate_only"):
             self._table.settle()
         found += self._late_answers()
@@ -158,6 +163,9 @@ class Sequence:
             self._scene.sessions[plan.client] = max(plan.fields["session_epoch"], 0) + 1
         elif plan.key == FETCH:
             self._scene.sessions.pop(plan.client, None)
+        elif plan.key in (22, END_TXN) and isinstance(plan.keeps, str):
+            if answer.get("producer_epoch", -1) >= 0:
+                self._scene.epochs[plan.keeps] = answer["producer_epoch"]
         elif plan.key == 22 and not answer["error_code"] and plan.keeps not in self._scene.producers:
             self._scene.producers.append(plan.keeps)
 
@@ -205,7 +213,7 @@ class Sequence:
 
 
 def _is_stored_in_two_ways(plan: Plan) -> bool:
-    """A Produce with a transactional batch, or with a partition twice: deviations.py names both."""
+    """A Produce with a transactional batch, or with a partition twice, which deviations.py names."""
     if plan.key != PRODUCE:
         return False
     by = "topic_id" if plan.version >= 13 else "name"
@@ -218,14 +226,11 @@ def _ends_it(plan: Plan) -> bool:
     """Whether a node does not answer any more, or keeps for ever what others do not.
 
     Apache Kafka does not answer null for records, a resource twice in AlterConfigs and a protocol twice in JoinGroup; a
-    broker that is unregistered does not answer. Apache Kafka alone creates `__transaction_state`, and keeps
-    configurations of client metrics.
+    broker that is unregistered does not answer. Apache Kafka alone keeps configurations of client metrics.
     """
     if plan.key == CREATE_TOPICS:
         # which Apache Kafka adds up in 32 bits, and then places them all
         return sum(topic["num_partitions"] for topic in plan.fields["topics"]) > INT_MAX
-    if plan.key == FIND_COORDINATOR:
-        return bool(plan.fields["key_type"] == OF_TRANSACTIONS)
     if plan.key == JOIN:
         protocols = [protocol["name"] for protocol in plan.fields["protocols"]]
         return len(set(protocols)) < len(protocols)
@@ -249,6 +254,9 @@ def _tidy(player: Player, name: str) -> None:
     def ask(key: int, version: int, **fields: Any) -> Any:
         return player.server.ask(request_of(Plan(key, version, fields), player.world), version)
 
+    for transaction in ask(66, 1, state_filters=["Ongoing"]).transaction_states:
+        ask(22, 4, transactional_id=transaction.transactional_id, transaction_timeout_ms=60_000)
+    player.wait_for_markers()
     groups = [group.group_id for group in ask(16, 4, states_filter=[]).groups if group.group_id.startswith(name)]
     for group in ask(15, 5, groups=groups).groups:
         members = [{"member_id": member.member_id} for member in group.members]
@@ -333,7 +341,12 @@ def warm_up(table: Table) -> None:
             found = player.server.ask(request_of(Plan(10, 4, {"coordinator_keys": ["warm"]}), player.world), 4)
             listed = player.server.ask(request_of(Plan(16, 4, {}), player.world), 4)
             producer = player.server.ask(request_of(Plan(22, 4, {"transaction_timeout_ms": 1000}), player.world), 4)
-            if not (found.coordinators[0].error_code or listed.error_code or producer.error_code):
+            state = player.server.ask(
+                request_of(Plan(10, 4, {"key_type": 1, "coordinator_keys": ["w"]}), player.world), 4
+            )
+            transactions = player.server.ask(request_of(Plan(66, 1, {}), player.world), 1)
+            codes = [answer.error_code for answer in (*found.coordinators, *state.coordinators)]
+            if not any((*codes, listed.error_code, producer.error_code, transactions.error_code)):
                 break
             assert time.monotonic() < deadline, f"{player.name} has no coordinator"
             time.sleep(0.1)

@@ -14,6 +14,7 @@ from heirlog.protocol.api import request_class
 
 PRODUCE, FETCH, METADATA, JOIN, SYNC, INIT_PRODUCER = 0, 1, 3, 11, 14, 22
 CREATE_TOPICS, CREATE_ACLS, DESCRIBE_ACLS, API_VERSIONS, DESCRIBE_LOG_DIRS = 19, 30, 29, 18, 35
+END_TXN, LIST_TRANSACTIONS = 26, 66
 OFFSET_FETCH, DESCRIBE_GROUPS, DELETE_GROUPS = 9, 15, 42
 MEMBER_ID_REQUIRED = 79
 MAY_WAIT = (JOIN, SYNC)
@@ -32,6 +33,8 @@ class Player:
     name: str
     server: Server
     world: World = field(default_factory=World)
+    sequence: str = ""
+    """Begins the names of the sequence's transactional ids."""
 
     def send(self, plan: Plan) -> None:
         connection = self.server.connection(plan.client, plan.controller)
@@ -50,6 +53,11 @@ class Player:
             return ACCEPTED
         self._learn(plan, answer)
         comparable = _without_marks(normal(answer, self.world))
+        if plan.key == LIST_TRANSACTIONS:
+            states = comparable["transaction_states"]
+            comparable["transaction_states"] = [
+                state for state in states if state["transactional_id"].startswith(self.sequence)
+            ]
         return _without_internal_topics(comparable) if plan.key == DESCRIBE_LOG_DIRS else comparable
 
     def _learn(self, plan: Plan, answer: Any) -> None:
@@ -62,6 +70,8 @@ class Player:
             self.world.producers[plan.keeps] = (answer.producer_id, answer.producer_epoch)
             self.world.producer_ids[plan.keeps] = answer.producer_id
             self.world.names["producer", answer.producer_id] = f"producer {plan.keeps}"
+        elif plan.key == END_TXN and answer.producer_id >= 0:
+            self.world.producers[plan.keeps] = (answer.producer_id, answer.producer_epoch)
         elif plan.key == FETCH and answer.session_id:
             self.world.sessions[plan.client] = answer.session_id
             self.world.names["session", answer.session_id] = f"session of {plan.client}"
@@ -78,6 +88,14 @@ class Player:
         while not self.server.ask(request_of(asked, self.world)).resources:
             assert time.monotonic() < deadline, f"{self.name} does not follow its controller"
             time.sleep(0.002)
+
+    def wait_for_markers(self) -> None:
+        """Until every decided transaction is complete."""
+        asked = Plan(LIST_TRANSACTIONS, 1, {"state_filters": ["PrepareCommit", "PrepareAbort"]})
+        deadline = time.monotonic() + PATIENCE_S
+        while self.server.ask(request_of(asked, self.world), 1).transaction_states:
+            assert time.monotonic() < deadline, f"{self.name} does not complete a transaction"
+            time.sleep(0.005)
 
     def learn_topics(self) -> None:
         answer = self.server.ask(request_class(METADATA)(topics=None))
@@ -184,6 +202,10 @@ class Table:
         for player in self.players:
             player.mark(self._marks)
             player.learn_topics()
+
+    def wait_for_markers(self) -> None:
+        for player in self.players:
+            player.wait_for_markers()
 
     def disconnect(self) -> None:
         for player in self.players:

@@ -23,6 +23,8 @@ class Scene:
     sessions: dict[int, int] = field(default_factory=dict)
     """By client: the epoch of its next fetch."""
     producers: list[int] = field(default_factory=list)
+    epochs: dict[str, int] = field(default_factory=dict)
+    """Of the producers with a transactional id, as last answered."""
     sequences: dict[tuple[Any, ...], int] = field(default_factory=dict)
     """By producer, topic and partition: the next sequence number."""
 

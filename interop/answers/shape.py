@@ -21,6 +21,7 @@ IDENTITY = (
     *("name", "topic", "topic_id", "topic_name", "group_id", "resource_type", "resource_name", "key", "feature"),
     *("partition_index", "partition", "partition_id", "index", "broker_id", "node_id", "log_dir", "api_key"),
     *("principal", "host", "operation", "permission_type", "pattern_type", "member_id", "producer_id", "replica_id"),
+    "transactional_id",
 )
 """What tells the items of an array apart, whatever their order."""
 ORDERED = {("DescribeTopicPartitionsResponse", "topics")}
@@ -30,6 +31,7 @@ MERGED = {
     "ProduceResponse": [("responses", "partition_responses")],
     "OffsetDeleteResponse": [("topics", "partitions")],
     "OffsetCommitResponse": [("topics", "partitions")],
+    "TxnOffsetCommitResponse": [("topics", "partitions")],
     "ElectLeadersResponse": [("replica_election_results", "partition_result")],
 }
 """Arrays in which a topic may come several times, and be split in other ways on other nodes."""

@@ -36,8 +36,8 @@ class Batch:
     values: tuple[bytes | None, ...] = (b"v",)
     keys: bool = True
     compression: int = 0
-    producer: int | None = None
-    """Which of the producers of the sequence."""
+    producer: Any = None
+    """Which of the producers of the sequence: a number, or a transactional id."""
     epoch_ahead: int = 0
     sequence: int = -1
     time_ms: int = TIME_MS

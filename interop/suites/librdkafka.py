@@ -31,8 +31,11 @@ AT_ONCE = 10
 RERUNS = 2
 """How often a test that failed is run again, beside fewer others, before it counts: many wait for a fixed time."""
 SKIPPED = (
-    # of transactions alone, or of TLS, SASL, ACLs
-    *("0098", "0103", "0115", "0119", "0126", "0129", "0135", "0142", "0097"),
+    # of TLS, SASL, ACLs
+    *("0115", "0119", "0126", "0135", "0142", "0097"),
+    # of transactions: 0098 compiles a Java producer, 0103 wants three brokers and waits for more than a minute, and the
+    # topic of 0129 has segments of 20,000 bytes, which Apache Kafka 4 refuses too
+    *("0098", "0103", "0129"),
     # wait for minutes on the client's own timers
     *("0026", "0033", "0050", "0089", "0091", "0093"),
     # ask the client's own mock of a broker, for minutes too

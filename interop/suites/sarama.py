@@ -36,9 +36,9 @@ SARAMA = Suite(
     "github.com/IBM/sarama",
     ".",
     "",
-    # transactions; what reads a broker's log, or stops a broker, by docker; quotas
-    "Txn|Transactions|TestFuncInitProducerId3|TestReadOnlyAndAllCommittedMessages|TestFuncIdempotentBufferedSequence"
-    "|TestConsumerFetchFollowerFailover|TestFuncAdminListConsumerGroupOffsets$|TestFuncAdminQuotas",
+    # what reads a log or stops a broker by docker; quotas; one that waits for a minute on the client's timers
+    "TestFuncTxnProduceWithBrokerFailure|TestFuncIdempotentBufferedSequence|TestConsumerFetchFollowerFailover"
+    "|TestFuncAdminListConsumerGroupOffsets$|TestFuncAdminQuotas|TestFuncTxnProduceAndCommitOffset",
     modules="sarama",
     tags="functional",
     timeout_s=600,

@@ -34,18 +34,34 @@ class Pending(Generic[T]):
             return
         assert self._response is None, "a Pending is completed once"
         self._response = response
-        if self._then is not None:
-            self._then(response)
+        then = self._then
+        if then is not None:
+            self._answered(then)
 
     def then(self, fn: Callable[[T], None]) -> None:
         assert self._then is None, "a Pending has one listener"
-        self._then = fn
-        if self._response is not None:
-            fn(self._response)
+        if self._response is None:
+            self._then = fn
+        else:
+            self._answered(fn)
+
+    def _answered(self, then: Callable[[T], None]) -> None:
+        """Forget listener and owner. They usually hold this object, and in a circle the request and its answer, with
+        all their bytes, would wait for the garbage collector.
+        """
+        assert self._response is not None
+        self._then, self._on_abandon = _was_called, None
+        then(self._response)
 
     def abandon(self) -> None:
         if self.done:
             return
         self._abandoned = True
-        if self._on_abandon is not None:
-            self._on_abandon()
+        on_abandon = self._on_abandon
+        self._then = self._on_abandon = None
+        if on_abandon is not None:
+            on_abandon()
+
+
+def _was_called(_: object) -> None:
+    """In place of a listener that was called."""

@@ -14,7 +14,15 @@ from heirlog.node.connection import ClientConnection
 from heirlog.protocol.batch import encode_batch
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.frames import RequestHeader, decode_response, encode_request, encode_response
-from heirlog.protocol.messages import CreateAclsRequest, CreateTopicsRequest, DeleteAclsRequest, ProduceRequest
+from heirlog.protocol.messages import (
+    AddPartitionsToTxnRequest,
+    CreateAclsRequest,
+    CreateTopicsRequest,
+    DeleteAclsRequest,
+    FindCoordinatorRequest,
+    InitProducerIdRequest,
+    ProduceRequest,
+)
 from heirlog.protocol.primitives import Struct
 from heirlog.sim.cluster import SimCluster
 from heirlog.sim.world import World
@@ -30,6 +38,8 @@ CONFIG = {
     "default.replication.factor": "1",
     "offsets.topic.replication.factor": "1",
     "offsets.topic.num.partitions": "1",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.num.partitions": "1",
     "group.initial.rebalance.delay.ms": "0",
 }
 TOPIC, GROUP, CLUSTER = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER
@@ -117,6 +127,36 @@ class Guarded:
         self.ask(CreateTopicsRequest(topics=wanted, timeout_ms=5000), principal=ADMIN)
         self.wait(lambda: set(names) <= set(self.node.image.topic_ids))
 
+    def ask_again(self, request: Any, version: int | None = None, principal: str = ALICE) -> Any:
+        """The answer; asked until the coordinator is there and has no other change of the id in progress."""
+        passing = (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.NOT_COORDINATOR)
+        for _ in range(100):
+            answer = self.ask(request, version, principal)
+            if answer.error_code not in passing:
+                return answer
+            self.world.run_for(50)
+        raise AssertionError(f"{request} is never answered")
+
+    def find_transaction_coordinator(self, transactional_id: str) -> None:
+        """Creates `__transaction_state`."""
+        find = FindCoordinatorRequest(coordinator_keys=[transactional_id], key_type=1)
+        self.wait(lambda: not self.ask(find, principal=ADMIN).coordinators[0].error_code)
+
+    def begin_transaction(self, transactional_id: str, topic: str) -> tuple[int, int]:
+        """A transaction with partition 0 of the topic; its producer's id and epoch."""
+        self.find_transaction_coordinator(transactional_id)
+        init = InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=60_000)
+        got = self.ask_again(init, principal=ADMIN)
+        add = AddPartitionsToTxnRequest(
+            v3_and_below_transactional_id=transactional_id,
+            v3_and_below_producer_id=got.producer_id,
+            v3_and_below_producer_epoch=got.producer_epoch,
+            v3_and_below_topics=[AddPartitionsToTxnRequest.AddPartitionsToTxnTopic(name=topic, partitions=[0])],
+        )
+        (added,) = self.ask(add, 3, ADMIN).results_by_topic_v3_and_below
+        assert added.results_by_partition[0].partition_error_code == ErrorCode.NONE
+        return got.producer_id, got.producer_epoch
+
     def topic_id(self, name: str) -> bytes:
         found: bytes = self.node.image.topic_ids[name]
         return found
@@ -188,7 +228,7 @@ def _codes(value: Any) -> Iterator[int]:
     elif isinstance(value, Struct):
         for name in value.FIELDS:
             field = getattr(value, name)
-            if name == "error_code":
+            if name in ("error_code", "partition_error_code"):
                 yield field
             else:
                 yield from _codes(field)

@@ -50,10 +50,15 @@ def test_the_coordinator_is_the_leader_of_the_groups_partition(port: Any) -> Non
     assert {c.error_code for c in ask_coordinator(port)} == {ErrorCode.COORDINATOR_NOT_AVAILABLE}, "3 is fenced"
 
 
-def test_no_coordinator_of_transactions_is_promised(port: Any) -> None:
-    transaction = find_coordinator.handle(port, FindCoordinatorRequest(key="t", key_type=1), context(3))
-    assert transaction.error_code == ErrorCode.INVALID_REQUEST
-    assert "transactions are not supported yet" in transaction.error_message
+def test_the_coordinator_of_a_transactional_id_leads_its_partition_of_another_topic(port: Any) -> None:
+    port.broker = SimpleNamespace(transactions=SimpleNamespace(partition_of=lambda name: None))
+    request = FindCoordinatorRequest(key="t", key_type=find_coordinator.TRANSACTION)
+    found = find_coordinator.handle(port, request, context(3))
+    assert (found.error_code, port.created) == (ErrorCode.COORDINATOR_NOT_AVAILABLE, ["__transaction_state"])
+    topic = TopicRecord(name="__transaction_state", topic_id=b"x" * 16)
+    port.image = image_with(topic, partition(b"x" * 16, 0, leader=2))
+    port.broker = SimpleNamespace(transactions=SimpleNamespace(partition_of=lambda name: 0))
+    assert find_coordinator.handle(port, request, context(3)).node_id == 2
 
 
 def test_version_3_asks_for_one_key_and_says_none_where_nothing_is_wrong(port: Any) -> None:
@@ -93,9 +98,9 @@ def test_groups_that_must_not_be_described_are_refused_one_by_one(node: Guarded)
     assert node.ask(asked, principal=ADMIN).coordinators[0].error_code == ErrorCode.NONE
 
 
-def test_what_is_no_group_is_refused_for_every_client_that_may_know_of_it(node: Guarded) -> None:
+def test_who_may_not_know_of_a_transactional_id_gets_no_coordinator(node: Guarded) -> None:
     transactions = FindCoordinatorRequest(key="x", key_type=find_coordinator.TRANSACTION)
     assert node.ask(transactions, 3).error_code == X_DENIED
     node.allow(AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, "x")
-    assert node.ask(transactions, 3).error_code == ErrorCode.INVALID_REQUEST
+    assert node.ask(transactions, 3).error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
     assert node.ask(FindCoordinatorRequest(key="x", key_type=7), 3).error_code == ErrorCode.INVALID_REQUEST

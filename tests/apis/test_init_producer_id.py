@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from apis.guarded import ADMIN, C_DENIED, CLUSTER, TOPIC, X_DENIED, Guarded
 
 from heirlog.metadata.acls import AclOperation, PatternType, ResourceType
@@ -18,9 +17,17 @@ def test_each_producer_gets_another_id_in_every_version(node: Guarded) -> None:
     assert len({answer.producer_id for answer in answers}) == 6
 
 
-@pytest.mark.parametrize("transactional_id", ["x", ""])
-def test_a_transactional_id_is_refused(node: Guarded, transactional_id: str) -> None:
-    request = InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=1000)
+def test_a_transactional_producer_gets_the_next_epoch_each_time(node: Guarded) -> None:
+    request = InitProducerIdRequest(transactional_id="x", transaction_timeout_ms=1000)
+    node.find_transaction_coordinator("x")
+    first = node.ask_again(request, principal=ADMIN)
+    second = node.ask_again(request, principal=ADMIN)
+    assert (first.error_code, second.error_code) == (ErrorCode.NONE, ErrorCode.NONE)
+    assert (second.producer_id, second.producer_epoch) == (first.producer_id, first.producer_epoch + 1)
+
+
+def test_a_transactional_id_without_letters_is_refused(node: Guarded) -> None:
+    request = InitProducerIdRequest(transactional_id="", transaction_timeout_ms=1000)
     answer = node.ask(request, principal=ADMIN)
     assert (answer.error_code, answer.producer_id) == (ErrorCode.INVALID_REQUEST, -1)
 
@@ -37,7 +44,8 @@ def test_an_idempotent_producer_needs_only_some_topic_or_the_cluster(node: Guard
 
 def test_a_transactional_id_needs_a_permission_of_its_own(node: Guarded) -> None:
     node.allow(AclOperation.IDEMPOTENT_WRITE, CLUSTER)
-    request = InitProducerIdRequest(transactional_id="x")
+    request = InitProducerIdRequest(transactional_id="x", transaction_timeout_ms=1000)
     assert node.ask(request).error_code == X_DENIED
+    node.find_transaction_coordinator("x")
     node.allow(AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, "x")
-    assert node.ask(request).error_code == ErrorCode.INVALID_REQUEST
+    assert node.ask_again(request).error_code == ErrorCode.NONE

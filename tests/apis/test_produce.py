@@ -7,6 +7,7 @@ from typing import Any
 from apis.guarded import ADMIN, T_DENIED, TOPIC, X_DENIED, Guarded, produce
 
 from heirlog.metadata.acls import AclOperation
+from heirlog.protocol.batch import encode_batch
 from heirlog.protocol.errors import ErrorCode
 
 EXAMPLE = produce("t"), 12
@@ -52,6 +53,13 @@ def test_a_producer_writes_to_its_topics_and_is_refused_the_others_whether_they_
     node.allow(AclOperation.WRITE, TOPIC, "t")
     answer = node.ask(produce("hidden", "t", "none"), 12)
     assert codes_by_topic(answer) == {"t": 0, "hidden": T_DENIED, "none": T_DENIED}
+
+
+def test_records_of_a_transaction_need_its_id(node: Guarded) -> None:
+    request = produce("t", "none")
+    data = encode_batch([(b"k", b"v", (), 0)], producer_id=7, producer_epoch=0, base_sequence=0, transactional=True)
+    request.topic_data[0].partition_data[0].records = data
+    assert codes_by_topic(node.ask(request, 12, ADMIN)) == {"t": X_DENIED, "none": X_DENIED}
 
 
 def test_a_refused_producer_without_acks_loses_its_connection(node: Guarded) -> None:

@@ -101,12 +101,3 @@ def test_of_producers_that_wait_for_an_id_a_thousand_wait(rig: Rig) -> None:
 
 def timers_of(rig: Rig) -> int:
     return sum(event.fn is not None for _, _, event in rig.env.world._heap)
-
-
-def test_a_transactional_id_is_refused_and_leaves_nothing_behind(rig: Rig) -> None:
-    received = len(rig.env.events)
-    request = InitProducerIdRequest(transactional_id="x" * 32_767, producer_id=-1, producer_epoch=-1)
-    for _ in range(10):
-        assert answer_of(rig.broker.init_producer_id(request, context(4))).error_code == ErrorCode.INVALID_REQUEST
-    assert {values for values, _ in rig.env.events[received:]} == {"transactional-id-refused"}
-    assert len(rig.broker._producer_ids._waiting) == 0

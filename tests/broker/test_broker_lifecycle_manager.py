@@ -56,6 +56,18 @@ def test_another_clusters_controllers_end_it_at_once() -> None:
     assert rig.env.stopped is not None and rig.env.stopped[0] == 1
 
 
+def test_an_answer_for_an_earlier_incarnation_is_not_taken_and_one_of_apache_kafka_names_none() -> None:
+    rig = loaded()
+    asked = rig.env.take("heartbeat")
+    asked.on_result(BrokerRegistrationResponse(broker_epoch=7, incarnation_id=b"x" * 16))
+    assert not rig.broker.lifecycle.was_registered
+    rig.env.advance(1000)
+    again = rig.env.take("heartbeat")
+    assert again.request.incarnation_id == asked.request.incarnation_id
+    again.on_result(BrokerRegistrationResponse(broker_epoch=8))
+    assert rig.broker.lifecycle.was_registered
+
+
 def test_it_wants_to_stay_fenced_until_the_first_image_is_applied() -> None:
     rig = loaded()
     rig.env.take("heartbeat").on_result(BrokerRegistrationResponse(broker_epoch=7))

@@ -80,7 +80,7 @@ def test_a_failed_disk_takes_its_partitions_offline_and_the_controller_hears_of_
     rig = Rig(log_dirs="/data,/more", metadata_log_dir="/metadata").started()
     partition = rig.show(state([1]))
 
-    def fail(*_: object) -> None:
+    def fail(*_: object, **more: object) -> None:
         raise OSError("input/output error")
 
     monkeypatch.setattr(partition.log, "append_as_leader", fail)

@@ -121,9 +121,3 @@ def test_a_producer_that_names_half_of_itself_is_refused(half: dict[str, int]) -
     assert rig.broker.init_producer_id(InitProducerIdRequest(**half), context(5)).error_code == (
         ErrorCode.INVALID_REQUEST
     )
-
-
-def test_a_transactional_id_is_refused() -> None:
-    rig = Rig().started()
-    answer = rig.broker.init_producer_id(InitProducerIdRequest(transactional_id="t"), context(5))
-    assert answer.error_code == ErrorCode.INVALID_REQUEST

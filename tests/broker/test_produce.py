@@ -174,7 +174,7 @@ def test_a_disk_that_fails_through_one_partition_of_a_request_answers_for_the_ot
     identity = rig.broker.replicas.directories.online[0].directory_id
     first, second = (rig.show(state([1, 2], directories=(identity, identity)), index=index) for index in (0, 1))
 
-    def fail(*_: object) -> None:
+    def fail(*_: object, **more: object) -> None:
         raise OSError("no space left on device")
 
     monkeypatch.setattr(second.log, "append_as_leader", fail)

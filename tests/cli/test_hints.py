@@ -21,8 +21,8 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 MAY_HINT = re.compile(r"heirlog [a-z]|--[a-z]")
 TREE: Any = typer.main.get_command(app)
 PLACEHOLDER = re.compile(r"[A-Z][A-Z_.]+|<[\w. -]+>|\$[A-Z]+|\d+")
-A_NAME = {("cli/pipeline.py", "heirlog pipeline check")}
-"""Not a hint: the name of the Spark application."""
+A_NAME = {("cli/pipeline.py", "heirlog pipeline check"), ("cli/audit.py", "heirlog audit")}
+"""Not hints: the names of Spark applications."""
 ELSEWHERE = ("testing/conformance", "server/")
 """Programs with options of their own."""
 OTHERS_OPTIONS = {"--prefix", "--py-files", "--add-modules", "--supervisor"}

@@ -28,7 +28,7 @@ main()
 @pytest.mark.parametrize(
     ("module", "arguments"),
     [
-        ("heirlog.cli.node", ["topics", "list"]),
+        ("heirlog.local.node_command", ["topics", "list"]),
         ("typer", ["topics", "list"]),
         ("heirlog.cli.app", ["--version"]),
         ("heirlog.local.cluster", ["drill", "stdlib"]),

@@ -25,7 +25,8 @@ from heirlog.cli.app import run
 from heirlog.cli.errors import CommandError
 from heirlog.cli.input_lines import InputLines
 from heirlog.cli.interrupts import SIGNALS, Interrupts
-from heirlog.cli.produce import Writer, murmur2, produce, split_key
+from heirlog.cli.places import Places, murmur2
+from heirlog.cli.produce import Writer, produce, split_key
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import InitProducerIdRequest, InitProducerIdResponse, MetadataRequest, ProduceResponse
 from heirlog.protocol.primitives import Message
@@ -202,6 +203,10 @@ class Scripted(Client):
         return ProduceResponse(responses=[ProduceResponse.TopicProduceResponse(partition_responses=[answer])])
 
 
+def writing_to(client: Client) -> Writer:
+    return Writer(client, Interrupts(), Places(client, "t", None), -1, 0)
+
+
 LOST = ConnectionResetError("the answer is lost")
 
 
@@ -225,7 +230,7 @@ LOST = ConnectionResetError("the answer is lost")
 def test_records_may_be_stored_unless_every_try_was_refused_before_the_log(
     answers: list[ErrorCode | OSError], may_be_stored: int
 ) -> None:
-    writer = Writer(Scripted(*answers), Interrupts(), "t", None, -1, 0)  # type: ignore[arg-type]
+    writer = writing_to(Scripted(*answers))  # type: ignore[arg-type]
     with pytest.raises((CommandError, OSError)):
         writer.append([(None, b"one"), (None, b"two")])
     assert (writer.count, writer.may_be_stored) == (0, may_be_stored)
@@ -233,7 +238,7 @@ def test_records_may_be_stored_unless_every_try_was_refused_before_the_log(
 
 def test_a_repeat_that_the_leader_knows_is_acknowledged() -> None:
     client = Scripted(ErrorCode.NONE, LOST, ErrorCode.DUPLICATE_SEQUENCE_NUMBER)
-    writer = Writer(client, Interrupts(), "t", None, -1, 0)
+    writer = writing_to(client)
     writer.append([(None, b"one")])
     writer.append([(None, b"two"), (None, b"three")])
     assert (writer.count, writer.may_be_stored) == (3, 0)
@@ -264,7 +269,7 @@ class Counted(Client):
 class SignalAt:
     """Ctrl-C at the nth step of the command, where a step is one instruction of Python."""
 
-    _WHERE = ("cli/produce.py", "cli/input_lines.py", "cli/interrupts.py", __file__)
+    _WHERE = ("cli/produce.py", "cli/places.py", "cli/input_lines.py", "cli/interrupts.py", __file__)
 
     def __init__(self, at: int) -> None:
         self.steps = 0

@@ -58,6 +58,7 @@ def test_format_writes_meta_properties_of_the_right_node(heirlog: Heirlog, broke
     assert features(broker) == {
         "metadata.version": 27,
         "eligible.leader.replicas.version": 1,
+        "transaction.version": 2,
         "heirlog.recovery.version": 1,
     }
 
@@ -207,7 +208,27 @@ def test_release_version_and_feature_choose_levels(heirlog: Heirlog, broker: Nod
         "--release-version", "4.0-IV3", "--feature", "eligible.leader.replicas.version=0",
     )  # fmt: skip
     assert outcome.code == 0, outcome.err
-    assert features(broker) == {"metadata.version": 25, "heirlog.recovery.version": 1}
+    assert features(broker) == {"metadata.version": 25, "transaction.version": 2, "heirlog.recovery.version": 1}
+
+
+@pytest.mark.parametrize(
+    ("options", "level"),
+    [
+        ([], 2),
+        (["--release-version", "4.0-IV2"], 2),
+        (["--release-version", "4.0-IV1"], 0),
+        (["--feature", "metadata.version=23"], 0),
+        (["--release-version", "4.0-IV1", "--feature", "transaction.version=2"], 2),
+        (["--feature", "transaction.version=1"], 1),
+        (["--feature", "transaction.version=0"], 0),
+    ],
+)
+def test_transaction_version_follows_the_release_unless_it_is_named(
+    heirlog: Heirlog, broker: NodeLayout, options: list[str], level: int
+) -> None:
+    outcome = heirlog("storage", "format", "-c", broker.properties_path, "-t", CLUSTER, *options)
+    assert outcome.code == 0, outcome.err
+    assert features(broker).get("transaction.version", 0) == level
 
 
 @pytest.mark.parametrize(
@@ -268,7 +289,8 @@ def test_info_compares_the_directories_of_a_node(heirlog: Heirlog, broker: NodeL
     written = (first / "meta.properties").read_text()
     (second / "meta.properties").write_text(written)
     assert "same directory id" in heirlog("storage", "info", "-c", broker.properties_path).out
-    (second / "meta.properties").write_text(written.replace(CLUSTER, OTHER).replace("node.id=1", "node.id=2"))
+    by_hand = written[: written.index("# crc32c")].replace(CLUSTER, OTHER).replace("node.id=1", "node.id=2")
+    (second / "meta.properties").write_text(by_hand)
     wrong = heirlog("storage", "info", "-c", broker.properties_path)
     assert wrong.code == 1 and "Found problems:" in wrong.out
     assert "different clusters" in wrong.out and f"{second} belongs to node 2, not to 1" in wrong.out

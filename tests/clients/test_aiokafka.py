@@ -155,12 +155,28 @@ def test_a_killed_leader_takes_nothing_with_it(world: World) -> None:
         world.cluster.wait_until_ready()
 
 
-def test_a_transactional_producer_is_told_that_there_are_no_transactions(world: World) -> None:
+def test_a_transaction_is_read_once_it_is_committed(world: World) -> None:
+    topic = world.topic()
+
     async def scenario() -> None:
-        producer = AIOKafkaProducer(bootstrap_servers=world.cluster.bootstrap_servers, transactional_id="t")
-        with pytest.raises(errors.KafkaError):
-            await producer.start()
+        bootstrap = world.cluster.bootstrap_servers
+        producer = AIOKafkaProducer(bootstrap_servers=bootstrap, transactional_id=world.name("ai-txn"))
+        await producer.start()
+        async with producer.transaction():
+            await producer.send_and_wait(topic, b"kept")
+        with pytest.raises(ValueError, match="the application failed"):
+            async with producer.transaction():
+                await producer.send_and_wait(topic, b"dropped")
+                raise ValueError("the application failed")
+        async with producer.transaction():
+            await producer.send_and_wait(topic, b"kept too")
         await producer.stop()
+        consumer = AIOKafkaConsumer(
+            topic, bootstrap_servers=bootstrap, isolation_level="read_committed", auto_offset_reset="earliest"
+        )
+        await consumer.start()
+        assert [(await consumer.getone()).value for _ in range(2)] == [b"kept", b"kept too"]
+        await consumer.stop()
 
     run(scenario)
 

@@ -175,11 +175,20 @@ def test_a_leader_that_goes_takes_nothing_with_it(world: World, bootstrap: str, 
 # -- transactions are not there yet ----------------------------------------------------------------------------------
 
 
-def test_a_transactional_producer_is_told_that_there_are_no_transactions(bootstrap: str) -> None:
-    producer = KafkaProducer(bootstrap_servers=bootstrap, transactional_id="t")
-    with pytest.raises(errors.KafkaError, match="InvalidRequest"):
-        producer.init_transactions()
-    producer.close(timeout=1)
+def test_a_transaction_is_read_once_it_is_committed(world: World, bootstrap: str) -> None:
+    topic = world.topic()
+    producer = KafkaProducer(bootstrap_servers=bootstrap, transactional_id=world.name("kp-txn"))
+    producer.init_transactions()
+    for value, commit in ((b"kept", True), (b"dropped", False), (b"kept too", True)):
+        producer.begin_transaction()
+        producer.send(topic, value).get(timeout=30)
+        producer.commit_transaction() if commit else producer.abort_transaction()
+    producer.close()
+    consumer = KafkaConsumer(
+        topic, bootstrap_servers=bootstrap, isolation_level="read_committed", auto_offset_reset="earliest"
+    )
+    assert [next(consumer).value for _ in range(2)] == [b"kept", b"kept too"]
+    consumer.close()
 
 
 # -- admin -----------------------------------------------------------------------------------------------------------

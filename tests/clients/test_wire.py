@@ -108,6 +108,8 @@ def sensible(world: World, api: str, topic: str, version: int) -> dict[str, Any]
                 {"topic": "__cluster_metadata", "topic_id": bytes(15) + b"\x01", "partitions": [metadata_partition]}
             ]
             return {"max_bytes": 1000, "topics": topics}
+        case "add_offsets_to_txn" | "end_txn" | "txn_offset_commit":
+            return {"transactional_id": "t", "group_id": "g", "producer_id": 1, "topics": []}
     return {"transactional_id": None, "endpoint_type": 1, "broker_id": 1}
 
 
@@ -135,6 +137,7 @@ def test_api_versions_tells_exactly_what_is_served(world: World, listener: str, 
             "heirlog.recovery.version": 1,
             "kraft.version": 1,
             "metadata.version": 27,
+            "transaction.version": 2,
         }
 
 

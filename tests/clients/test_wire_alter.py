@@ -351,10 +351,10 @@ def test_describe_producers(world: World) -> None:
 
 @pytest.mark.parametrize("version", range(3))
 def test_list_transactions(world: World, version: int) -> None:
-    asked = {"state_filters": ["Ongoing", "Hanging"], "producer_id_filters": [1, 2]}
+    asked = {"state_filters": ["Ongoing", "Hanging"], "producer_id_filters": [2**40]}
     answer = world.ask("list_transactions", version, **asked)
     assert (answer.error_code.value, answer.unknown_state_filters, answer.transaction_states) == (0, ("Hanging",), ())
-    assert world.ask("list_transactions", version).transaction_states == ()
+    assert world.ask("list_transactions", version).error_code.value == 0
     if version == 2:
         assert world.ask("list_transactions", 2, transactional_id_pattern=r"\p{L}+-[0-9]*").error_code.value == 0
         refused = world.ask("list_transactions", 2, transactional_id_pattern="(")

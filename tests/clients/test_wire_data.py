@@ -151,10 +151,6 @@ def damaged(records: bytes, at: int, shape: str, value: int, *, fix_crc: bool = 
 REFUSED_BATCHES = {
     "a wrong CRC": (damaged(batch(), 17, ">I", 12345, fix_crc=False), "corrupt_message"),
     "damaged records": (damaged(batch(), HEADER_SIZE + 3, ">B", 0xFF, fix_crc=False), "corrupt_message"),
-    "a transactional batch": (
-        batch(producer_id=1, producer_epoch=0, base_sequence=0, transactional=True),
-        "invalid_txn_state",
-    ),
     "a control batch": (batch(producer_id=1, producer_epoch=0, base_sequence=0, control=True), "invalid_record"),
     "a control batch without producer": (batch(control=True), "invalid_record"),
     "more records counted than offsets": (damaged(batch(2), 57, ">i", 3), "invalid_record"),
@@ -175,6 +171,15 @@ REFUSED_BATCHES = {
     "a producer id without sequence": (batch(producer_id=1, producer_epoch=0, base_sequence=-1), "invalid_record"),
     "a log append time of the client's": (damaged(batch(), 21, ">h", 8), "invalid_timestamp"),
 }
+
+
+def test_a_batch_of_a_transaction_needs_the_transactional_id(world: World) -> None:
+    topic = world.topic(replicas=[1])
+    records = batch(producer_id=1, producer_epoch=0, base_sequence=0, transactional=True)
+    for version in (3, 9, 13):
+        refused = produce(world, topic, records, version=version, acks=1)
+        assert (refused.error_code.name, refused.base_offset) == ("transactional_id_authorization_failed", -1)
+    assert end_offset(world, topic) == 0
 
 
 @pytest.mark.parametrize("kind", REFUSED_BATCHES)

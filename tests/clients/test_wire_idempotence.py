@@ -67,13 +67,6 @@ def test_every_init_gives_another_id(world: World, version: int) -> None:
     assert min(given) >= 0
 
 
-@pytest.mark.parametrize("version", range(6))
-def test_a_transactional_id_is_refused(world: World, version: int) -> None:
-    answer = world.ask("init_producer_id", version, transactional_id="t", transaction_timeout=60_000, **NEW)
-    assert answer.error_code.name == "invalid_request"
-    assert answer.producer_id == -1
-
-
 def test_one_of_the_last_five_batches_is_recognised_and_not_written_again(world: World, producer: Producer) -> None:
     for number in range(7):
         assert producer.write(2 * number) == ("none", 2 * number)

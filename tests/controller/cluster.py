@@ -44,6 +44,9 @@ def registration(broker: int, life: int = 0, previous: int = -1, **more: Any) ->
             BrokerRegistrationRequest.Feature(
                 name="eligible.leader.replicas.version", min_supported_version=0, max_supported_version=1
             ),
+            BrokerRegistrationRequest.Feature(
+                name="transaction.version", min_supported_version=0, max_supported_version=2
+            ),
         ],
         "log_dirs": [directory(broker, 0)],
         "previous_broker_epoch": previous,

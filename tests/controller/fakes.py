@@ -32,6 +32,10 @@ def static(**more: str) -> StaticConfig:
     return parse_static(properties | {name.replace("_", "."): value for name, value in more.items()})
 
 
+def voters(*ids: int) -> tuple[Any, ...]:
+    return tuple(SimpleNamespace(id=number) for number in ids)
+
+
 @dataclass
 class Batch:
     base_offset: int
@@ -44,7 +48,7 @@ class FakeQuorum:
     def __init__(self) -> None:
         self.log_end_offset = 0
         self.epoch = 1
-        self.voters: tuple[object, ...] = (CONTROLLER_ID,)
+        self.voters: tuple[Any, ...] = voters(CONTROLLER_ID)
         self.kraft_version = 1
         self.uncommitted: list[Batch] = []
         self.log: list[Batch] = []

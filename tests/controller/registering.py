@@ -9,7 +9,12 @@ from controller.fakes import Harness
 from heirlog.protocol.messages import ControllerRegistrationRequest
 from heirlog.testing.conformance.controller_layer import incarnation
 
-RANGES = {"metadata.version": (23, 29), "eligible.leader.replicas.version": (0, 1), "heirlog.recovery.version": (0, 1)}
+RANGES = {
+    "metadata.version": (23, 29),
+    "eligible.leader.replicas.version": (0, 1),
+    "transaction.version": (0, 2),
+    "heirlog.recovery.version": (0, 1),
+}
 
 
 def registration(

@@ -17,7 +17,7 @@ from controller.cluster import (
     state_of,
     topic_request,
 )
-from controller.fakes import Answer, Connection, Harness
+from controller.fakes import Answer, Connection, Harness, voters
 
 from heirlog.controller.controller_result import ControllerResult
 from heirlog.metadata.apply import UnsupportedRecord, apply_all
@@ -71,6 +71,7 @@ def test_the_first_leader_of_an_empty_log_writes_the_bootstrap_transaction() -> 
     assert image.features == {
         "metadata.version": 27,
         "eligible.leader.replicas.version": 1,
+        "transaction.version": 2,
         "heirlog.recovery.version": 1,
     }
     assert image.config(4, "", "min.insync.replicas") == "2"
@@ -280,7 +281,7 @@ def test_the_only_voter_fences_the_broker_that_an_earlier_process_of_its_node_wa
 
 def test_one_of_several_voters_leaves_the_broker_of_its_own_node_its_session() -> None:
     harness = Harness(node_id="3")
-    harness.quorum.voters = (1, 2, 3)
+    harness.quorum.voters = voters(1, 2, 3)
     harness.load(record for batch in leading().quorum.log for record in batch.records)
     harness.lead()
     assert not harness.controller.image.brokers[3].fenced  # type: ignore[index]

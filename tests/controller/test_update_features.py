@@ -15,6 +15,7 @@ from heirlog.protocol.messages import BrokerRegistrationRequest, UpdateFeaturesR
 from heirlog.protocol.records import ClearElrRecord, ConfigRecord, FeatureLevelRecord, PartitionChangeRecord
 
 ELR = "eligible.leader.replicas.version"
+TRANSACTIONS = "transaction.version"
 
 
 def update(harness: Harness, feature: str, level: int, kind: int = 1, version: int = 2, **more: Any) -> str:
@@ -33,6 +34,8 @@ def update(harness: Harness, feature: str, level: int, kind: int = 1, version: i
         (ELR, -1, 2),
         (ELR, 0, 1),
         (ELR, 0, 0),
+        (TRANSACTIONS, 3, 1),
+        (TRANSACTIONS, 1, 1),
         ("metadata.version", 22, 2),
         ("metadata.version", 22, 3),
         ("metadata.version", 26, 1),
@@ -78,9 +81,28 @@ def test_kraft_version_is_raised_by_the_quorum_and_answered_at_its_commit() -> N
     assert update(harness, "kraft.version", 0, 3) == "INVALID_UPDATE_VERSION"
 
 
+def test_transaction_version_goes_down_and_up_by_any_step_at_any_metadata_version() -> None:
+    harness = leading()
+    assert update(harness, "metadata.version", 23, 2) == "NONE"
+    for level, kind in ((1, 2), (0, 2), (2, 1), (0, 3), (1, 1), (2, 1)):
+        assert update(harness, TRANSACTIONS, level, kind) == "NONE"
+        assert harness.controller.image.transaction_version == level
+
+
+def test_a_broker_without_transaction_version_joins_only_at_level_0() -> None:
+    harness = leading()
+    older = [_feature("metadata.version", 23, 29), _feature(ELR, 0, 1)]
+    assert register(harness, 4, features=older).error_code == ErrorCode.UNSUPPORTED_VERSION
+    assert update(harness, TRANSACTIONS, 0, 2) == "NONE"
+    assert register(harness, 4, features=older).error_code == ErrorCode.NONE
+    assert update(harness, TRANSACTIONS, 2) == "INVALID_UPDATE_VERSION"
+
+
 def test_a_level_that_a_registered_broker_lacks_is_refused() -> None:
     harness = leading()
-    register(harness, 4, features=[_feature("metadata.version", 23, 27), _feature(ELR, 0, 1)])
+    register(
+        harness, 4, features=[_feature("metadata.version", 23, 27), _feature(ELR, 0, 1), _feature(TRANSACTIONS, 0, 2)]
+    )
     assert update(harness, "metadata.version", 28) == "INVALID_UPDATE_VERSION"
 
 

@@ -31,7 +31,7 @@ from heirlog.protocol.primitives import Malformed
 from heirlog.raft import snapshot
 from heirlog.storage.cleaning.records import keyless
 from heirlog.storage.config import LogConfig
-from heirlog.storage.errors import LogError
+from heirlog.storage.errors import DamagedLog, LogError
 from heirlog.storage.log import Log
 from heirlog.storage.recompression import recompressed
 from heirlog.storage.validation import check_client_batch
@@ -50,6 +50,7 @@ RECOVERY_FILES = (
     "leader-epoch-checkpoint",
     "00000000000000000003.snapshot",
     "00000000000000000003.log",
+    "00000000000000000000.txnindex",
 )
 
 
@@ -122,7 +123,7 @@ def recovery(data: bytes) -> None:
     )
     try:
         _use(files, log)
-    except KafkaError:
+    except (KafkaError, DamagedLog):
         if not (flags & 1 or recovery_point):
             raise
     log.close()

@@ -46,6 +46,21 @@ def test_a_combined_node_knows_its_listeners_and_what_it_advertises() -> None:
     assert static.advertised_listeners[0].endpoint == Endpoint("localhost", 9092)
 
 
+def test_a_controller_advertises_the_address_that_advertised_listeners_names() -> None:
+    everywhere = {"listeners": "PLAINTEXT://0.0.0.0:9092,CONTROLLER://0.0.0.0:9093"}
+    static = parse_static(BASE | everywhere | {"advertised.listeners": "PLAINTEXT://a:19092,CONTROLLER://a:19093"})
+    assert [listener.endpoint for listener in static.advertised_listeners] == [Endpoint("a", 19092)]
+    assert [listener.endpoint for listener in static.advertised_controller_listeners] == [Endpoint("a", 19093)]
+
+    static = parse_static(BASE | everywhere | {"advertised.listeners": "PLAINTEXT://a:19092"})
+    assert [listener.endpoint for listener in static.advertised_controller_listeners] == [Endpoint("localhost", 9093)]
+
+
+def test_a_broker_that_listens_everywhere_has_to_say_where_clients_connect() -> None:
+    with pytest.raises(ConfigError, match=r"advertised.listeners is missing: PLAINTEXT listens on every address"):
+        parse_static(BASE | {"listeners": "PLAINTEXT://0.0.0.0:9092,CONTROLLER://:9093"})
+
+
 def test_defaults_are_kafkas() -> None:
     static = node()
     assert static["log.segment.bytes"] == 1_073_741_824
@@ -75,6 +90,7 @@ def test_defaults_are_kafkas() -> None:
         ("node.id", "-1", "node.id: value must be at least 0"),
         ("inter.broker.listener.name", "INTERNAL", "INTERNAL is not among the listeners"),
         ("advertised.listeners", "PLAINTEXT://0.0.0.0:9092", "needs an address"),
+        ("advertised.listeners", "PLAINTEXT://a:9092,CONTROLLER://[::]:9093", "CONTROLLER needs an address"),
         ("compression.type", "none", "expected one of uncompressed, zstd, lz4, snappy, gzip, producer"),
         ("compression.gzip.level", "0", "value must be between 1 and 9 or equal to -1"),
         ("compression.lz4.level", "18", "value must be no more than 17"),

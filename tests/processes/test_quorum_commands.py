@@ -39,7 +39,8 @@ def new_controller(cluster: Cluster) -> Iterator[NodeProcess]:
     layout.directory.mkdir()
     ports = PortReservation()
     listener = f"CONTROLLER://127.0.0.1:{ports.reserve()}"
-    own = {"node.id": str(NEW), "listeners": listener, "log.dirs": str(layout.log_dir)}
+    own = {"node.id": str(NEW), "log.dirs": str(layout.log_dir)}
+    own |= {"listeners": listener, "advertised.listeners": listener}
     layout.properties_path.write_text(properties.render({**known, **own}, "a fourth controller"))
     process = NodeProcess(layout, reuse_port=True)
     yield process

@@ -86,7 +86,7 @@ class Nodes:
 
     def quorum_state(self, node: int) -> dict[str, Any]:
         path = self.data / f"node-{node}" / "log" / "__cluster_metadata-0" / "quorum-state"
-        state: dict[str, Any] = json.loads(path.read_text())
+        state: dict[str, Any] = json.loads(path.read_text().splitlines()[0])
         return state
 
 

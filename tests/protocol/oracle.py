@@ -87,6 +87,8 @@ def _random_value(rng: random.Random, field: Any) -> Any:
         return field.default
     if nullable and kafka_type not in ("uuid", "datetime_i64") and rng.random() < 0.25:
         return None
+    if kafka_type == "datetime_i64" and not nullable:
+        return _random_time(rng)
     if not shape.is_array:
         return _random_item(rng, shape.type_, kafka_type)
     size = rng.choice([0, 1, 2, 3, 3, 20 if rng.random() < 0.1 else 1, 140 if rng.random() < 0.02 else 0])
@@ -110,12 +112,16 @@ def _random_item(rng: random.Random, cls: Any, kafka_type: str | None) -> Any:
     if kafka_type == "timedelta_i64":
         return datetime.timedelta(milliseconds=rng.randrange(-(2**42), 2**42))
     if kafka_type == "datetime_i64":
-        return EPOCH + datetime.timedelta(milliseconds=rng.randrange(2**42)) if rng.random() < 0.7 else None
+        return _random_time(rng) if rng.random() < 0.7 else None
     size = rng.choice([0, 1, 5, 12, 200 if rng.random() < 0.1 else 3])
     if kafka_type == "string":
         return "".join(rng.choice("abcdefgh-._Zß漢😀") for _ in range(size))
     assert kafka_type in ("bytes", "records")
     return rng.randbytes(size if rng.random() < 0.95 else 5000)
+
+
+def _random_time(rng: random.Random) -> datetime.datetime:
+    return EPOCH + datetime.timedelta(milliseconds=rng.randrange(2**42))
 
 
 def plain(value: Any) -> Any:

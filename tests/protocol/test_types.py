@@ -13,6 +13,7 @@ from heirlog.protocol.types import Endpoint, endpoint_from_text, uuid_from_text,
 )
 def test_an_address_is_a_host_and_a_port(text: str, endpoint: Endpoint) -> None:
     assert endpoint_from_text(text) == endpoint
+    assert str(endpoint) == text
 
 
 @pytest.mark.parametrize("text", ["", "a", "a:", ":1", "a:b", "a:65536", "::1:1", "a b:1", "PLAINTEXT://a:1"])

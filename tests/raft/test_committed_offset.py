@@ -6,9 +6,9 @@ import copy
 
 import pytest
 
-from heirlog.raft.committed_offset import NAME, WRITE_INTERVAL_MS, read_committed_offset
+from heirlog.raft.committed_offset import NAME, WRITE_INTERVAL_MS, read_committed_offset, read_flushed_offset
 
-from .quorum_world import MemoryDisk, Node, World, no_op
+from .quorum_world import MemoryDisk, Node, World, no_op, topic
 
 
 @pytest.fixture
@@ -143,6 +143,33 @@ def test_a_node_that_crashed_within_a_second_of_a_change_follows_a_controller_th
     world.run_until_all_have("first", "a", "c")
     assert observer.stopped_because is None
     assert any(event == "metadata-log-truncated" for _, _, event, _ in world.logged), "cut, and said so"
+
+
+@pytest.mark.parametrize("damage", ["flipped bit", "missing end"])
+def test_a_voter_that_lost_what_it_had_flushed_does_not_vote_again(damage: str) -> None:
+    world = World(voters=3)
+    for node in world.nodes:
+        node.start()
+    world.run_until(lambda: any(node.quorum.is_leader for node in world.controllers))
+    leader = next(node for node in world.controllers if node.quorum.is_leader)
+    for name in "abcdef":
+        leader.quorum.append([topic(name)])
+    end = leader.quorum.log.end_offset
+    world.run_until(lambda: leader.quorum.high_watermark >= end)
+    world.run_for(2 * WRITE_INTERVAL_MS)
+    follower = next(node for node in world.controllers if node is not leader)
+    assert 0 < read_flushed_offset(follower.disk, follower.log_directory) <= follower.quorum.log.end_offset
+    follower.power_cut()
+    log = follower.disk.now[f"{follower.log_directory}/{0:020d}.log"].data
+    if damage == "flipped bit":
+        log[len(log) // 2] ^= 1
+    else:
+        del log[len(log) // 2 :]
+    follower.start()
+    world.run_until(lambda: follower.stopped_because is not None)
+    assert "is damaged" in str(follower.stopped_because) and "Replace a dead controller" in str(
+        follower.stopped_because
+    )
 
 
 @pytest.mark.parametrize("damage", [b"", b"{", b'{"version":1,"offset":7}', b'{"version":0,"offset":"x"}', b"[]"])

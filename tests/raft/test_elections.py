@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 
 import pytest
-from raft.quorum_world import Node, World, topic
+from raft.quorum_world import MemoryFile, Node, World, topic
 
 from heirlog.protocol.records import TopicRecord
 from heirlog.raft.epoch_state import QuorumRole
@@ -55,6 +56,49 @@ def test_voters_elect_one_leader_and_commit(voters: int) -> None:
     assert active(world) == [leader]
     assert leader.quorum.epoch == 1, "nothing disturbed it"
     assert all(node.seen.names == ["a"] for node in world.controllers)
+
+
+def test_a_leader_without_new_records_flushes_nothing() -> None:
+    world = started(3, observers=2)
+    leader = elected(world)
+    commit(world, leader, "a")
+    world.run_for(5_000)
+    flushed: list[str] = []
+    flush = leader.disk.flush
+
+    def counted(file: MemoryFile, on_flushed: Callable[[OSError | None], None]) -> None:
+        flushed.append(file.path)
+        flush(file, on_flushed)
+
+    leader.disk.flush = counted  # type: ignore[method-assign]
+    world.run_for(5_000)
+    assert [path for path in flushed if path.endswith(".log")] == []
+    commit(world, leader, "b")
+    assert [path for path in flushed if path.endswith(".log")] != []
+
+
+@pytest.mark.parametrize(("voters", "most_ms"), [(3, 2_200), (5, 2_300)])
+@pytest.mark.parametrize("behind", [None, 0, 1])
+def test_a_silent_leader_is_replaced_in_one_round_of_votes(voters: int, most_ms: int, behind: int | None) -> None:
+    """The fetches of the followers end together, and one of them may lack the last record.
+
+    Split votes took an election timeout more. It took more than 5 s when a voter was refused, and then refused the
+    other one, whose log is shorter: both waited for an election timeout and a fetch timeout.
+    """
+    for seed in range(8):
+        world = started(voters, seed)
+        leader = elected(world)
+        followers = [node for node in world.controllers if node is not leader]
+        world.run_for(300 + 83 * seed)
+        if behind is not None:
+            world.cut.add((leader.id, followers[behind].id))
+        leader.quorum.append([topic("last")])
+        world.run_for(100 if behind == 1 else 20 + seed)
+        world.isolate(leader)
+        silent_from_ms = world.now_ms
+        successor = elected(world, epoch_above=1)
+        assert world.now_ms - silent_from_ms <= most_ms, seed
+        assert successor.quorum.epoch == 2, "no votes were split"
 
 
 def test_the_first_batch_names_who_voted() -> None:

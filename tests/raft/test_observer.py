@@ -78,11 +78,38 @@ def fetch_times(world: World, config: QuorumConfig, monkeypatch: pytest.MonkeyPa
     return sent_ms, limits_ms
 
 
+def test_a_fetch_takes_no_longer_than_the_configured_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its wait included: an observer of a silent leader looks for another one when the voters elect it."""
+    assert fetch_times(World(observers=1), QuorumConfig(), monkeypatch)[1] == {2_000}
+
+
+def test_an_observer_follows_the_successor_of_a_silent_leader_at_once() -> None:
+    """And does not wait for the silent one a second time, whenever in its rotation of controllers that falls."""
+    waits_ms = []
+    for seed in range(20):
+        world = World(observers=3, voters=3, seed=seed)
+        for node in world.nodes:
+            node.start()
+        world.run_until(lambda world=world: any(node.quorum.is_leader for node in world.controllers))
+        world.leader = next(node for node in world.controllers if node.quorum.is_leader)
+        world.commit("a")
+        world.run_until_all_have("a")
+        silent, begin_ms = world.leader, world.now_ms
+        world.isolate(silent)
+        others = [node for node in world.controllers if node is not silent]
+        world.run_until(lambda others=others: any(node.quorum.is_leader for node in others))
+        world.leader = next(node for node in others if node.quorum.is_leader)
+        world.append("b")
+        world.run_until_all_have("a", "b")
+        waits_ms.append(world.now_ms - begin_ms)
+    assert max(waits_ms) < 3_000, waits_ms
+
+
 def test_the_time_limit_and_the_back_off_of_a_fetch_are_configured(monkeypatch: pytest.MonkeyPatch) -> None:
     sent_ms, limits_ms = fetch_times(
         World(observers=1), QuorumConfig(request_timeout_ms=300, retry_backoff_ms=400), monkeypatch
     )
-    assert limits_ms == {FETCH_WAIT_MS + 300}
+    assert limits_ms == {2 * FETCH_WAIT_MS}
     pauses_ms = [later - earlier for earlier, later in pairwise(sent_ms)]
     assert 200 <= pauses_ms[0] <= 401
     assert 400 <= pauses_ms[1] <= 801

@@ -18,6 +18,13 @@ def test_a_fetch_from_another_disk_of_the_node_does_not_count_as_the_voters() ->
     assert [key for key, _ in states.observers([VOTER], 1001)] == [ReplicaKey(101, NEW)]
 
 
+def test_a_fetch_that_moves_no_end_says_so() -> None:
+    states = ReplicaStates()
+    first, second = ReplicaKey(101, FORMER), ReplicaKey(101, NEW)
+    fetches = [(first, 5), (first, 5), (first, 6), (second, 6), (first, 6), (first, 6)]
+    assert [states.fetched(key, end, 9, 0) for key, end in fetches] == [True, False, True, True, True, False]
+
+
 def test_a_voter_that_has_not_fetched_has_no_end() -> None:
     assert ReplicaStates().of_voter(VOTER).end_offset == -1
 

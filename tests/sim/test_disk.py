@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from heirlog.sim.disk import FlushedAgain, SimDisk, SimFiles
+from heirlog.sim.disk import DAMAGES, SimDisk
+from heirlog.sim.disk_files import FlushedAgain, SimFiles
 from heirlog.sim.world import Exit, World
 
 
@@ -68,6 +69,36 @@ def test_a_power_cut_keeps_what_was_flushed_and_a_random_prefix_of_the_rest() ->
         assert content.startswith(b"flushed.")
         seen.add(len(content))
     assert {8, 19} < seen, "all or nothing, and cuts in between"
+
+
+def test_a_disk_that_lies_keeps_nothing_for_a_flush_and_shows_what_it_lost() -> None:
+    lost = []
+    for seed in range(1, 9):
+        machine = Machine(seed)
+        machine.disk.lies = True
+        file = machine.files.open("/f", create=True)
+        file.append(b"abc")
+        flushed: list[OSError | None] = []
+        machine.files.flush(file, flushed.append)
+        machine.world.run_for(10)
+        assert flushed == [None] and not machine.disk.has_lost_flushed
+        machine.power_cut()
+        lost.append(machine.disk.has_lost_flushed)
+    assert set(lost) == {True, False}, "chance decides what a power cut takes"
+
+
+@pytest.mark.parametrize("how", DAMAGES)
+def test_damage_is_in_the_file_until_it_is_written_again(how: str) -> None:
+    machine = Machine()
+    machine.files.open("/f", create=True).append(b"x" * 600)
+    machine.disk.settle()
+    damage = machine.disk.damage("/f", how)
+    content = machine.content("/f")
+    assert content != b"x" * 600 and content[: damage.position] == b"x" * damage.position
+    assert len(content) == (damage.position if how == "truncation" else 600)
+    assert machine.disk.is_damaged("/") is (how != "truncation")
+    machine.files.open("/f").truncate(0)
+    assert not machine.disk.is_damaged("/")
 
 
 def test_a_flush_covers_what_was_written_before_it_was_asked_for() -> None:

@@ -10,7 +10,7 @@ from heirlog.broker.produce import ProduceHandler
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.types import BrokerId
 from heirlog.sim.cluster import LOG_DIR
-from heirlog.sim.disk import SimFiles
+from heirlog.sim.disk_files import SimFiles
 from heirlog.sim.disk_logs import log_on_disk
 from heirlog.sim.oracle import Violation
 from heirlog.sim.plan import RunPlan

@@ -272,3 +272,16 @@ def test_t19_fires_on_replicas_that_leave_a_rack_unused() -> None:
     assert invariants.t19_replicas_use_the_racks((1, 3, 2), racks) is not None, "rack c is free"
     assert invariants.t19_replicas_use_the_racks((1, 3, 2, 5), {**racks, 6: "a"}) is None
     assert invariants.t19_replicas_use_the_racks((1, 3), {1: None, 3: None}) is None
+
+
+def test_t20_fires_on_a_level_that_a_registered_node_does_not_support() -> None:
+    levels = {"metadata.version": 27, "heirlog.recovery.version": 1}
+    newest = {"metadata.version": (23, 29), "heirlog.recovery.version": (0, 1)}
+    assert invariants.t20_levels_are_supported(levels, {"broker 1": newest, "controller 100": newest}) is None
+    older = {"metadata.version": (23, 26)}
+    sentence = invariants.t20_levels_are_supported(levels, {"broker 1": newest, "broker 2": older})
+    assert sentence == "metadata.version is at level 27; broker 2 supports 23 to 26"
+    without_recovery = {"metadata.version": (23, 29)}
+    assert invariants.t20_levels_are_supported(levels, {"broker 1": without_recovery}) is None, "it may join"
+    sentence = invariants.t20_levels_are_supported(levels, {"controller 100": without_recovery})
+    assert sentence == "heirlog.recovery.version is at level 1; controller 100 supports 0 to 0"

@@ -17,7 +17,27 @@ from heirlog.sim.world import World
 def report(left_out: Set[int], faults: int, violation: Finding | None) -> RunReport:
     happened = [NumberedFault(number, number, "kill") for number in range(faults) if number not in left_out]
     return RunReport(
-        1, "swarm", None, "", Counter(), 0, 0, 0, 0, violation, [], happened, [], [], 0, 0, [], without_faults=left_out
+        seed=1,
+        scenario="swarm",
+        without_guard=None,
+        hash="",
+        counters=Counter(),
+        acknowledged=0,
+        acknowledged_by_leader=0,
+        readable=0,
+        lost=0,
+        lost_reported=0,
+        tolerated=None,
+        violation=violation,
+        complete=violation is None,
+        faults=[],
+        numbered_faults=happened,
+        last_events=[],
+        last_logs=[],
+        events=0,
+        virtual_ms=0,
+        traceback=[],
+        without_faults=left_out,
     )
 
 

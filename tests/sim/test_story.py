@@ -8,7 +8,7 @@ from heirlog.metadata.basis import Basis, ElectionBasis, ReplicaAnswer
 from heirlog.metadata.state import NO_LEADER, BrokerRegistration, PartitionRegistration
 from heirlog.protocol.types import BrokerId, LeaderEpoch, PartitionEpoch, Uuid
 from heirlog.sim.run import run_seed
-from heirlog.sim.story import FAULT, METADATA, Story, broker_change, partition_change
+from heirlog.sim.story import FAULT, METADATA, TRANSACTIONS, Story, broker_change, partition_change
 
 A, B, C = BrokerId(1), BrokerId(2), BrokerId(3)
 LED = PartitionRegistration((A, B, C), (A, B), A, LeaderEpoch(4), PartitionEpoch(9), elr=(C,))
@@ -74,3 +74,12 @@ def test_the_story_of_a_run_has_its_faults_and_its_elections_and_changes_nothing
     assert any("(recovered, which may lose records: " in what for what in metadata)
     early = list(story.until(1.0))
     assert 0 < len(early) < len(lines) and all(line.time_us <= 1_000_000 for line in early)
+
+
+def test_the_story_of_a_run_with_transactions_has_their_outcomes() -> None:
+    stories: list[Story] = []
+    run_seed(1, scenario="zombie-copiers", watch=lambda simulation: stories.append(Story(simulation)))
+    told = [line.what for line in stories[0].until(None) if line.who == TRANSACTIONS]
+    for outcome in ("PrepareCommit", "CompleteCommit", "PrepareAbort", "CompleteAbort"):
+        assert any(what.startswith("alone: " + outcome) for what in told)
+    assert any(": PrepareCommit, producer " in what and what.endswith(" x-0 x-1") for what in told)

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import logging
+import signal
+import subprocess
+import sys
 
+import psutil
 import pytest
+from patience import eventually
 from pyspark.sql import SparkSession
 
 from heirlog.spark.session import name_files_in_utf_8, silence_py4j
@@ -56,3 +61,27 @@ def test_who_is_about_to_end_reads_no_traces_of_calls_that_java_does_not_answer(
     finally:
         logging.getLogger("py4j").setLevel(level)
         logging.getLogger().filters.clear()
+
+
+JAVA_CLASS = "org.apache.spark.deploy.SparkSubmit"
+
+
+def java_of(process: psutil.Process) -> psutil.Process | None:
+    return next(
+        (child for child in process.children() if "org.apache.spark.deploy.SparkSubmit" in child.cmdline()), None
+    )
+
+
+def test_ctrl_c_while_java_starts_leaves_no_java_behind() -> None:
+    program = "from heirlog.spark import session; session.start('local[1]'); print('started')"
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        java = eventually(lambda: java_of(psutil.Process(process.pid)), "PySpark's Java process")
+        try:
+            process.send_signal(signal.SIGINT)
+            assert process.wait(30) != 0
+            assert not java.is_running()
+        finally:
+            if java.is_running():
+                java.kill()
+        assert process.stdout is not None
+        assert process.stdout.read() == b""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from random import Random
 
 from heirlog.protocol.types import BrokerEpoch, Uuid
-from heirlog.sim.disk import SimDisk, SimFiles
+from heirlog.sim.disk import SimDisk
+from heirlog.sim.disk_files import SimFiles
 from heirlog.sim.world import Exit, World
 from heirlog.storage.config import LogConfig
 from heirlog.storage.identity import format_directory

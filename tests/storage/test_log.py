@@ -74,7 +74,9 @@ def test_what_a_producer_may_not_write_is_refused_with_kafkas_code(files: Memory
     refused(log, batch("a") + batch("b"), ErrorCode.INVALID_RECORD)
     refused(log, batch("a", base_offset=7), ErrorCode.INVALID_RECORD)
     refused(log, batch("a", producer_id=1, producer_epoch=0), ErrorCode.INVALID_RECORD)
-    refused(log, batch("a", transactional=True), ErrorCode.INVALID_TXN_STATE)
+    refused(log, batch("a", transactional=True), ErrorCode.INVALID_RECORD)
+    unverified = batch("a", transactional=True, producer_id=1, producer_epoch=0, base_sequence=0)
+    refused(log, unverified, ErrorCode.INVALID_TXN_STATE)
 
 
 def test_a_batch_larger_than_a_segment_is_refused(files: MemoryFiles) -> None:
@@ -123,6 +125,24 @@ def test_a_gap_or_a_wrong_crc_leaves_a_followers_log_as_it_was(files: MemoryFile
     with pytest.raises(UnexpectedAppendOffset):
         log.append_as_follower(placed(3, 0, "a"), 0)
     assert log.log_end_offset == 0 and contents(log) == []
+
+
+def test_a_follower_refuses_a_batch_whose_epoch_goes_back_because_no_crc_covers_it(files: MemoryFiles) -> None:
+    log = open_log(files)
+    with pytest.raises(LogError, match="epoch 1, after one of epoch 2"):
+        log.append_as_follower(placed(0, 2, "a") + placed(1, 1, "b"), 5)
+    log.append_as_follower(placed(0, 2, "a"), 5)
+    with pytest.raises(LogError, match="epoch 0, after one of epoch 2"):
+        log.append_as_follower(placed(1, 0, "b"), 5)
+    assert contents(log) == [(0, "a")]
+
+
+def test_a_follower_that_led_and_appended_nothing_takes_records_of_an_earlier_epoch(files: MemoryFiles) -> None:
+    log = open_log(files)
+    log.append_as_follower(placed(0, 2, "a"), 5)
+    log.epochs.begin(4, 1)
+    log.append_as_follower(placed(1, 3, "b"), 5)
+    assert contents(log) == [(0, "a"), (1, "b")]
 
 
 def test_a_failed_write_leaves_nothing(files: MemoryFiles) -> None:

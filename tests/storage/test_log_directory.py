@@ -187,6 +187,22 @@ def test_a_log_that_lost_records_after_the_clean_stop_makes_it_unclean(files: Me
     assert again.clean_broker_epoch is None and not again.was_clean
 
 
+@pytest.mark.parametrize("damage", ["missing", "zeros at its end"])
+def test_a_clean_stop_is_not_proven_without_the_recovery_point_of_each_log(files: MemoryFiles, damage: str) -> None:
+    directory = opened(files)
+    directory.create_log("t", 0, TOPIC_ID, LogConfig()).append_as_leader(batch("a"), 0, 0)
+    assert closed(files, directory, 37) == [None]
+    path = f"{PATH}/recovery-point-offset-checkpoint"
+    if damage == "missing":
+        files.unlink(path)
+    else:
+        file = files.open(path)
+        file.pwrite(bytes(8), file.size - 8)
+    again = opened(files)
+    assert not again.was_clean and again.unproven == [("t", 0)]
+    assert again.logs["t", 0].log_end_offset == 1
+
+
 def test_a_flushed_log_whose_topic_id_is_gone_takes_the_directory_offline_instead_of_passing_for_a_stray(
     files: MemoryFiles,
 ) -> None:
@@ -306,7 +322,7 @@ def test_a_truncation_below_the_recovery_point_is_checkpointed_at_once(files: Me
     files.run()
     log.truncate_to(1)
     files.run()
-    assert bytes(files.inodes[f"{PATH}/recovery-point-offset-checkpoint"].data) == b"0\n1\nt 0 1\n"
+    assert bytes(files.inodes[f"{PATH}/recovery-point-offset-checkpoint"].data).rstrip() == b"0\n1\nt 0 1"
 
 
 def test_deleting_frees_the_name_at_once_and_the_bytes_later(files: MemoryFiles) -> None:

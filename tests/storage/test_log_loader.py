@@ -7,6 +7,7 @@ from storage.memory_files import MemoryFile, MemoryFiles
 from heirlog.storage.checkpoints import render_checkpoint
 from heirlog.storage.config import LogConfig
 from heirlog.storage.epochs import LEADER_EPOCH_CHECKPOINT
+from heirlog.storage.errors import DamagedLog
 from heirlog.storage.log import Log
 from heirlog.storage.log_listener import LogListener
 from heirlog.storage.log_loader import load_log
@@ -54,6 +55,64 @@ def test_after_a_clean_stop_everything_counts_as_flushed(files: MemoryFiles) -> 
     log = open_log(files, SMALL, clean=True, recovery_point=3)
     assert (log.recovery_point, log.scanned_from, log.cut_bytes) == (8, 8, 0)
     assert not log.needs_flush(0) and flushed_by(files, log) == [f"flush {6:020d}.log"]
+
+
+@pytest.mark.parametrize(("zeros", "end"), [(False, 4), (True, 5)])
+def test_a_closed_segment_without_its_end_is_noticed_after_a_clean_stop(
+    files: MemoryFiles, zeros: bool, end: int
+) -> None:
+    stopped_cleanly(files, "abcdefgh")
+    file = files.open(f"{DIR}/{3:020d}.log")
+    size = file.size
+    file.truncate(size - 70)
+    if zeros:
+        file.append(bytes(70))
+    log = open_log(files, SMALL, clean=True, recovery_point=8)
+    assert (log.log_end_offset, "".join(value for _, value in contents(log))) == (end, "abcde"[:end])
+
+
+def test_a_bit_that_flipped_after_a_clean_stop_is_found_by_the_first_read_and_cut_by_the_next_start(
+    files: MemoryFiles,
+) -> None:
+    stopped_cleanly(files, "abcdefgh")
+    path = f"{DIR}/{3:020d}.log"
+    files.inodes[path].data[-1] ^= 1
+    log = open_log(files, SMALL, clean=True, recovery_point=8)
+    assert "".join(value for _, value in contents(log, 6)) == "gh" and log.read(0, 1000, 5).size
+    with pytest.raises(DamagedLog, match="is damaged") as found:
+        contents(log)
+    assert (found.value.base_offset, found.value.filename) == (3, path)
+    log.distrust(found.value.base_offset)
+    assert flushed_by(files, log) and log.recovery_point == 3, "no flush may hide it from the next start"
+    log.close()
+    again = open_log(files, SMALL, recovery_point=log.recovery_point)
+    assert (again.log_end_offset, "".join(value for _, value in contents(again))) == (5, "abcde")
+
+
+@pytest.mark.parametrize("at", [7, 15])
+def test_a_flipped_bit_in_an_offset_or_an_epoch_is_found_though_no_crc_covers_it(files: MemoryFiles, at: int) -> None:
+    stopped_cleanly(files, "abcdefgh")
+    size = len(files.inodes[f"{DIR}/{0:020d}.log"].data) // 3
+    files.inodes[f"{DIR}/{0:020d}.log"].data[size + at] ^= 2
+    log = open_log(files, SMALL, clean=True, recovery_point=8)
+    with pytest.raises(DamagedLog):
+        contents(log)
+
+
+def test_a_wrong_index_is_no_damage_of_the_log(files: MemoryFiles) -> None:
+    stopped_cleanly(files, "abcdefgh")
+    index = files.inodes[f"{DIR}/{0:020d}.index"].data
+    index[7] ^= 8
+    log = open_log(files, SMALL, clean=True, recovery_point=8)
+    assert "".join(value for _, value in contents(log)) == "abcdefgh"
+
+
+def test_what_was_appended_or_scanned_is_not_checked_again(files: MemoryFiles) -> None:
+    stopped_cleanly(files, "abcdefgh")
+    log = open_log(files, SMALL)
+    assert [segment.unchecked.end for segment in log.segments] == [0, 0, 0]
+    log.append_as_leader(batch("i"), 2, 0)
+    assert log.segments[-1].unchecked.end == 0
 
 
 def test_after_an_unclean_stop_what_was_read_is_to_be_flushed_with_its_indexes(files: MemoryFiles) -> None:

@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from heirlog.protocol.types import Uuid
-from heirlog.sim.disk import SimDisk, SimFile, SimFiles
+from heirlog.sim.disk import SimDisk
+from heirlog.sim.disk_files import SimFile, SimFiles
 from heirlog.sim.world import Process, World
 from heirlog.storage.atomic import AtomicFile, read_file
 from heirlog.storage.config import LogConfig

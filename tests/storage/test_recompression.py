@@ -1,14 +1,19 @@
 from __future__ import annotations
 
+from struct import pack_into
+
 import pytest
 from storage.logs import batch, contents, open_log
 from storage.memory_files import MemoryFiles
 
 from heirlog.protocol.batch import crc_matches, decode_records, encode_batch, read_header
+from heirlog.protocol.checksum import crc32c
 from heirlog.protocol.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD
 from heirlog.protocol.errors import ErrorCode
+from heirlog.storage.cleaning.records import payload_of, spans, with_records
 from heirlog.storage.config import LogConfig
 from heirlog.storage.errors import LogError
+from heirlog.storage.recompression import recompressed
 
 CODECS = [NONE, GZIP, SNAPPY, LZ4, ZSTD]
 WORDS = ["a word that comes again and again " * 20, "another word", "a third"]
@@ -77,3 +82,17 @@ def test_log_append_time_holds_for_a_batch_that_was_written_again() -> None:
     data = log.read(0, 1 << 20, log.log_end_offset).regions[0].read()
     assert crc_matches(data, 0, read_header(data))
     assert {record.timestamp_ms for record in decode_records(data)} == {777}
+
+
+def test_a_time_beyond_all_numbers_is_taken_for_the_nearest() -> None:
+    """It went through `Struct.pack_into` and failed there, with an error that nobody expects of a batch."""
+    sent = bytearray(encode_batch([(b"a", b"1", [], 0), (b"b", b"2", [], 100)], compression=GZIP))
+    pack_into(">q", sent, 27, 2**63 - 50)
+    pack_into(">I", sent, 17, crc32c(memoryview(sent)[21:]))
+    header = read_header(sent)
+    again, new_header = recompressed(sent, header, NONE, LogConfig())
+    assert new_header.max_timestamp == 2**63 - 1
+    payload = payload_of(again, new_header)
+    kept, kept_header = with_records(new_header, payload, list(spans(payload, new_header))[1:], new_horizon_ms=-1_000)
+    assert kept_header.max_timestamp == 2**63 - 1
+    assert [record.key for record in decode_records(kept)] == [b"b"]

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from storage.logs import DIR, batch, contents, open_log
 from storage.memory_files import MemoryFiles
 
-from heirlog.protocol.batch import InvalidBatch
 from heirlog.storage.config import LogConfig
+from heirlog.storage.errors import DamagedLog
 from heirlog.storage.log import Log
 
 SMALL = LogConfig(segment_bytes=220, index_interval_bytes=60)
@@ -360,6 +360,6 @@ def test_a_damaged_log_is_walked_once_for_its_indexes_and_says_so_ever_after() -
     log = open_log(files, config, clean=True, recovery_point=16)
     files.inodes[path].data[2 * 69 + 16] = 99  # no batch begins with that: damage in what was trusted
     for _ in range(2):
-        with pytest.raises(InvalidBatch):
+        with pytest.raises(DamagedLog, match="byte 138 is damaged"):
             contents(log, 2)
         assert contents(log, 5) == expected("abcdefghijklmnop")[5:]

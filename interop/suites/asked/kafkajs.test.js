@@ -385,6 +385,37 @@ asks('read committed reads what is not transactional', async ({ admin, producer,
   }
 })
 
+asks('transactions are read once committed', async ({ admin, producer, consumer }) => {
+  const topic = await newTopic(await admin())
+  const writer = await producer({ transactionalId: newName(), maxInFlightRequests: 1, idempotent: true })
+  for (const [value, commit] of [['committed', true], ['aborted', false], ['later', true]]) {
+    const transaction = await writer.transaction()
+    await transaction.send({ topic, messages: [{ value, partition: 0 }] })
+    await (commit ? transaction.commit() : transaction.abort())
+  }
+  const found = await gathering(await consumer(newName()), topic)
+  await until(() => found.length === 2, 'what was committed')
+  assert.deepEqual(values(found), ['committed', 'later'])
+})
+
+asks('offsets are committed with a transaction or not at all', async ({ admin, producer }) => {
+  const one = await admin()
+  const topic = await newTopic(one)
+  const group = newName()
+  const writer = await producer({ transactionalId: newName(), maxInFlightRequests: 1, idempotent: true })
+  for (const [offset, commit] of [['1', true], ['2', false]]) {
+    const transaction = await writer.transaction()
+    const topics = [{ topic, partitions: [{ partition: 0, offset }] }]
+    await transaction.sendOffsets({ consumerGroupId: group, topics })
+    await (commit ? transaction.commit() : transaction.abort())
+  }
+  // the marker may be on its way
+  await until(async () => {
+    const [{ partitions }] = await one.fetchOffsets({ groupId: group, topics: [topic] })
+    return partitions.find(({ partition }) => partition === 0).offset === '1'
+  }, 'the committed offset')
+})
+
 asks('stop and run again', async ({ admin, producer, consumer }) => {
   const topic = await newTopic(await admin())
   const writer = await producer()

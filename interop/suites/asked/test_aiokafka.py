@@ -19,6 +19,7 @@ from aiokafka.errors import (
     KafkaError,
     MessageSizeTooLargeError,
     OffsetOutOfRangeError,
+    ProducerFenced,
     UnknownTopicOrPartitionError,
     for_code,
 )
@@ -365,5 +366,59 @@ def test_admin_groups_and_records(address: str, topic: str, name: str) -> None:
         with pytest.raises(KafkaError):
             await admin.delete_records({TopicPartition(topic, 0): RecordsToDelete(before_offset=99)})
         await admin.close()
+
+    run(body())
+
+
+def test_transactions_are_read_once_committed(address: str, topic: str, name: str) -> None:
+    async def body() -> None:
+        async with producing(address, transactional_id=name) as producer:
+            async with producer.transaction():
+                await producer.send_and_wait(topic, b"committed", partition=0)
+            with pytest.raises(ZeroDivisionError):
+                async with producer.transaction():
+                    await producer.send_and_wait(topic, b"aborted", partition=0)
+                    raise ZeroDivisionError
+            async with producer.transaction():
+                pass  # empty
+            async with producer.transaction():
+                await producer.send_and_wait(topic, b"later", partition=0)
+        async with consuming(address, topic, isolation_level="read_committed") as consumer:
+            assert await take(consumer, 2) == [b"committed", b"later"]
+        async with consuming(address, topic) as consumer:
+            assert await take(consumer, 3) == [b"committed", b"aborted", b"later"]
+
+    run(body())
+
+
+def test_the_second_producer_of_a_transactional_id_fences_the_first(address: str, topic: str, name: str) -> None:
+    async def body() -> None:
+        async with producing(address, transactional_id=name) as first:
+            await first.begin_transaction()
+            await first.send_and_wait(topic, b"of the first", partition=0)
+            async with producing(address, transactional_id=name) as second, second.transaction():
+                await second.send_and_wait(topic, b"of the second", partition=0)
+            with pytest.raises(ProducerFenced):
+                await first.commit_transaction()
+        async with consuming(address, topic, isolation_level="read_committed") as consumer:
+            assert await take(consumer, 1) == [b"of the second"]
+
+    run(body())
+
+
+def test_offsets_are_committed_with_a_transaction_or_not_at_all(address: str, topic: str, name: str) -> None:
+    async def body() -> None:
+        place = TopicPartition(topic, 0)
+        await send(address, topic, 3)
+        async with producing(address, transactional_id=name) as producer:
+            await producer.begin_transaction()
+            await producer.send_offsets_to_transaction({place: 1}, name)
+            await producer.commit_transaction()
+            await producer.begin_transaction()
+            await producer.send_offsets_to_transaction({place: 3}, name)
+            await producer.abort_transaction()
+        async with consuming(address, group_id=name) as consumer:
+            consumer.assign([place])
+            assert await take(consumer, 1) == [b"1"]
 
     run(body())

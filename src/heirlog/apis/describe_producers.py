@@ -51,5 +51,5 @@ API = Api(
     key=ApiKey.DESCRIBE_PRODUCERS,
     broker=Served((0, 0), handle, needs=(Need(AclOperation.READ, ResourceType.TOPIC),), guard=guard),
     has_large_answer=True,
-    remarks="idempotent producers",
+    remarks="idempotent producers and open transactions",
 )

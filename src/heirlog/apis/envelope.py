@@ -7,7 +7,7 @@ such a request. UNSUPPORTED_VERSION: the envelope is valid and the request insid
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 from heirlog.apis.common.api import NODES_ONLY, Api, Served
 from heirlog.apis.common.envelopes import context_of, seal
@@ -30,6 +30,12 @@ class Active(Protocol):
 
     @property
     def next_offset(self) -> int: ...
+
+    @property
+    def committed_offset(self) -> int: ...
+
+    @property
+    def later_parts(self) -> int: ...
 
 
 class Node(OnController[Active], Dispatches, Protocol):
@@ -59,18 +65,29 @@ def handle(node: Node, request: EnvelopeRequest, context: Context) -> Reply[Enve
         inner = decode_request(header, frame, position)
     except Malformed:
         return EnvelopeResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
-    first = node.controller.next_offset
+    controller = node.controller
+    first, later_parts = controller.next_offset, controller.later_parts
     answer = node.serve(route, inner, client)
-    end = node.controller.next_offset
-    # what the sender's image must hold before its client gets the answer; -1: nothing was changed
-    offset = end - 1 if request.wants_metadata_offset and route.is_change and end > first else -1
+    end, is_divided = controller.next_offset, controller.later_parts > later_parts
+    wants_offset = request.wants_metadata_offset and route.is_change
+
+    def sealed_answer(response: Any) -> EnvelopeResponse:
+        """With what the sender's image must hold before its client gets the answer; -1: nothing was changed."""
+        offset = -1
+        if wants_offset and is_divided:
+            # its last record was appended later, and is committed by now
+            offset = controller.committed_offset
+        elif wants_offset and end > first:
+            offset = end - 1
+        return seal(header, response, offset)
+
     if isinstance(answer, Sentinel):
         # what a client's connection would be closed for
         return EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST)
     if not isinstance(answer, Pending):
-        return seal(header, answer, offset)
+        return sealed_answer(answer)
     sealed: Pending[EnvelopeResponse] = Pending(answer.abandon)
-    answer.then(lambda response: sealed.complete(seal(header, response, offset)))
+    answer.then(lambda response: sealed.complete(sealed_answer(response)))
     return sealed
 
 

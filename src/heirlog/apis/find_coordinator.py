@@ -2,9 +2,9 @@
 
 v0 groups, v1 key types and messages, v3 flexible, v4 several keys at once, v5-6 nothing that changes the fields.
 Without an error the message is "NONE", and empty from v4 on, as on Apache Kafka.
-A group's coordinator leads its partition of `__consumer_offsets`. The first request creates that topic; until it has
-leaders the answer is COORDINATOR_NOT_AVAILABLE, and clients ask again. A transactional id gets INVALID_REQUEST, which
-no client retries: heirlog has no transactions yet.
+The coordinator of a group leads its partition of `__consumer_offsets`, that of a transactional id its partition of
+`__transaction_state`. The first request creates the topic. Until it has leaders the answer is
+COORDINATOR_NOT_AVAILABLE, and clients ask again.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import Protocol
 from heirlog.apis.common.api import Api, Limit, Need, Served
 from heirlog.apis.common.call import Call, changed, parted, without
 from heirlog.apis.common.describe import leader_error
-from heirlog.apis.common.ports import CoordinatesGroups, CreatesTopics, HasImage, OnBroker
+from heirlog.apis.common.ports import Coordinates, CreatesTopics, HasImage, OnBroker
 from heirlog.broker.groups.coordinator import NAME_MAX_CHARACTERS, group_id_error
 from heirlog.context import Context, Reply
 from heirlog.controller.error_messages import sentence
 from heirlog.metadata.acls import AclOperation, ResourceType
-from heirlog.metadata.topic_name import OFFSETS_TOPIC
+from heirlog.metadata.topic_name import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from heirlog.protocol.api import ApiKey
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.messages import FindCoordinatorRequest, FindCoordinatorResponse
@@ -32,7 +32,7 @@ BATCHED = 4
 Coordinator = FindCoordinatorResponse.Coordinator
 
 
-class Node(OnBroker[CoordinatesGroups], HasImage, CreatesTopics, Protocol):
+class Node(OnBroker[Coordinates], HasImage, CreatesTopics, Protocol):
     pass
 
 
@@ -95,22 +95,20 @@ def _found(node: Node, key_type: int, key: str, listener: str) -> FindCoordinato
 def _coordinator(node: Node, key_type: int, key: str, listener: str) -> FindCoordinatorResponse.Coordinator:
     """Raises KafkaError."""
     if key_type == TRANSACTION:
-        raise KafkaError(
-            ErrorCode.INVALID_REQUEST,
-            "transactions are not supported yet: use an idempotent producer without a transactional id",
-        )
-    if key_type != GROUP:
+        topic, index = TRANSACTIONS_TOPIC, node.broker.transactions.partition_of(key)
+    elif key_type == GROUP:
+        wrong = group_id_error(key)
+        if wrong is not None:
+            raise KafkaError(ErrorCode.INVALID_GROUP_ID, wrong)
+        topic, index = OFFSETS_TOPIC, node.broker.groups.partition_of(key)
+    else:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"coordinator key type {key_type} is unknown")
-    wrong = group_id_error(key)
-    if wrong is not None:
-        raise KafkaError(ErrorCode.INVALID_GROUP_ID, wrong)
-    index = node.broker.groups.partition_of(key)
     if index is None:
-        node.create_missing_topics([OFFSETS_TOPIC])
-        raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{OFFSETS_TOPIC} is being created")
-    state = node.image.partition_named(OFFSETS_TOPIC, index)
+        node.create_missing_topics([topic])
+        raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{topic} is being created")
+    state = node.image.partition_named(topic, index)
     if state is None or leader_error(node.image, state, listener) is not ErrorCode.NONE:
-        raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{OFFSETS_TOPIC}-{index} has no leader now")
+        raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{topic}-{index} has no leader now")
     leader = node.image.brokers[state.leader]
     endpoint = leader.endpoint(listener)
     assert endpoint is not None, "leader_error has looked"
@@ -129,5 +127,4 @@ API = Api(
         guard=guard,
     ),
     limits=(Limit(NAME_MAX_CHARACTERS, "characters of a group id", ErrorCode.INVALID_GROUP_ID),),
-    remarks="groups; INVALID_REQUEST for transactional ids",
 )

@@ -1,7 +1,7 @@
-"""InitProducerId (key 22): an id for an idempotent producer (KIP-98).
+"""InitProducerId (key 22): an id and an epoch for an idempotent or a transactional producer (KIP-98).
 
-v2 flexible, v3 the current id and epoch of a producer that wants a higher epoch, v4 PRODUCER_FENCED, v5 transactions
-v2. A transactional id is refused: heirlog has no transactions yet. The rules are in `broker.init_producer_id`.
+v2 flexible, v3 the current id and epoch of a producer that wants a higher epoch, v4 PRODUCER_FENCED, v5
+TRANSACTION_ABORTABLE. The rules are in `broker.producer_id_manager` and `broker.transactions.initialize`.
 """
 
 from __future__ import annotations
@@ -51,5 +51,4 @@ API = Api(
         ),
         guard=guard,
     ),
-    remarks="a transactional id gets INVALID_REQUEST",
 )

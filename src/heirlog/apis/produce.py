@@ -14,12 +14,14 @@ from typing import Protocol
 from heirlog.apis.common.api import Api, Limit, Need, Served
 from heirlog.apis.common.call import Call, parted, split
 from heirlog.apis.common.ports import OnBroker
-from heirlog.broker.produce import TOPIC_ID_VERSION
+from heirlog.broker.transactional_produce import TOPIC_ID_VERSION
 from heirlog.context import CLOSE, Context, Reply
 from heirlog.metadata.acls import AclOperation, ResourceType
 from heirlog.protocol.api import ApiKey
+from heirlog.protocol.batch import is_transactional
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import ProduceRequest, ProduceResponse
+from heirlog.protocol.primitives import records_view
 
 
 class Produces(Protocol):
@@ -50,7 +52,18 @@ def _denied(topic: ProduceRequest.TopicProduceData, code: ErrorCode) -> ProduceR
 
 
 def handle(node: OnBroker[Produces], request: ProduceRequest, context: Context) -> Reply[ProduceResponse]:
+    if request.transactional_id is None and _has_transaction(request):
+        # also without an authorizer, as on Apache Kafka
+        code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        refusal = ProduceResponse(responses=[_denied(topic, code) for topic in request.topic_data])
+        return CLOSE if request.acks == 0 else refusal
     return node.broker.produce(request, context)
+
+
+def _has_transaction(request: ProduceRequest) -> bool:
+    return any(
+        is_transactional(records_view(data.records)) for topic in request.topic_data for data in topic.partition_data
+    )
 
 
 API = Api(

@@ -53,6 +53,6 @@ API = Api(
     is_change=True,
     remarks=(
         "`metadata.version` 23 to 29, `eligible.leader.replicas.version` 0 and 1, `kraft.version` 0 and 1, "
-        "`heirlog.recovery.version` 0 and 1"
+        "`transaction.version` 0 to 2, `heirlog.recovery.version` 0 and 1"
     ),
 )

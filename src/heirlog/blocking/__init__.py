@@ -15,7 +15,9 @@ from heirlog.client.errors import (
     EpochEnd,
     LogTruncated,
     OffsetOutOfRange,
+    ProducerFenced,
     TopicRecreated,
+    TransactionAbortable,
     Unsupported,
 )
 from heirlog.client.offsets import EARLIEST, LATEST, CommittedOffset, OffsetAt, TopicPartition
@@ -24,7 +26,9 @@ from heirlog.protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from heirlog.blocking.producer import BatchProducer
+    from heirlog.blocking.transactions import TransactionalBatchProducer
     from heirlog.client.fetching import Fetched
+    from heirlog.client.transactions import CommittingMember, OpenTransaction
 
 __all__ = [
     "EARLIEST",
@@ -36,6 +40,7 @@ __all__ = [
     "BatchProducer",
     "Client",
     "CommittedOffset",
+    "CommittingMember",
     "EpochEnd",
     "ErrorCode",
     "Fetched",
@@ -43,16 +48,26 @@ __all__ = [
     "LogTruncated",
     "OffsetAt",
     "OffsetOutOfRange",
+    "OpenTransaction",
+    "ProducerFenced",
     "Security",
     "SecurityError",
     "Topic",
     "TopicPartition",
     "TopicRecreated",
+    "TransactionAbortable",
+    "TransactionalBatchProducer",
     "Unsupported",
     "security_from_properties",
 ]
 
-_LAZY = {"BatchProducer": "heirlog.blocking.producer", "Fetched": "heirlog.client.fetching"}
+_LAZY = {
+    "BatchProducer": "heirlog.blocking.producer",
+    "Fetched": "heirlog.client.fetching",
+    "CommittingMember": "heirlog.client.transactions",
+    "OpenTransaction": "heirlog.client.transactions",
+    "TransactionalBatchProducer": "heirlog.blocking.transactions",
+}
 """Names that most commands do not use: they are imported on first use."""
 
 

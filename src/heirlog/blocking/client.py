@@ -42,7 +42,9 @@ from heirlog.protocol.types import Endpoint
 
 if TYPE_CHECKING:
     from heirlog.blocking.producer import BatchProducer
+    from heirlog.blocking.transactions import TransactionalBatchProducer
     from heirlog.client.fetching import Fetched
+    from heirlog.client.transactions import OpenTransaction
 
 R = TypeVar("R")
 
@@ -52,6 +54,8 @@ MAX_WAIT_MS = 500
 FETCH_BYTES = 16 << 20
 REQUEST_BYTES = 4 << 20
 BUFFER_BYTES = 32 << 20
+TRANSACTION_TIMEOUT_MS = 60_000
+"""Kafka's default of the producer property transaction.timeout.ms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,21 +133,26 @@ class Client:
 
     def send_to_coordinator(
         self,
-        group: str,
+        key: str,
         message: Message,
         *,
         error_code: Callable[[Any], int],
         newest: int | None = None,
         timeout_s: float | None = None,
+        key_type: int = 0,
     ) -> Any:
-        """The response of the group's coordinator. The request is retried while its error code is a temporary one.
+        """The response of a coordinator. The request is retried while its error code is a temporary one.
 
-        newest: the newest version to use. Raises KafkaError without a coordinator, OSError.
+        key: a group, or with key_type 1 a transactional id. newest: the newest version to use. Raises KafkaError
+        without a coordinator, OSError.
         """
         from heirlog.client.coordinators import ask_coordinator
 
         time_s = self._time(timeout_s)
-        return self._run(ask_coordinator(self._cluster, group, message, time_s, code_of=error_code, newest=newest))
+        call = ask_coordinator(
+            self._cluster, key, message, time_s, code_of=error_code, newest=newest, key_type=key_type
+        )
+        return self._run(call)
 
     def run(self, conversation: Conversation[R], *, timeout_s: float | None = None) -> R:
         """The result of a conversation: a function such as those of `heirlog.client.admin`, which may send several
@@ -204,8 +213,10 @@ class Client:
 
         return self._run(epoch_ends(self._cluster, wanted, self._timeout_s))
 
-    def committed(self, group: str, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, CommittedOffset]:
-        """The group's committed offsets. Partitions without a committed offset are left out."""
+    def committed(
+        self, group: str, partitions: Iterable[TopicPartition] | None = None
+    ) -> dict[TopicPartition, CommittedOffset]:
+        """The group's committed offsets of these partitions (None: of all). Partitions without one are left out."""
         from heirlog.client.coordinators import committed
 
         return self._run(committed(self._cluster, group, partitions, self._timeout_s))
@@ -267,18 +278,24 @@ class Client:
         partition: int,
         offset: int,
         *,
+        isolation: int = READ_UNCOMMITTED,
         max_bytes: int = 1 << 20,
         max_wait_ms: int = 500,
         timeout_s: float | None = None,
     ) -> FetchResponse.PartitionData:
-        """One response: whole batches from `offset` on (the first may start before it). Empty at the high watermark."""
+        """One response: whole batches from `offset` on (the first may start before it). Empty at the high watermark.
+
+        With `READ_COMMITTED` it ends at the last stable offset, and names the aborted transactions.
+        """
 
         def request(topic_id: bytes) -> FetchRequest:
             wanted = FetchRequest.FetchPartition(
                 partition=partition, fetch_offset=offset, partition_max_bytes=max_bytes
             )
             topics = [FetchRequest.FetchTopic(topic_id=topic_id, topic=topic, partitions=[wanted])]
-            return FetchRequest(max_wait_ms=max_wait_ms, min_bytes=1, max_bytes=max_bytes, topics=topics)
+            return FetchRequest(
+                max_wait_ms=max_wait_ms, min_bytes=1, max_bytes=max_bytes, isolation_level=isolation, topics=topics
+            )
 
         def answer(response: FetchResponse) -> FetchResponse.PartitionData | None:
             return response.responses[0].partitions[0] if response.responses else None
@@ -323,6 +340,44 @@ class Client:
             delivery_timeout_s=delivery_timeout_s,
         )
         return BatchProducer(self._connections, sender, buffer_bytes)
+
+    def transactional_producer(
+        self,
+        transactional_id: str,
+        *,
+        transaction_timeout_ms: int = TRANSACTION_TIMEOUT_MS,
+        opened: OpenTransaction | None = None,
+        max_in_flight: int = 5,
+        request_bytes: int = REQUEST_BYTES,
+        buffer_bytes: int = BUFFER_BYTES,
+        delivery_timeout_s: float = 120.0,
+    ) -> TransactionalBatchProducer:
+        """A producer of whole record batches in transactions.
+
+        transaction_timeout_ms: the coordinator aborts a transaction that is open for longer; at most
+        transaction.max.timeout.ms of the brokers. opened: write in this transaction, which another process began.
+        """
+        from heirlog.blocking.transactions import TransactionalBatchProducer
+        from heirlog.client.sender import Sender
+        from heirlog.client.transactions import ProducerTransactions
+
+        transactions = ProducerTransactions(
+            self._cluster,
+            transactional_id,
+            timeout_ms=transaction_timeout_ms,
+            call_timeout_s=self._timeout_s,
+            opened=opened,
+        )
+        sender = Sender(
+            self._cluster,
+            idempotent=True,
+            acks=-1,
+            max_in_flight=max_in_flight,
+            request_bytes=request_bytes,
+            delivery_timeout_s=delivery_timeout_s,
+            transactions=transactions,
+        )
+        return TransactionalBatchProducer(self._connections, sender, buffer_bytes, transactions)
 
     def produce(
         self,

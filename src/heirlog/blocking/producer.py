@@ -102,7 +102,11 @@ class BatchProducer:
     def _raise_failure(self) -> None:
         if self._accumulator.failure is not None:
             self._release_connections()
-            raise self._accumulator.failure
+            raise self._meaning(self._accumulator.failure)
+
+    def _meaning(self, failure: Exception) -> Exception:
+        """What to raise for it."""
+        return failure
 
     def _release_connections(self) -> None:
         self._closed = True

@@ -5,8 +5,8 @@
                ends earlier, for whatever reason, the files stay as they are
     caught up  the image holds our own registration, the files are removed from the disks, and logs that come back are
                checked (`stray_log_checker.py`): the node may publish metadata to us (`on_caught_up`)
-    on_image   partitions are created, led, followed, deleted; then the groups whose partitions we lead are loaded, and
-               the others dropped; the losses of elections are reported
+    on_image   partitions are created, led, followed, deleted; then the groups and transactional ids whose partitions
+               we lead are loaded, and the others dropped; the losses of elections are reported
     shutdown   controlled shutdown with the controller, then stop serving, then the logs are flushed and closed, last
                the clean-shutdown files are written with this registration's epoch
 
@@ -30,6 +30,7 @@ from heirlog.broker.fetch import FetchHandler
 from heirlog.broker.fetch_session import FetchSessionCache
 from heirlog.broker.followers import RegisteredBrokers
 from heirlog.broker.groups.coordinator import GroupCoordinator
+from heirlog.broker.groups.txn_offset_requests import txn_offset_commit
 from heirlog.broker.isr import IsrProposal
 from heirlog.broker.log_config import log_config_of
 from heirlog.broker.loss_reports import LossReports
@@ -38,11 +39,16 @@ from heirlog.broker.produce import ProduceHandler
 from heirlog.broker.producer_id_manager import ProducerIdManager
 from heirlog.broker.replica_log_info import replica_log_info
 from heirlog.broker.replica_manager import ReplicaEvents, ReplicaManager
-from heirlog.broker.replica_manager_metrics import ReplicaManagerMetrics, count_replicas
+from heirlog.broker.replica_manager_metrics import ReplicaManagerMetrics, count_replicas, late_since_ms
 from heirlog.broker.stray_log_checker import StrayLogChecker
+from heirlog.broker.transactional_produce import TransactionalProduce
+from heirlog.broker.transactions.add_partitions_manager import AddPartitionsToTxnManager
+from heirlog.broker.transactions.coordinator import TransactionCoordinator
+from heirlog.broker.write_txn_markers import WriteTxnMarkersHandler
 from heirlog.context import Context
 from heirlog.env import Env
 from heirlog.metadata.config_def import StaticConfig
+from heirlog.metadata.configs import server_value
 from heirlog.metadata.image import Image
 from heirlog.metadata.journal import ImageJournal
 from heirlog.metadata.survey import Survey, at_once
@@ -62,6 +68,8 @@ from heirlog.protocol.messages import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
     ProduceRequest,
+    TxnOffsetCommitRequest,
+    WriteTxnMarkersRequest,
 )
 from heirlog.protocol.types import NO_BROKER_EPOCH, BrokerEpoch, BrokerId, Endpoint
 from heirlog.raft.older_metadata import mark_registered, unregistered_copies
@@ -102,6 +110,7 @@ class Broker:
         self._has_image = False
         self._on_shut_down: Callable[[], None] | None = None
         self.registered_brokers = RegisteredBrokers(static.node_id, image().brokers)
+        request_timeout_ms = static.int("request.timeout.ms")
         controller_timeout_ms = static.int("controller.socket.timeout.ms")
         self._sender = AlterPartitionSender(
             env, controller_endpoint, self.registered_brokers, controller_timeout_ms, self._on_alter_partition_answer
@@ -125,11 +134,25 @@ class Broker:
         )
         self.fetch_sessions = sessions
         self._fetch = FetchHandler(env, self.replicas, static.int("fetch.max.bytes"), sessions)
-        self._delete_records = DeleteRecordsHandler(self.replicas, self.registered_brokers)
-        self._producer_ids = ProducerIdManager(
-            env, controller_endpoint, self.registered_brokers, static.int("request.timeout.ms")
+        self.coordinators = AddPartitionsToTxnManager(
+            env, image, lambda name: self.transactions.partition_of(name), self._endpoint_of, request_timeout_ms
         )
+        self._transactional_produce = TransactionalProduce(
+            env,
+            self.replicas,
+            self.coordinators,
+            self._produce.produce,
+            is_verified=self._is_verified,
+            retry_ms=static.int("add.partitions.to.txn.retry.backoff.ms"),
+            retry_max_ms=static.int("add.partitions.to.txn.retry.backoff.max.ms"),
+        )
+        self._delete_records = DeleteRecordsHandler(self.replicas, self.registered_brokers)
+        self._producer_ids = ProducerIdManager(env, controller_endpoint, self.registered_brokers, request_timeout_ms)
         self.groups = GroupCoordinator(env, static, self.replicas, image)
+        self._markers = WriteTxnMarkersHandler(env, self.replicas, self.groups, request_timeout_ms)
+        self.transactions = TransactionCoordinator(
+            env, static, self.replicas, image, self._producer_ids.next_id, self._endpoint_of
+        )
         self._loss_reports = LossReports(env, self.replicas, image, create_topics)
         self._periodic_tasks = PeriodicTasks(env, static, self.replicas, image)
         self.lifecycle = BrokerLifecycleManager(
@@ -281,6 +304,7 @@ class Broker:
         changed = changed if self._has_image else None
         self.replicas.on_image(image, changed)
         self.groups.on_image(image, changed)
+        self.transactions.on_image(image, changed)
         self._loss_reports.on_image(changed)
         if self.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN:
             self._stop_fetching_outside_isr()
@@ -330,7 +354,7 @@ class Broker:
         return max((0, *(log.epochs.latest for log in logs)))
 
     def _stop_fetching_outside_isr(self) -> None:
-        self.fetchers.start_controlled_shutdown(list(self.replicas.all_partitions()))
+        self.fetchers.start_controlled_shutdown(self.replicas.all_partitions())
 
     def _release(self) -> None:
         """The controller allows the shutdown: stop serving, then close the logs."""
@@ -338,6 +362,7 @@ class Broker:
         watermarks = self._periodic_tasks.high_watermarks()
         self.replicas.stop_serving()
         self.groups.stop()
+        self.transactions.stop()
         self._loss_reports.stop()
         closing = self.replicas.directories.online
         self._closing = len(closing)
@@ -362,6 +387,8 @@ class Broker:
     # -- requests -----------------------------------------------------------------------------------------------
 
     def produce(self, request: ProduceRequest, context: Context) -> Any:
+        if request.transactional_id is not None:
+            return self._transactional_produce.produce(request.transactional_id, request, context)
         return self._produce.produce(request, context)
 
     def fetch(self, request: FetchRequest, context: Context) -> Any:
@@ -376,7 +403,20 @@ class Broker:
         return leader_epochs.offset_for_leader_epoch(self.replicas, request)
 
     def init_producer_id(self, request: InitProducerIdRequest, context: Context) -> Any:
+        if request.transactional_id is not None:
+            return self.transactions.init_producer_id(request, context)
         return self._producer_ids.init_producer_id(request)
+
+    def _is_verified(self) -> bool:
+        return bool(server_value(self._image(), self._static, "transaction.partition.verification.enable"))
+
+    def txn_offset_commit(self, request: TxnOffsetCommitRequest, context: Context) -> Any:
+        return txn_offset_commit(
+            self.groups, self._env, request, context, ask=self.coordinators.ask, is_verified=self._is_verified()
+        )
+
+    def write_txn_markers(self, request: WriteTxnMarkersRequest) -> Any:
+        return self._markers.write_txn_markers(request)
 
     def delete_records(self, request: DeleteRecordsRequest) -> Any:
         return self._delete_records.delete_records(request)
@@ -397,7 +437,7 @@ class Broker:
         return at_once(self.survey())
 
     def survey(self) -> Survey[ReplicaManagerMetrics]:
-        return count_replicas(self.replicas, self._image())
+        return count_replicas(self.replicas, self._image(), late_since_ms(self._static, self._env.wall_ms()))
 
     def high_watermarks(self) -> Mapping[tuple[str, int], int]:
         return self._periodic_tasks.high_watermarks()

@@ -39,7 +39,7 @@ from heirlog.protocol.messages import (
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
 )
-from heirlog.protocol.types import NO_BROKER_EPOCH, BrokerEpoch, Endpoint, Uuid
+from heirlog.protocol.types import NO_BROKER_EPOCH, ZERO_UUID, BrokerEpoch, Endpoint, Uuid
 
 CHANNEL = "heartbeat"
 _NO_CONTROLLER = "no known controller has metadata as new as this broker's copy"
@@ -66,6 +66,16 @@ class RegistrationProgress(Enum):
     ASKED = "asked"
     """Registration is requested and not answered yet, or the controller does not know this broker any more."""
     YES = "yes"
+
+
+def answers_this_incarnation(answered: bytes, own: bytes) -> bool:
+    """Guard 1: a registration response must match the incarnation that asked.
+
+    answered: the incarnation that the controller registered; zero if it does not say so (Apache Kafka's). Without the
+    guard, an answer to an earlier incarnation that arrives late gives its broker epoch to this one, which may have lost
+    what the earlier one had acknowledged: it would keep the seats in ISR and ELR.
+    """
+    return answered in (own, ZERO_UUID)
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +211,10 @@ class BrokerLifecycleManager:
             return
         if result.error_code != ErrorCode.NONE:
             self._registration_error = f"the controller answered {error_code(result.error_code).name}"
+            self._register_later()
+            return
+        if not answers_this_incarnation(result.incarnation_id, self.incarnation_id):
+            self._registration_error = "the controller answered an earlier incarnation"
             self._register_later()
             return
         self._registered = RegistrationProgress.YES

@@ -12,7 +12,7 @@ longer.
 If a log is truncated, deleted, or goes offline, its pass is abandoned (`Log.cut_count`) and starts again later. A log
 with a corrupt batch is skipped, and this is logged once: a pass could drop the only readable record of a key.
 
-Leaders and followers compact in the same way, each its own log, below its own high watermark.
+Leaders and followers compact in the same way, each its own log, below its own last stable offset.
 
 Source: Kafka's LogCleaner and LogCleanerManager; KIP-354.
 """
@@ -109,11 +109,11 @@ class Cleaner:
     def _dirtiest(self) -> tuple[Partition, LogToClean] | None:
         best: tuple[Partition, LogToClean] | None = None
         wall_ms = self._env.wall_ms()
-        for partition in list(self._replicas.all_partitions()):
+        for partition in self._replicas.all_partitions():
             if not partition.log.config.compact or partition.offline or partition.key in self._uncleanable:
                 continue
             try:
-                plan = plan_of(partition.log, partition.high_watermark, wall_ms)
+                plan = plan_of(partition.log, partition.last_stable_offset, wall_ms)
             except OSError as error:
                 self._replicas.storage_failed(partition, error)
                 continue

@@ -1,7 +1,7 @@
-"""DescribeProducers: the producers that a partition remembers for idempotence.
+"""DescribeProducers: the producers that a partition remembers, and their open transactions.
 
 Any replica answers, because each of them has the producers' state. If only the epoch of a producer is known, its last
-sequence is -1. There are no transactions, so there is no coordinator epoch and no open transaction.
+sequence is -1; without a marker in the log its coordinator epoch is -1, without an open transaction its start offset.
 
 Source: KIP-664.
 """
@@ -14,7 +14,6 @@ from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import DescribeProducersRequest, DescribeProducersResponse
 
 NO_SEQUENCE = -1
-NO_COORDINATOR_EPOCH = -1
 
 
 def describe_producers(replicas: ReplicaManager, request: DescribeProducersRequest) -> DescribeProducersResponse:
@@ -51,7 +50,8 @@ def _describe(replicas: ReplicaManager, topic: str, index: int) -> DescribeProdu
                 producer_epoch=state.epoch,
                 last_sequence=state.batches[-1].last_sequence if state.batches else NO_SEQUENCE,
                 last_timestamp=state.last_timestamp,
-                coordinator_epoch=NO_COORDINATOR_EPOCH,
+                coordinator_epoch=state.coordinator_epoch,
+                current_txn_start_offset=state.transaction_start,
             )
             for producer_id, state in sorted(partition.log.producers.producers.items())
         ]

@@ -1,5 +1,9 @@
 """Fetch: records for consumers up to the high watermark, for follower replicas up to the log's end.
 
+A consumer with isolation level read_committed gets records up to the last stable offset, with the aborted transactions
+among them, which it filters out itself. The last stable offset moves only with the high watermark, so both kinds of
+consumers wait for the same events.
+
     arrive --read all partitions--> enough, an error, a divergence, or no time to wait --> answer
        \\--too little--> wait --a partition changed--> read that one --> enough? --> answer
                           \\---max wait-----------------------------------------> answer
@@ -48,6 +52,7 @@ from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.messages import FetchRequest, FetchResponse
 from heirlog.protocol.types import BrokerId, PartitionKey
+from heirlog.storage.errors import DamagedLog
 
 CONSUMER = -1
 DEBUGGING_CONSUMER = -2
@@ -70,6 +75,7 @@ class _Fetch:
         "entries",
         "from_follower",
         "has_final",
+        "is_read_committed",
         "limit",
         "number",
         "pending",
@@ -95,6 +101,7 @@ class _Fetch:
             self.replica_id = BrokerId(request.replica_id)
             self.replica_epoch = -1
         self.from_follower = self.replica_id >= 0
+        self.is_read_committed = request.isolation_level == _READ_COMMITTED and not self.from_follower
         self.refuses = context.refuses
         """Called at each look: a permission may be removed during a session or a wait."""
         self.limit = request.max_bytes if self.from_follower else min(request.max_bytes, handler.max_bytes)
@@ -315,7 +322,7 @@ class FetchHandler:
                 data.aborted_transactions = None
                 entry.final = fetch.has_final = True
                 return
-            upto = log.log_end_offset if fetch.from_follower else partition.high_watermark
+            upto = self._end_for(fetch, partition)
             # before the check of the remaining bytes: a follower's offset counts even if nothing is read for it
             if not log.log_start_offset <= asked.fetch_offset <= log.log_end_offset:
                 raise partition.out_of_range(asked.fetch_offset)
@@ -328,23 +335,37 @@ class FetchHandler:
             found = read(asked.fetch_offset, max_bytes, upto, min_one)
             if found.size:
                 data.records = [*found.regions]
+                if fetch.is_read_committed:
+                    data.aborted_transactions = [
+                        FetchResponse.AbortedTransaction(
+                            producer_id=aborted.producer_id, first_offset=aborted.first_offset
+                        )
+                        for aborted in log.aborted_in(asked.fetch_offset, found, upto)
+                    ]
                 entry.size = found.size
                 fetch.size += found.size
         except KafkaError as error:
             self._fail(fetch, entry, error)
+        except DamagedLog as error:
+            is_given_up = self._replicas.log_damaged(partition, error)
+            # clients ask the next leader after the first, and show the second
+            code = ErrorCode.KAFKA_STORAGE_ERROR if is_given_up else ErrorCode.CORRUPT_MESSAGE
+            self._fail(fetch, entry, KafkaError(code, str(error)))
         except OSError as error:
             self._replicas.storage_failed(partition, error)
             self._fail(fetch, entry, partition.not_leader())
 
     def _end_for(self, fetch: _Fetch, partition: Partition) -> int:
         """The end offset of what this request may read."""
-        return partition.log.log_end_offset if fetch.from_follower else partition.high_watermark
+        if fetch.from_follower:
+            return partition.log.log_end_offset
+        return partition.last_stable_offset if fetch.is_read_committed else partition.high_watermark
 
     def _data_of(self, fetch: _Fetch, partition: Partition) -> FetchResponse.PartitionData:
         return FetchResponse.PartitionData(
             partition_index=partition.index,
             high_watermark=partition.high_watermark,
-            last_stable_offset=partition.high_watermark,
+            last_stable_offset=partition.last_stable_offset,
             log_start_offset=partition.log.log_start_offset,
             aborted_transactions=[] if fetch.request.isolation_level == _READ_COMMITTED else None,
             records=b"",
@@ -386,7 +407,8 @@ class FetchHandler:
             if partition.high_watermark != watermark:
                 moved.append((partition, watermark))
                 # this response tells the follower what its own fetch has just committed
-                entry.data.high_watermark = entry.data.last_stable_offset = partition.high_watermark
+                entry.data.high_watermark = partition.high_watermark
+                entry.data.last_stable_offset = partition.last_stable_offset
         return moved
 
     def _wait(self, fetch: _Fetch) -> Any:
@@ -427,7 +449,8 @@ class FetchHandler:
                     left = max(0, left - entry.size)
             else:
                 # nothing to read, but the high watermark may have moved
-                entry.data.high_watermark = entry.data.last_stable_offset = partition.high_watermark
+                entry.data.high_watermark = partition.high_watermark
+                entry.data.last_stable_offset = partition.last_stable_offset
                 entry.data.log_start_offset = partition.log.log_start_offset
         return self._answer(fetch)
 

@@ -184,6 +184,7 @@ class FetchSession:
         "from_follower",
         "id",
         "is_alive",
+        "isolation_level",
         "last_used_ms",
         "partition_listeners",
         "replica_epoch",
@@ -219,9 +220,14 @@ class FetchSession:
         self.last_used_ms = now_ms
         self.eviction_key: _EvictionKey = (self.from_follower, -1, session_id)
         self.is_alive = True
+        self.isolation_level = 0
 
     def update(self, request: FetchRequest) -> None:
         """Apply what the request adds, changes and forgets, in this order (as on Kafka: forgetting wins)."""
+        if request.isolation_level != self.isolation_level:
+            # there may be records between the last stable offset and the high watermark
+            self.isolation_level = request.isolation_level
+            self.mark_all()
         for topic in request.topics:
             name = topic.topic_id if self.uses_topic_ids else topic.topic
             for asked in topic.partitions:

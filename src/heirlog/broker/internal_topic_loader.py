@@ -16,21 +16,28 @@ from collections.abc import Callable
 from heirlog.broker.partition import Partition, ReplicaRole
 from heirlog.broker.replica_manager import ReplicaManager
 from heirlog.env import Env
-from heirlog.protocol.batch import Record, decode_records, walk
+from heirlog.protocol.batch import BatchHeader, Record, decode_records, walk
 from heirlog.protocol.errors import KafkaError
+from heirlog.protocol.transaction_marker import TransactionMarker, read_marker
 from heirlog.protocol.types import PartitionKey
+from heirlog.storage.errors import DamagedLog
 
 LOAD_SLICE_BYTES = 64 * 1024
 """Takes about ten milliseconds to read."""
 _WAIT_MS = 60_000
 
 
+def _ignored(producer_id: int, marker: TransactionMarker) -> None:
+    """Of a topic without transactions."""
+
+
 class InternalTopicLoader:
     """Loads one partition once, for its leader epoch at creation.
 
-    on_record: called with every record in the log's order. on_unreadable: called with the offset of a batch that cannot
-    be read; it is skipped. on_done: called once. The object is also the operation that waits for the high watermark in
-    the purgatory of produce requests.
+    on_record: called with every record in the log's order, and the header of its batch. What a transactional batch says
+    counts once on_marker is called with its producer id and a marker that commits. on_unreadable: called with the
+    offset of a batch that cannot be read; it is skipped. on_done: called once. The object is also the operation that
+    waits for the high watermark in the purgatory of produce requests.
     """
 
     def __init__(
@@ -39,7 +46,8 @@ class InternalTopicLoader:
         replicas: ReplicaManager,
         partition: Partition,
         *,
-        on_record: Callable[[Record], None],
+        on_record: Callable[[BatchHeader, Record], None],
+        on_marker: Callable[[int, TransactionMarker], None] = _ignored,
         on_unreadable: Callable[[int, Exception], None],
         on_done: Callable[[], None],
     ) -> None:
@@ -49,6 +57,7 @@ class InternalTopicLoader:
         self._partition = partition
         self._leader_epoch = partition.leader_epoch
         self._on_record = on_record
+        self._on_marker = on_marker
         self._on_unreadable = on_unreadable
         self._on_done = on_done
         self._next_offset = partition.log.log_start_offset
@@ -87,6 +96,12 @@ class InternalTopicLoader:
         try:
             found = self._partition.log.read(self._next_offset, LOAD_SLICE_BYTES, upto_offset)
             data = b"".join(region.read() for region in found.regions)
+        except DamagedLog as error:
+            if self._replicas.log_damaged(self._partition, error):
+                return False
+            # the only copy: what can be decoded of it is better than no state at all
+            self._partition.log.accept_damage(error)
+            return True
         except OSError as error:
             self._replicas.storage_failed(self._partition, error)
             return False
@@ -94,7 +109,10 @@ class InternalTopicLoader:
         end_offset = upto_offset if not data else self._next_offset
         for position, header in walk(data):
             end_offset = header.next_offset
-            if header.is_control or not header.record_count:
+            if not header.record_count:
+                continue
+            if header.is_control:
+                self._read_marker(data, position, header)
                 continue
             try:
                 records = decode_records(data, position)
@@ -102,9 +120,18 @@ class InternalTopicLoader:
                 self._on_unreadable(header.base_offset, error)
                 continue
             for record in records:
-                self._on_record(record)
+                self._on_record(header, record)
         self._next_offset = end_offset
         return True
+
+    def _read_marker(self, data: bytes, position: int, header: BatchHeader) -> None:
+        try:
+            marker = read_marker(memoryview(data)[position : position + header.size], header)
+        except KafkaError as error:
+            self._on_unreadable(header.base_offset, error)
+            return
+        if marker is not None:
+            self._on_marker(header.producer_id, marker)
 
     # waiting for the high watermark
 

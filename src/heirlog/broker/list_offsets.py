@@ -1,6 +1,7 @@
 """ListOffsets: named positions of a partition, and the first offset at or after a timestamp.
 
-    -1 latest           the high watermark; for a follower replica the log's end
+    -1 latest           the high watermark; with isolation level read_committed the last stable offset; for a follower
+                        replica the log's end
     -2 earliest, -4 earliest local    the log's start (there is no tier, so both are one)
     -3 max timestamp    the record with the largest timestamp
     -5 latest tiered, -6 earliest pending upload    nothing is tiered: offset -1
@@ -8,7 +9,8 @@
 
 Each of these numbers came with a version of the API. In an older version, and for any other negative number, the answer
 is UNSUPPORTED_VERSION; so a client does not use offset -1 as a position. A partition that the request names twice gets
-one result, INVALID_REQUEST. With an unknown isolation level every partition gets INVALID_REQUEST.
+one result, INVALID_REQUEST. With an unknown isolation level every partition gets INVALID_REQUEST. Timestamps are
+searched below "latest".
 
 Trap: a new leader's high watermark may be lower than the one that its predecessor exposed. Until it has reached the
 start of the leader's own epoch, "latest" could be lower than in an earlier answer. The answer is OFFSET_NOT_AVAILABLE,
@@ -41,7 +43,8 @@ _SINCE_VERSION = {
     EARLIEST_PENDING_UPLOAD: 11,
 }
 _NEVER = 1 << 15
-_ISOLATION_LEVELS = (0, 1)
+_READ_COMMITTED = 1
+_ISOLATION_LEVELS = (0, _READ_COMMITTED)
 
 _Answer = ListOffsetsResponse.ListOffsetsPartitionResponse
 
@@ -62,7 +65,13 @@ def list_offsets(replicas: ReplicaManager, request: ListOffsetsRequest, context:
                 _check_supported(asked.timestamp, context.api_version)
                 if partition is None:
                     raise replicas.no_partition(topic.name, asked.partition_index)
-                answer = offset_for(partition, asked.timestamp, asked.current_leader_epoch, request.replica_id >= 0)
+                answer = offset_for(
+                    partition,
+                    asked.timestamp,
+                    asked.current_leader_epoch,
+                    for_follower=request.replica_id >= 0,
+                    read_committed=request.isolation_level == _READ_COMMITTED,
+                )
             except KafkaError as error:
                 answer = _Answer(error_code=_code_for(error.code, context.api_version))
             except OSError as error:
@@ -93,13 +102,21 @@ def _check_supported(timestamp: int, version: int) -> None:
         )
 
 
-def offset_for(partition: Partition, timestamp: int, current_leader_epoch: int, for_follower: bool) -> _Answer:
+def offset_for(
+    partition: Partition,
+    timestamp: int,
+    current_leader_epoch: int,
+    for_follower: bool,
+    read_committed: bool = False,
+) -> _Answer:
     """The offset for `timestamp`. Raises KafkaError: not the leader, another leader epoch, or not known yet."""
     if partition.role is not ReplicaRole.LEADER:
         raise partition.not_leader()
     partition.check_leader_epoch(current_leader_epoch)
     log = partition.log
-    upto = log.log_end_offset if for_follower else partition.high_watermark
+    upto = partition.last_stable_offset if read_committed else partition.high_watermark
+    if for_follower:
+        upto = log.log_end_offset
     if timestamp == LATEST:
         _check_known(partition, for_follower)
         return _Answer(offset=upto, leader_epoch=log.epochs.latest)

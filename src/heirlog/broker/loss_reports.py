@@ -35,7 +35,7 @@ from heirlog.metadata.journal import ImageJournal
 from heirlog.metadata.loss_report import LossReport, read_report
 from heirlog.metadata.state import PartitionRegistration
 from heirlog.metadata.topic_name import RECOVERIES_TOPIC
-from heirlog.protocol.batch import Record, encode_batch
+from heirlog.protocol.batch import BatchHeader, Record, encode_batch
 from heirlog.protocol.errors import KafkaError
 from heirlog.protocol.types import LeaderEpoch, PartitionKey
 
@@ -151,7 +151,7 @@ class _Writer:
 
     # reports in the log
 
-    def _take_over(self, record: Record) -> None:
+    def _take_over(self, _: BatchHeader, record: Record) -> None:
         report = read_report(record.value)
         if report is not None:
             self._note(report)

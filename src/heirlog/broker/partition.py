@@ -45,8 +45,10 @@ from heirlog.broker.truncation import cut_for
 from heirlog.env import Buffer
 from heirlog.metadata.state import PartitionRegistration
 from heirlog.protocol.errors import ErrorCode, KafkaError
+from heirlog.protocol.transaction_marker import TransactionMarker
 from heirlog.protocol.types import NO_LEADER, BrokerId, LeaderEpoch, PartitionEpoch, PartitionKey, Uuid
 from heirlog.storage.log import Log, LogAppendInfo
+from heirlog.storage.verification import VerificationGuard
 
 ALL_IN_SYNC = -1
 """acks=all."""
@@ -84,6 +86,15 @@ def keeps_fetched_offsets(new_epoch: bool) -> bool:
     Without it the high watermark moves beyond a follower that has truncated its log under another leader meanwhile.
     """
     return not new_epoch
+
+
+def is_newer_epoch(named: int, known: int) -> bool:
+    """Guard 2: a fetcher (re)starts only for a higher leader epoch.
+
+    Without it nothing is lost (docs/internals/simulation.md, "Guards"): each change of an ISR would make the followers
+    drop the answers that they wait for, and ask again.
+    """
+    return named > known
 
 
 def is_committed(high_watermark: int, required_offset: int) -> bool:
@@ -149,6 +160,7 @@ class Partition:
         self._registered_brokers = registered_brokers
         self.lag_max_ms = lag_max_ms
         self.high_watermark = min(max(high_watermark, log.log_start_offset), log.log_end_offset)
+        self._decide_transactions()
         self.role = ReplicaRole.IDLE
         self.offline = False
         self.leader: BrokerId = NO_LEADER
@@ -187,6 +199,7 @@ class Partition:
         if new_epoch:
             self.leader_epoch = state.leader_epoch
             self.leader_epoch_start_offset = self.log.log_end_offset
+            self.log.producers.guards.clear()
             self.log.epochs.begin(state.leader_epoch, self.log.log_end_offset)
         self.partition_epoch = state.partition_epoch
         self.leader = self._registered_brokers.broker_id
@@ -195,7 +208,7 @@ class Partition:
 
     def become_follower(self, state: PartitionRegistration, min_isr: int) -> bool:
         """Another broker leads (or none). True if replication has to restart: only for a newer leader epoch."""
-        restart = self.role is not ReplicaRole.FOLLOWER or state.leader_epoch > self.leader_epoch
+        restart = self.role is not ReplicaRole.FOLLOWER or is_newer_epoch(state.leader_epoch, self.leader_epoch)
         self.role = ReplicaRole.FOLLOWER
         self._stop_leading()
         self.replicas = state.replicas
@@ -239,25 +252,63 @@ class Partition:
 
     # leader: append
 
-    def append(self, records: bytearray | memoryview, acks: int, wall_ms: int, now_ms: int) -> LogAppendInfo:
+    def append(
+        self,
+        records: bytearray | memoryview,
+        acks: int,
+        wall_ms: int,
+        now_ms: int,
+        guard: VerificationGuard | None = None,
+        *,
+        of_coordinator: bool = False,
+    ) -> LogAppendInfo:
         """Append a producer's batches. Raises KafkaError; then nothing was appended.
 
+        guard: what allows a transactional batch to begin a transaction here (`storage/verification.py`).
+        of_coordinator: a coordinator writes its state; the sequences of such batches mean nothing.
         NOT_LEADER_OR_FOLLOWER; NOT_ENOUGH_REPLICAS for acks=all while the committed ISR is below the effective min
         ISR; KAFKA_STORAGE_ERROR if the disk has failed; else what `Log.append_as_leader` refuses.
         """
         if self.role is not ReplicaRole.LEADER:
             raise self.not_leader()
         if acks == ALL_IN_SYNC and len(self.isr.committed) < self.min_isr:
-            raise KafkaError(
-                ErrorCode.NOT_ENOUGH_REPLICAS,
-                f"the ISR of {self.topic}-{self.index} is {list(self.isr.committed)}, acks=all needs {self.min_isr}",
-            )
-        appended = self.log.append_as_leader(records, self.leader_epoch, wall_ms)
+            raise self._not_enough_replicas()
+        appended = self.log.append_as_leader(records, self.leader_epoch, wall_ms, guard, of_coordinator=of_coordinator)
         if not appended.duplicate:
             topic_metrics = self.topic_metrics
             topic_metrics.messages_in += appended.last_offset - appended.first_offset + 1
             topic_metrics.bytes_in += len(records)
         # with a follower in the ISR the high watermark waits for its fetch, not for our own log
+        if len(self.isr.maximal) == 1:
+            self.advance_high_watermark(now_ms)
+        return appended
+
+    def _not_enough_replicas(self) -> KafkaError:
+        return KafkaError(
+            ErrorCode.NOT_ENOUGH_REPLICAS,
+            f"the ISR of {self.topic}-{self.index} is {list(self.isr.committed)}, acks=all needs {self.min_isr}",
+        )
+
+    def append_marker(
+        self,
+        marker: TransactionMarker,
+        producer_id: int,
+        producer_epoch: int,
+        transaction_version: int,
+        wall_ms: int,
+        now_ms: int,
+    ) -> LogAppendInfo:
+        """Append a coordinator's transaction marker, with acks=all. Raises KafkaError; then nothing was appended.
+
+        The errors are those of `append` and of `Log.append_marker`.
+        """
+        if self.role is not ReplicaRole.LEADER:
+            raise self.not_leader()
+        if len(self.isr.committed) < self.min_isr:
+            raise self._not_enough_replicas()
+        appended = self.log.append_marker(
+            marker, producer_id, producer_epoch, transaction_version, self.leader_epoch, wall_ms
+        )
         if len(self.isr.maximal) == 1:
             self.advance_high_watermark(now_ms)
         return appended
@@ -355,7 +406,22 @@ class Partition:
         )
         moved = after > self.high_watermark
         self.high_watermark = after
+        self._decide_transactions()
         return moved
+
+    def _decide_transactions(self) -> None:
+        """The high watermark may have moved beyond transaction markers."""
+        transactions = self.log.producers.transactions
+        if transactions.first_unstable_offset is not None:
+            transactions.high_watermark_moved(self.high_watermark)
+
+    @property
+    def last_stable_offset(self) -> int:
+        """The offset below which every transaction is decided, and its decision committed (`transactions.py`)."""
+        first_unstable = self.log.producers.transactions.first_unstable_offset
+        if first_unstable is None:
+            return self.high_watermark
+        return min(max(first_unstable, self.log.log_start_offset), self.high_watermark)
 
     # leader: ISR changes
 
@@ -503,6 +569,7 @@ class Partition:
         reachable = min(leader_high_watermark, self.log.log_end_offset)
         if reachable > self.high_watermark:
             self.high_watermark = reachable
+            self._decide_transactions()
         if self.log.log_start_offset < leader_log_start_offset <= self.high_watermark:
             self.log.increment_log_start(leader_log_start_offset)
 
@@ -515,6 +582,7 @@ class Partition:
     def truncate_to(self, offset: int) -> None:
         self.log.truncate_to(offset)
         self.high_watermark = min(self.high_watermark, self.log.log_end_offset)
+        self._decide_transactions()
 
     def start_over_at(self, offset: int) -> None:
         """The leader no longer has the records after our end: start an empty log at `offset`."""

@@ -3,8 +3,8 @@ offset.
 
     unsent --a request names it--> sent in number n --the log ends elsewhere, or a pause--> unsent
 
-An answer counts only if its request, or one before it, named the offset at which the log ends now (guard 5). Otherwise
-a late answer could append after a truncation. A new leader epoch has a new `PartitionFetchState`.
+An answer counts only if its request, or one before it, named the offset at which the log ends now (guard 5). A new
+leader epoch has a new `PartitionFetchState`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,15 @@ from heirlog.protocol.types import PartitionKey
 FIRST_BACKOFF_MS = 20
 
 _NOT_NAMED = -1
+
+
+def answers_current_end(named_in: int, number: int) -> bool:
+    """Guard 5: a fetch response is applied only to the offset and the leader epoch that it was asked for.
+
+    named_in: the first request that named the offset at which the log ends now, in this epoch. Without the guard an
+    answer that was held back while another broker led is appended after other records than those it continues.
+    """
+    return _NOT_NAMED < named_in <= number
 
 
 class BackOff:
@@ -76,5 +85,5 @@ class PartitionFetchState:
         self.forget_requests()
 
     def is_answered_by(self, number: int) -> bool:
-        """Guard 5: whether the answer to this request is for the log's current end and epoch."""
-        return _NOT_NAMED < self._named_in <= number
+        """Whether the answer to this request is for the log's current end and epoch."""
+        return answers_current_end(self._named_in, number)

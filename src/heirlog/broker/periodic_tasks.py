@@ -102,7 +102,7 @@ class PeriodicTasks:
 
     def _for_each(self, task: Callable[[Partition], None]) -> None:
         # iterate over a copy: a failing disk removes partitions from the manager
-        for partition in list(self._replicas.all_partitions()):
+        for partition in self._replicas.all_partitions():
             if partition.offline:
                 continue
             try:

@@ -29,6 +29,8 @@ from typing import Any, TypeAlias
 from heirlog.broker.partition import ALL_IN_SYNC, Partition
 from heirlog.broker.purgatory import Purgatory
 from heirlog.broker.replica_manager import ReplicaManager
+from heirlog.broker.replication_wait import ReplicationWait
+from heirlog.broker.transactional_produce import NOTHING_CHECKED, TOPIC_ID_VERSION, Checked
 from heirlog.context import CLOSE, NO_ANSWER, Context
 from heirlog.env import Env
 from heirlog.metadata.topic_name import INTERNAL_TOPICS
@@ -39,6 +41,7 @@ from heirlog.protocol.messages import ProduceRequest, ProduceResponse
 from heirlog.protocol.primitives import records_view
 from heirlog.protocol.types import PartitionKey
 from heirlog.storage.errors import InvalidRecords
+from heirlog.storage.verification import VerificationGuard
 
 NO_RESPONSE_WANTED = 0
 LEADER_ONLY = 1
@@ -58,69 +61,10 @@ _BEFORE_THE_LOG = (
 )
 """With these errors Apache Kafka's response has no log start offset."""
 _CURRENT_LEADER_VERSION = 10
-TOPIC_ID_VERSION = 13
-"""The first version that names topics by their id."""
 _ZSTD_VERSION, _ZSTD, _ATTRIBUTES_AT = 7, 4, 22
 
 _Answer: TypeAlias = ProduceResponse.PartitionProduceResponse
 _RecordError: TypeAlias = ProduceResponse.BatchIndexAndErrorMessage
-
-
-class _ReplicationWait:
-    """An acks=all request, with those of its partitions that are not replicated yet."""
-
-    __slots__ = ("_answers", "_context", "_handler", "_response", "number", "pending")
-
-    def __init__(
-        self, handler: ProduceHandler, response: ProduceResponse, context: Context, pending: Pending[Any]
-    ) -> None:
-        self.number = -1
-        self.pending = pending
-        self._answers: dict[PartitionKey, list[tuple[Partition, int, int, _Answer]]] = {}
-        self._handler = handler
-        self._response = response
-        self._context = context
-
-    def add(self, partition: Partition, required_offset: int, answer: _Answer) -> None:
-        waiting = self._answers.setdefault(partition.key, [])
-        waiting.append((partition, required_offset, partition.leader_epoch, answer))
-
-    @property
-    def keys(self) -> tuple[PartitionKey, ...]:
-        return tuple(self._answers)
-
-    def _finish(self) -> None:
-        self._handler.finish(self._response, self._context, self.pending)
-
-    def _look_at(self, key: PartitionKey) -> None:
-        waiting = self._answers.get(key)
-        if waiting is None:
-            return
-        left = []
-        for entry in waiting:
-            partition, required_offset, leader_epoch, answer = entry
-            outcome = partition.outcome_of(required_offset, leader_epoch)
-            if outcome is None:
-                left.append(entry)
-            elif outcome is not ErrorCode.NONE:
-                _fail(answer, outcome)
-        if left:
-            self._answers[key] = left
-        else:
-            del self._answers[key]
-
-    def try_complete(self, key: PartitionKey) -> bool:
-        self._look_at(key)
-        if self._answers:
-            return False
-        self._finish()
-        return True
-
-    def on_expiration(self) -> None:
-        for waiting in self._answers.values():
-            for _, _, _, answer in waiting:
-                _fail(answer, ErrorCode.REQUEST_TIMED_OUT)
-        self._finish()
 
 
 def _fail(answer: _Answer, code: ErrorCode) -> None:
@@ -165,8 +109,11 @@ class ProduceHandler:
         self._replicas = replicas
         self._waiting: Purgatory[PartitionKey] = replicas.delayed.produce
 
-    def produce(self, request: ProduceRequest, context: Context) -> Any:
-        """Returns a response, `Pending` for acks=all, NO_ANSWER for acks=0, or CLOSE for acks=0 with an error."""
+    def produce(self, request: ProduceRequest, context: Context, checked: Checked = NOTHING_CHECKED) -> Any:
+        """Returns a response, `Pending` for acks=all, NO_ANSWER for acks=0, or CLOSE for acks=0 with an error.
+
+        checked: what is known of the transactions of the request (`transactional_produce.py`).
+        """
         by_id = context.api_version >= TOPIC_ID_VERSION
         done = _Done(self._env.now_ms(), self._env.wall_ms())
         topics = []
@@ -176,7 +123,7 @@ class ProduceHandler:
                 self._replicas.partitions_of(topic.topic_id) if by_id else self._replicas.partitions_named(topic.name)
             )
             answers = [
-                self._append(partitions.get(data.index), topic, data, request.acks, context, done)
+                self._append(partitions.get(data.index), topic, data, request.acks, context, done, checked)
                 for data in topic.partition_data
             ]
             topics.append(
@@ -199,27 +146,38 @@ class ProduceHandler:
         return result
 
     def _append(
-        self, partition: Partition | None, topic: Any, data: Any, acks: int, context: Context, done: _Done
+        self,
+        partition: Partition | None,
+        topic: Any,
+        data: Any,
+        acks: int,
+        context: Context,
+        done: _Done,
+        checked: Checked,
     ) -> _Answer:
         """Handle one partition of a request."""
         answer = _Answer(index=data.index)
         records = records_view(data.records)
+        guard: VerificationGuard | KafkaError | None = None
         try:
             if partition is None:
                 name = topic.topic_id if context.api_version >= TOPIC_ID_VERSION else topic.name
                 raise self._replicas.no_partition(name, data.index)
             _check(partition, acks, context)
             _check_codec(records, context.api_version)
+            guard = checked.get((partition.topic, data.index)) if checked else None
+            if isinstance(guard, KafkaError):
+                raise guard
             partition.topic_metrics.produces += 1
             watermark = partition.high_watermark
             appended = partition.append(
-                bytearray(records) if records.readonly else records, acks, done.wall_ms, done.now_ms
+                bytearray(records) if records.readonly else records, acks, done.wall_ms, done.now_ms, guard
             )
         except KafkaError as error:
             done.failed = True
             self._refused(answer, error, topic, data.index, context)
             if partition is not None:
-                if error.code not in _BEFORE_THE_LOG or isinstance(error, InvalidRecords):
+                if error is not guard and (error.code not in _BEFORE_THE_LOG or isinstance(error, InvalidRecords)):
                     answer.log_start_offset = partition.log.log_start_offset
                 partition.topic_metrics.produce_failed(error.code, len(records))
                 if error.code is ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
@@ -267,22 +225,18 @@ class ProduceHandler:
         timeout_ms: int,
         look_first: bool,
     ) -> Any:
-        """`look_first`: check before waiting, because the disk may have failed under another partition."""
+        """`look_first`: see `ReplicationWait.begin`."""
         pending: Pending[Any] = Pending(lambda: self._waiting.remove(wait))
-        wait = _ReplicationWait(self, response, context, pending)
+
+        def finish() -> None:
+            self.name_leaders(response, context)
+            pending.complete(response)
+
+        wait: ReplicationWait[_Answer] = ReplicationWait(_fail, finish)
         for partition, required_offset, answer in waits:
             wait.add(partition, required_offset, answer)
-        if look_first and any(wait.try_complete(key) for key in wait.keys):
-            return pending
-        if timeout_ms <= 0 or self._waiting.is_full:
-            wait.on_expiration()
-            return pending
-        self._waiting.watch(wait, timeout_ms)
+        wait.begin(self._waiting, timeout_ms, look_first=look_first)
         return pending
-
-    def finish(self, response: ProduceResponse, context: Context, pending: Pending[Any]) -> None:
-        self.name_leaders(response, context)
-        pending.complete(response)
 
     def name_leaders(self, response: ProduceResponse, context: Context) -> None:
         """Name the leader to a client that sent its request to the wrong broker (KIP-951, v10)."""

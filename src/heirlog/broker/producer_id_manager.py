@@ -8,7 +8,8 @@ process stops; so an id is unique without being stored.
 
 A producer that names its current id and epoch (v3, KIP-360) gets a new id as well, as on Apache Kafka: an idempotent
 producer raises its epoch on its own, and a broker cannot know whether another one already has the raised epoch.
-An id without an epoch, or the reverse, is INVALID_REQUEST. So is a transactional id: there are no transactions yet.
+An id without an epoch, or the reverse, is INVALID_REQUEST. The transaction coordinator gives the ids of transactional
+producers, and takes them from here.
 """
 
 from __future__ import annotations
@@ -52,22 +53,16 @@ class ProducerIdManager:
         self._next_id = 0
         self._end_id = 0
         self._asking = False
+        self._is_wanted = False
+        """A coordinator wants an id, and does not wait for it."""
         self._waiting: deque[Pending[Any]] = deque()
 
     def init_producer_id(self, request: InitProducerIdRequest) -> Any:
-        """Returns a response, or `Pending` until the controller has given a block."""
-        if request.transactional_id is not None:
-            self._env.log(
-                "debug",
-                "transactional-id-refused",
-                transactional_id=request.transactional_id,
-                why="no transactions yet",
-            )
-            return InitProducerIdResponse(error_code=ErrorCode.INVALID_REQUEST, producer_epoch=-1)
+        """Returns a response, or `Pending` until the controller has given a block. Without a transactional id."""
         if (request.producer_id == NONE) != (request.producer_epoch == NONE):
             return InitProducerIdResponse(error_code=ErrorCode.INVALID_REQUEST, producer_epoch=-1)
         if self._next_id < self._end_id:
-            return self._take()
+            return _given(self._take())
         if len(self._waiting) >= WAITING_MAX:
             return _retry_later()
 
@@ -81,10 +76,17 @@ class ProducerIdManager:
         self._ask()
         return pending
 
-    def _take(self) -> InitProducerIdResponse:
-        producer_id = self._next_id
+    def next_id(self) -> int | None:
+        """A producer id that is not in use; None while none is at hand: then the next block is on its way."""
+        if self._next_id < self._end_id:
+            return self._take()
+        self._is_wanted = True
+        self._ask()
+        return None
+
+    def _take(self) -> int:
         self._next_id += 1
-        return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
+        return self._next_id - 1
 
     def _give_up(self, pending: Pending[Any]) -> None:
         if not pending.done:
@@ -92,7 +94,7 @@ class ProducerIdManager:
             pending.complete(_retry_later())
 
     def _ask(self) -> None:
-        if self._asking or not self._waiting:
+        if self._asking or not (self._waiting or self._is_wanted):
             return
         self._asking = True
         controller = self._controller_endpoint()
@@ -114,12 +116,16 @@ class ProducerIdManager:
             self._env.log("info", "producer-ids-not-allocated", error=error)
             self._env.call_later(RETRY_BACKOFF_MS, self._ask_again)
             return
-        self._asking = False
+        self._asking = self._is_wanted = False
         self._next_id = result.producer_id_start
         self._end_id = result.producer_id_start + result.producer_id_len
         while self._waiting and self._next_id < self._end_id:
-            self._waiting.popleft().complete(self._take())
+            self._waiting.popleft().complete(_given(self._take()))
         self._ask()
+
+
+def _given(producer_id: int) -> InitProducerIdResponse:
+    return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
 
 
 def _retry_later() -> InitProducerIdResponse:

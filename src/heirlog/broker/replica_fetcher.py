@@ -37,6 +37,7 @@ from heirlog.broker.discarded_records import DiscardedRecordsManager
 from heirlog.broker.fetch_session_handler import FetchRequestData, FetchSessionHandler
 from heirlog.broker.followers import RegisteredBrokers
 from heirlog.broker.log_range import LogRange
+from heirlog.broker.lost_transactions import Remembered, lost_parts, remembered
 from heirlog.broker.partition import Partition
 from heirlog.broker.partition_fetch_state import BackOff, PartitionFetchState
 from heirlog.broker.truncation import cut_for
@@ -48,6 +49,8 @@ from heirlog.protocol.primitives import records_view
 from heirlog.protocol.types import BrokerId, Endpoint, PartitionKey, Uuid
 
 MAX_IN_FLIGHT = 2
+LOST_TRANSACTIONS_LOGGED = 100
+"""Transactions named by one truncation; the event has their total too."""
 
 _SESSION_ERRORS = frozenset(
     {
@@ -347,19 +350,43 @@ class ReplicaFetcher:
         """
         partition, discarded_records = followed.partition, self._ports.discarded_records
         discarded_records.count(partition, offset)
-        if not discarded_records.must_keep(partition, offset):
+        is_lossy = partition.precedes_lossy_election
+
+        def cut_and_log() -> None:
+            before = remembered(partition.log.producers) if is_lossy else {}
             cut()
+            if before:
+                self._log_lost_transactions(partition, before)
+
+        if not discarded_records.must_keep(partition, offset):
+            cut_and_log()
             return
 
         def kept() -> None:
             try:
-                cut()
+                cut_and_log()
             except OSError as error:
                 self._ports.storage_failed(partition, error)
             self.wake_up()
 
         self._suspend(followed)
         discarded_records.keep(partition, offset, kept)
+
+    def _log_lost_transactions(self, partition: Partition, before: Remembered) -> None:
+        lost = lost_parts(before, remembered(partition.log.producers))
+        for each in lost[:LOST_TRANSACTIONS_LOGGED]:
+            self._env.log(
+                "warning",
+                "transaction-lost-a-part",
+                topic=partition.topic,
+                partition=partition.index,
+                leader_epoch=partition.lossy_epoch,
+                producer_id=each.producer_id,
+                producer_epoch=each.producer_epoch,
+                lost=each.part,
+                start_offset=each.start_offset,
+                producers=len(lost),
+            )
 
     def _back_off(self, followed: PartitionFetchState, error: str) -> None:
         self._suspend(followed)

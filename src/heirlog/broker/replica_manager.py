@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import chain
 
 from heirlog.broker.alter_partition_sender import AlterPartitionSender
 from heirlog.broker.assignments_manager import AssignmentsManager
@@ -35,6 +36,7 @@ from heirlog.protocol.errors import ErrorCode, KafkaError, error_code
 from heirlog.protocol.messages import AlterPartitionResponse
 from heirlog.protocol.types import BrokerId, Endpoint, PartitionKey, Uuid, uuid_text
 from heirlog.storage.config import LogConfig
+from heirlog.storage.errors import DamagedLog
 from heirlog.storage.log import Log
 from heirlog.storage.log_directory import LogDirectory
 
@@ -75,6 +77,10 @@ class ReplicaManager:
         self._by_id: dict[Uuid, dict[int, Partition]] = {}
         self._by_name: dict[str, dict[int, Partition]] = {}
         self._directory_of: dict[PartitionKey, LogDirectory] = {}
+        self._damaged: set[PartitionKey] = set()
+        """Their directories are about to go offline, because of `log_damaged`."""
+        self._kept: set[PartitionKey] = set()
+        """Partitions that are led though their logs are damaged; logged once."""
         self._lag_max_ms: int = static["replica.lag.time.max.ms"]
         self.directories = LogDirectories(
             env, static, directories, registered_brokers.broker_id, self._directory_failed
@@ -106,9 +112,8 @@ class ReplicaManager:
     def partition(self, key: PartitionKey) -> Partition | None:
         return self._by_id.get(key[0], _NO_PARTITIONS).get(key[1])
 
-    def all_partitions(self) -> Iterable[Partition]:
-        for partitions in self._by_id.values():
-            yield from partitions.values()
+    def all_partitions(self) -> list[Partition]:
+        return [*chain.from_iterable(map(dict.values, self._by_id.values()))]
 
     def topic_name(self, topic_id: bytes) -> str | None:
         """The topic's name; None if this broker knows no topic with this id."""
@@ -172,7 +177,7 @@ class ReplicaManager:
             # a fenced follower outside the ISR no longer holds the watermark back
             for partition in self.all_partitions():
                 self._advance(partition)
-            self.delayed.low_watermarks_may_have_moved(list(self.all_partitions()))
+            self.delayed.low_watermarks_may_have_moved(self.all_partitions())
         self.fetchers.wake_up()
 
     def _everything(self) -> list[PartitionKey]:
@@ -420,9 +425,43 @@ class ReplicaManager:
 
     def storage_failed(self, partition: Partition, error: OSError) -> None:
         """A read or write of this partition failed: its directory is offline from now on."""
+        if isinstance(error, DamagedLog):
+            self.log_damaged(partition, error)
+            return
         directory = self._directory_of.get(partition.key)
         if directory is not None:
             self.directories.failed(directory, error)
+
+    def log_damaged(self, partition: Partition, error: DamagedLog) -> bool:
+        """Records of this partition are not what was written: a copy of a follower can take their place.
+
+        The directory goes offline, as if the disk had reported the failure. Its next start reads the segment, and cuts
+        the log at the damage; then the replica copies the rest. If no other replica is in the ISR, False: this copy may
+        be the only one of the records after the damage, so it stays until another one is, and only what is damaged
+        cannot be read.
+        """
+        values = {
+            "topic": partition.topic,
+            "partition": partition.index,
+            "path": error.filename,
+            "byte": error.position,
+        }
+        others = [broker for broker in partition.isr.committed if broker != self._registered_brokers.broker_id]
+        if partition.role is ReplicaRole.LEADER and not others:
+            if partition.key not in self._kept:
+                self._kept.add(partition.key)
+                self._env.log("error", "damaged-batch-kept", **values, why="no other replica is in the ISR")
+            return False
+        directory = self._directory_of.get(partition.key)
+        if directory is None or partition.key in self._damaged:
+            return True
+        self._damaged.add(partition.key)
+        self._env.log("error", "damaged-batch-found", **values)
+        try:
+            directory.distrust(partition.log, error.base_offset, lambda _: self.directories.failed(directory, error))
+        except OSError as failure:
+            self.directories.failed(directory, failure)
+        return True
 
     def log_start_moved(self, key: PartitionKey) -> None:
         self.delayed.partition_listeners.mark(key)

@@ -6,8 +6,12 @@ from dataclasses import dataclass
 
 from heirlog.broker.partition import Partition, ReplicaRole
 from heirlog.broker.replica_manager import ReplicaManager
+from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.image import Image
 from heirlog.metadata.survey import Survey, in_groups
+
+LATE_TRANSACTION_BUFFER_MS = 5 * 60 * 1000
+"""What its coordinator may take to abort a transaction after its time limit, as on Apache Kafka."""
 
 
 @dataclass(slots=True)
@@ -23,6 +27,8 @@ class ReplicaManagerMetrics:
     reassigning_partitions: int = 0
     producer_id_count: int = 0
     """Idempotent producers, each in every partition that it has written to."""
+    partitions_with_late_transactions: int = 0
+    """With a transaction that no coordinator can let open for so long: it may hang."""
     isr_expands: int = 0
     """Number since the start; the same for the next two."""
     isr_shrinks: int = 0
@@ -31,7 +37,12 @@ class ReplicaManagerMetrics:
     """heirlog only: records that followers here truncated because a leader elected on a lossy basis lacked them."""
 
 
-def count_replicas(replicas: ReplicaManager, image: Image) -> Survey[ReplicaManagerMetrics]:
+def late_since_ms(static: StaticConfig, wall_ms: int) -> int:
+    """Wall time; an open transaction whose last record is older is late."""
+    return wall_ms - static.int("transaction.max.timeout.ms") - LATE_TRANSACTION_BUFFER_MS
+
+
+def count_replicas(replicas: ReplicaManager, image: Image, late_since_ms: int) -> Survey[ReplicaManagerMetrics]:
     # count partitions that have left first: one that leaves meanwhile must not count twice, and sums never decrease
     metrics = ReplicaManagerMetrics(
         isr_expands=replicas.topic_stats.isr_expands,
@@ -49,6 +60,7 @@ def count_replicas(replicas: ReplicaManager, image: Image) -> Survey[ReplicaMana
             metrics.failed_isr_updates += partition.failed_isr_updates
             if partition.role is ReplicaRole.LEADER:
                 _count_led(metrics, partition, image)
+                metrics.partitions_with_late_transactions += _has_late_transaction(partition, late_since_ms)
         yield
     return metrics
 
@@ -62,3 +74,9 @@ def _count_led(metrics: ReplicaManagerMetrics, partition: Partition, image: Imag
         metrics.under_min_isr_partition_count += in_sync < partition.min_isr
     state = image.partition(partition.topic_id, partition.index)
     metrics.reassigning_partitions += state is not None and state.is_reassigning
+
+
+def _has_late_transaction(partition: Partition, late_since_ms: int) -> bool:
+    producers = partition.log.producers
+    oldest = producers.transactions.oldest_ongoing
+    return oldest is not None and producers.producers[oldest].last_timestamp < late_since_ms

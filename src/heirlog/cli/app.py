@@ -18,6 +18,7 @@ import typer
 
 from heirlog.cli import (
     acls,
+    audit,
     broker,
     configs,
     consume,
@@ -28,6 +29,7 @@ from heirlog.cli import (
     elect,
     features,
     groups,
+    hanging_transactions,
     log_dirs,
     pipeline,
     produce,
@@ -38,13 +40,15 @@ from heirlog.cli import (
     reset_offsets,
     sim,
     storage,
+    sweep,
     topics,
+    transactions,
     up,
 )
 from heirlog.cli.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, CommandError
 from heirlog.cli.next_steps import with_next_step
-from heirlog.cli.node import NodeOptions, run_node
 from heirlog.local.errors import LocalError
+from heirlog.local.node_command import NodeOptions, run_node
 from heirlog.metadata.config_def import ConfigError
 from heirlog.protocol.errors import KafkaError
 
@@ -60,6 +64,10 @@ app.add_typer(storage.app, name="storage")
 app.add_typer(topics.app, name="topics")
 app.add_typer(configs.app, name="configs")
 app.add_typer(groups.app, name="groups")
+app.add_typer(transactions.app, name="transactions")
+transactions.app.command("describe-producers")(hanging_transactions.describe_producers)
+transactions.app.command("find-hanging")(hanging_transactions.find_hanging)
+transactions.app.command("abort")(hanging_transactions.abort)
 app.add_typer(acls.app, name="acls")
 app.add_typer(broker.app, name="broker")
 app.add_typer(features.app, name="features")
@@ -76,9 +84,11 @@ app.command("elect")(elect.elect)
 app.add_typer(recover.app, name="recover")
 app.command("doctor")(doctor.doctor)
 app.command("dump")(dump.dump)
+app.command("audit")(audit.audit)
 app.add_typer(pipeline.app, name="pipeline")
 app.add_typer(drill.app, name="drill")
 app.add_typer(sim.app, name="sim")
+sim.app.command("sweep")(sweep.sweep)
 
 
 def _print_version(asked: bool) -> None:

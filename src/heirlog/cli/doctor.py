@@ -38,13 +38,15 @@ Directories = Annotated[
 def doctor(directories: Directories, as_json: Json = False) -> None:
     """Check a stopped node's data folders: show what its next start would truncate or rebuild. Changes nothing."""
     from heirlog.cli.offline.doctor import examine
+    from heirlog.cli.offline.open_transactions import known_to_coordinators
 
     found = [path for directory in directories for path in log_directories(directory)]
     reports: list[Report] = []
     with locked(found):
+        known = known_to_coordinators(found)
         progress = Progress(sum(_log_bytes(path) for path in found))
         for path in found:
-            reports.append(examine(str(path), progress.read))
+            reports.append(examine(str(path), progress.read, known))
             progress.clear()
             if not as_json:
                 _print(reports[-1])
@@ -78,7 +80,9 @@ def locked(paths: list[Path]) -> Iterator[None]:
                 locks.append(os.open(path / LOCK, os.O_RDONLY))
                 try:
                     fcntl.flock(locks[-1], fcntl.LOCK_SH | fcntl.LOCK_NB)
-                except BlockingIOError:
+                    # Apache Kafka's lock is of the other kind
+                    fcntl.lockf(locks[-1], fcntl.LOCK_SH | fcntl.LOCK_NB)
+                except (BlockingIOError, PermissionError):
                     raise UsageError(
                         f"{path} is in use by a running node (which has locked {LOCK}): stop the node first"
                     ) from None

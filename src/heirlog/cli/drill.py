@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from heirlog.cli.errors import EXIT_FAILED, CommandError
+from heirlog.cli.errors import EXIT_FAILED, CommandError, UsageError
 from heirlog.cli.render import Json, show_json
 
 if TYPE_CHECKING:
@@ -41,8 +41,11 @@ FAILURE_SENTENCES = (
     "elected_before_caught_up",
     "wrong_modules",
     "failures",
+    "findings_total",
 )
 """Members of a verdict that name a broken promise when they are not zero or empty."""
+FINDINGS_SHOWN = 10
+BROKERS_MIN = 3
 Result = dict[str, Any]
 """A verdict as JSON."""
 
@@ -75,6 +78,10 @@ def _needs() -> Iterator[None]:
         if (error.name or "").split(".")[0] in ("pyarrow", "pyspark"):
             raise CommandError(
                 f"this drill needs {error.name}: pip install '.[spark]' in a clone of heirlog"
+            ) from error
+        if (error.name or "").split(".")[0] == "aiokafka":
+            raise CommandError(
+                "this drill also writes with aiokafka: pip install aiokafka (make setup does it)"
             ) from error
         if error.name != "confluent_kafka":
             raise
@@ -247,6 +254,42 @@ def controllers(
     _conclude(_run(drill), as_json)
 
 
+@app.command("chaos")
+def chaos(
+    minutes: Annotated[float, typer.Option(min=0.1, help="How long faults are played.")] = 10,
+    seed: Annotated[int, typer.Option(help="Seed of the faults and of the operator's changes.")] = 1,
+    nodes: Annotated[int, typer.Option(help="How many brokers, at least 3.")] = 3,
+    controllers: Annotated[int, typer.Option(min=1, max=5, help="How many controllers: 1, 3 or 5.")] = 3,
+    elr: Annotated[
+        Switch, typer.Option(help="off: run without eligible leader replicas; the drill must fail then.")
+    ] = Switch.ON,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for timeline.svg and verdict.json. Default: chaos-SEED, here.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Play random faults of processes, disks and links while clients write and read, and judge what they saw.
+
+    An operator moves, alters, deletes and re-creates topics meanwhile. The checks are those of the simulator. A picture
+    of faults, leaders, ISR and ELR is written next to the verdict.
+    """
+    if nodes < BROKERS_MIN:
+        raise UsageError(
+            f"--nodes {nodes}: the drill's topics have {BROKERS_MIN} replicas, so it needs as many brokers"
+        )
+    folder = out or Path(f"chaos-{seed}")
+
+    def drill(_: DrillRunner[Result]) -> Result:
+        from heirlog.drill.chaos import CONFIG, Verdict, run
+        from heirlog.drill.chaos_cluster import ChaosCluster
+
+        with ChaosCluster(nodes, controllers, CONFIG, elr=elr is Switch.ON) as cluster:
+            verdict = Verdict(minutes, seed, nodes, controllers, elr is Switch.ON)
+            return run(cluster, verdict, folder.absolute(), _said(as_json)).as_json()
+
+    _conclude(_run(drill), as_json)
+
+
 @app.command("pipeline")
 def pipeline(
     records: Annotated[int | None, typer.Option(min=1000, help="How many lines; default: every one.")] = None,
@@ -336,8 +379,12 @@ def _print_verdict(result: Result, as_json: bool) -> None:
     else:
         print()
         for name, value in result.items():
-            if name not in ("timeline", "drill"):
+            if name not in ("timeline", "drill", "findings"):
                 print(f"  {name.replace('_', ' '):<26} {value}")
+        for finding in result.get("findings", [])[:FINDINGS_SHOWN]:
+            print(f"  {finding['check']}: {finding['sentence']}")
+        if isinstance(result.get("timeline"), str):
+            print(f"  timeline                   {result['timeline']}")
     # a program that waits for the verdict may read through a pipe while the cluster is held
     sys.stdout.flush()
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from heirlog.cli.errors import EXIT_FAILED, CommandError, UsageError
+from heirlog.metadata.topic_name import TRANSACTIONS_TOPIC
 from heirlog.protocol.types import METADATA_TOPIC
 
 if TYPE_CHECKING:
@@ -33,14 +34,22 @@ def dump(
         bool,
         typer.Option("--offsets-decoder", help="Decode the records as those of __consumer_offsets, in any folder."),
     ] = False,
+    transactions: Annotated[
+        bool,
+        typer.Option(
+            "--transaction-log-decoder", help="Decode the records as those of __transaction_state, in any folder."
+        ),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object per batch, record or entry.")] = False,
 ) -> None:
     """Print segments, indexes, snapshots, checkpoints and metadata records; a torn file up to the damage."""
     from heirlog.cli.offline.decode import GROUP_TOPIC, READABLE, Decoder, UnknownFile
 
-    if metadata and groups:
-        raise UsageError("--cluster-metadata-decoder and --offsets-decoder exclude each other")
-    topic = METADATA_TOPIC if metadata else GROUP_TOPIC if groups else None
+    wanted = {METADATA_TOPIC: metadata, GROUP_TOPIC: groups, TRANSACTIONS_TOPIC: transactions}
+    topics = [topic for topic, is_wanted in wanted.items() if is_wanted]
+    if len(topics) > 1:
+        raise UsageError("the options that end with -decoder exclude each other")
+    topic = topics[0] if topics else None
     whole = True
     for path in files:
         if path.is_dir():

@@ -14,8 +14,8 @@ from heirlog.cli.cleared import warn, warn_of_cleared_elr
 from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
 from heirlog.cli.errors import CommandError, UsageError
 from heirlog.cli.render import Json, show_json, show_rows
-from heirlog.metadata.features import metadata_version_name, metadata_version_named
-from heirlog.metadata.state import ELR_VERSION, METADATA_VERSION
+from heirlog.metadata.features import metadata_version_name, metadata_version_named, transaction_level
+from heirlog.metadata.state import ELR_VERSION, METADATA_VERSION, TRANSACTION_VERSION
 from heirlog.protocol.errors import error_code
 
 if TYPE_CHECKING:
@@ -136,7 +136,11 @@ def _levels(client: Client, features: list[str] | None, release: str | None, met
     if metadata is not None:
         return {METADATA_VERSION: level}
     known = {row["feature"] for row in _described(client)}
-    defaults = {METADATA_VERSION: level, ELR_VERSION: int(level >= ELR_WITH_A_NEW_CLUSTER)}
+    defaults = {
+        METADATA_VERSION: level,
+        ELR_VERSION: int(level >= ELR_WITH_A_NEW_CLUSTER),
+        TRANSACTION_VERSION: transaction_level(level),
+    }
     return {name: wanted for name, wanted in defaults.items() if name in known}
 
 

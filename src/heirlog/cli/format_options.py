@@ -6,8 +6,14 @@ from collections.abc import Sequence
 
 from heirlog.cli.errors import CommandError
 from heirlog.metadata.config_def import StaticConfig
-from heirlog.metadata.features import DEFAULT_FEATURES, SUPPORTED_FEATURES, metadata_version_named, recovery_level
-from heirlog.metadata.image import KRAFT_VERSION, METADATA_VERSION, RECOVERY_VERSION
+from heirlog.metadata.features import (
+    DEFAULT_FEATURES,
+    SUPPORTED_FEATURES,
+    metadata_version_named,
+    recovery_level,
+    transaction_level,
+)
+from heirlog.metadata.image import KRAFT_VERSION, METADATA_VERSION, RECOVERY_VERSION, TRANSACTION_VERSION
 from heirlog.metadata.state import RESERVED_DIRECTORIES
 from heirlog.protocol.types import BrokerId, endpoint_from_text, uuid_from_text, uuid_text
 from heirlog.raft.control import Voter
@@ -48,6 +54,8 @@ def features_wanted(
         if name == METADATA_VERSION and release_version is not None:
             raise CommandError(f"--release-version and --feature {text} both set metadata.version; remove one of them")
         features[name] = int(level)
+    if not any(text.startswith(f"{TRANSACTION_VERSION}=") for text in given):
+        features[TRANSACTION_VERSION] = transaction_level(features[METADATA_VERSION])
     return features
 
 

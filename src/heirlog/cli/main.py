@@ -30,7 +30,7 @@ def main() -> NoReturn:
         signal.signal(signal.SIGINT, _leave)
         # registered first, so it runs last; what is ignored stays ignored when Python restores its signals
         atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
-    from heirlog.cli.node import parse_plain, run_node
+    from heirlog.local.node_command import parse_plain, run_node
 
     arguments = sys.argv[1:]
     options = parse_plain(arguments[1:]) if arguments[:1] == ["node"] else None

@@ -6,15 +6,16 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from heirlog.cli.errors import EXIT_INTERRUPTED, CommandError, UsageError
+from heirlog.cli.errors import EXIT_INTERRUPTED, CommandError
 from heirlog.cli.render import Json, laid_out, show_json
+from heirlog.cli.spark import Conf, Master, needs_spark, settings_of
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -26,34 +27,7 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Move data in and out with Spark, as a TOML file describes it.", no_args_is_help=True)
 
 File = Annotated[Path, typer.Argument(metavar="FILE.toml", help="The pipeline file.", show_default=False)]
-Master = Annotated[str, typer.Option("--master", help="Spark's master, or sc://host:port for Spark Connect.")]
-Conf = Annotated[list[str] | None, typer.Option("--conf", help="NAME=VALUE of Spark; may be given more than once.")]
 _LOOK_EVERY_S = 1.0
-
-
-@contextmanager
-def _needs_spark() -> Iterator[None]:
-    """What stops a pipeline, as one sentence: the extra is missing, or the pipeline cannot run."""
-    try:
-        from heirlog.spark.pipeline.spec import PipelineError
-
-        yield
-    except ModuleNotFoundError as error:
-        if (error.name or "").split(".")[0] == "heirlog":
-            raise
-        raise CommandError(f"pipelines need {error.name}: pip install '.[spark]' in a clone of heirlog") from error
-    except PipelineError as error:
-        raise CommandError(str(error)) from error
-
-
-def _settings(conf: list[str] | None) -> Mapping[str, str]:
-    settings = {}
-    for item in conf or []:
-        name, separator, value = item.partition("=")
-        if not separator:
-            raise UsageError(f"--conf takes NAME=VALUE, not {item!r}")
-        settings[name.strip()] = value.strip()
-    return settings
 
 
 @app.command("run")
@@ -73,7 +47,7 @@ def run(
     ending = _Ending(file)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, ending.on_signal)
-    with _needs_spark():
+    with needs_spark("pipelines"):
         from heirlog.spark.pipeline.load import load
         from heirlog.spark.pipeline.run import run as run_pipeline
         from heirlog.spark.session import silence_py4j
@@ -86,7 +60,7 @@ def run(
 
                 port = stack.enter_context(served(pipeline, metrics_port))
                 print(f"metrics on http://127.0.0.1:{port}/metrics", file=sys.stderr)
-            report = run_pipeline(pipeline, master=master, conf=_settings(conf), until=ending)
+            report = run_pipeline(pipeline, master=master, conf=settings_of(conf), until=ending)
         _show_report(pipeline, report, json)
         if not ending.is_asked:
             return
@@ -153,7 +127,7 @@ def check(
     json: Json = False,
 ) -> None:
     """Show what is wrong in a pipeline file, by line; nothing is read or written."""
-    with _needs_spark():
+    with needs_spark("pipelines"):
         from heirlog.spark import scratch
         from heirlog.spark.pipeline.check import check as check_file
         from heirlog.spark.pipeline.run import start_spark
@@ -162,7 +136,7 @@ def check(
         if not found and not without_spark:
             # Spark's error is shown as a sentence with its line, so that the user need not find Spark's log
             log = scratch.folder() / "spark.log"
-            found = check_file(file, start_spark(master, _settings(conf), "heirlog pipeline check", log))
+            found = check_file(file, start_spark(master, settings_of(conf), "heirlog pipeline check", log))
     if json:
         show_json({"problems": [{"line": problem.line, "sentence": problem.sentence} for problem in found]})
     else:
@@ -181,7 +155,7 @@ def status(
     json: Json = False,
 ) -> None:
     """Show the progress of a pipeline: positions, latest offsets, lag, rate and batch times."""
-    with _needs_spark():
+    with needs_spark("pipelines"):
         from rich.console import Console
         from rich.live import Live
 
@@ -250,7 +224,7 @@ def compact(
     json: Json = False,
 ) -> None:
     """Merge the small files of finished batches. Meanwhile, readers of the directory see each row exactly once."""
-    with _needs_spark():
+    with needs_spark("pipelines"):
         from dataclasses import asdict
 
         from heirlog.spark.pipeline.compact import compact as compact_tables

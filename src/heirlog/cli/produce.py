@@ -2,13 +2,13 @@
 
 Lines are sent as they arrive: whatever one read of standard input brings makes one batch per partition, so that a file
 goes in big batches and a person's line at once. Batches carry a producer id and sequence numbers (KIP-98), so that a
-repeat after a lost answer is not stored twice.
+repeat after a lost answer is not stored twice. With `--transactional-id` they go in transactions
+(`produce_transactions.py`).
 """
 
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
@@ -20,6 +20,7 @@ from heirlog.cli.errors import CommandError, UsageError
 from heirlog.cli.input_lines import InputLines
 from heirlog.cli.interrupts import Interrupts
 from heirlog.cli.next_steps import with_next_step
+from heirlog.cli.places import Places
 from heirlog.cli.render import Json, show_json
 from heirlog.protocol.batch import NewRecord, advance_sequence, encode_batch
 from heirlog.protocol.compression import CODEC_NAMES
@@ -27,6 +28,7 @@ from heirlog.protocol.errors import ErrorCode, error_code
 
 if TYPE_CHECKING:
     from heirlog.blocking import Client
+    from heirlog.cli.produce_transactions import TransactionalWriter
 
 REFUSED_BEFORE_THE_LOG = frozenset(
     {
@@ -77,10 +79,29 @@ def produce(
         int | None, typer.Option(min=0, help="Default: by key; records without a key go to all partitions in turn.")
     ] = None,
     compression: Annotated[Compression, typer.Option()] = Compression.NONE,
+    transactional_id: Annotated[
+        str | None,
+        typer.Option(
+            "--transactional-id",
+            help="Write in transactions of this id: consumers with read_committed see each whole or not at all.",
+        ),
+    ] = None,
+    transaction_size: Annotated[
+        int | None,
+        typer.Option(
+            "--transaction-size", min=1, help="Records of a transaction. Without it, one transaction for all lines."
+        ),
+    ] = None,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
     as_json: Json = False,
 ) -> None:
     """Append each line of standard input to TOPIC as a record."""
+    if transaction_size is not None and transactional_id is None:
+        raise UsageError("--transaction-size needs --transactional-id")
+    if transactional_id is not None and acks is not Acks.ALL:
+        raise UsageError("--acks 1 and --transactional-id exclude each other: transactions need --acks all")
+    if transactional_id == "":
+        raise UsageError("--transactional-id must not be empty")
     if key is not None and key_separator is not None:
         raise UsageError("--key and --key-separator exclude each other")
     fixed_key = key.encode() if key is not None else None
@@ -89,35 +110,22 @@ def produce(
         lines = InputLines(0, interrupts)
         with interrupts.allowed():
             codec = CODEC_NAMES.index(compression)
-            writer = Writer(client, interrupts, topic, partition, -1 if acks is Acks.ALL else 1, codec)
+            places = Places(client, topic, partition)
+            writer: Writer | TransactionalWriter
+            if transactional_id is None:
+                writer = Writer(client, interrupts, places, -1 if acks is Acks.ALL else 1, codec)
+            else:
+                from heirlog.cli.produce_transactions import TransactionalWriter
+
+                writer = TransactionalWriter(client, interrupts, places, transactional_id, transaction_size, codec)
         try:
             for some in lines:
                 writer.append([split_key(line, separator) if separator else (fixed_key, line) for line in some])
+            writer.finish()
         finally:
             # at every end: what follows a failure depends on what is stored
-            _report(writer, lines.count, topic, as_json)
-
-
-def _report(writer: Writer, read: int, topic: str, as_json: bool) -> None:
-    """read: lines of standard input."""
-    not_acknowledged = read - writer.count
-    if as_json:
-        show_json(
-            {
-                "topic": topic,
-                "records": writer.count,
-                "not_acknowledged": not_acknowledged,
-                "may_be_stored": writer.may_be_stored,
-                "partitions": writer.offsets,
-            }
-        )
-        return
-    sentence = f"{topic}: {writer.count} record{'s' if writer.count != 1 else ''} acknowledged"
-    if not_acknowledged:
-        sentence += f", {not_acknowledged} not acknowledged"
-    if writer.may_be_stored:
-        sentence += f" ({writer.may_be_stored} of them were sent and may be stored)"
-    print(sentence, file=sys.stderr)
+            writer.close()
+            writer.report(lines.count, as_json)
 
 
 def split_key(line: bytes, separator: bytes) -> tuple[bytes | None, bytes]:
@@ -131,33 +139,21 @@ class Writer:
     count: acknowledged records. offsets: partition → [first, last] of those whose offset the leader has named.
     """
 
-    def __init__(
-        self,
-        client: Client,
-        interrupts: Interrupts,
-        topic: str,
-        partition: int | None,
-        acks: int,
-        compression: int,
-    ) -> None:
-        """Raises CommandError if the topic does not exist, KafkaError, OSError."""
+    def __init__(self, client: Client, interrupts: Interrupts, places: Places, acks: int, compression: int) -> None:
+        """Raises CommandError, KafkaError, OSError."""
         from heirlog.protocol.messages import InitProducerIdRequest
 
         self._client = client
         self._interrupts = interrupts
-        self._topic = topic
-        self._partition = partition
+        self._places = places
+        self._topic = places.topic
         self._acks = acks
         self._compression = compression
-        self._partitions = partition_count(client, topic)
-        if partition is not None and partition >= self._partitions:
-            raise CommandError(f"{topic} has partitions 0 to {self._partitions - 1}, not {partition}")
         identity = client.send_to_any(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=0))
         if identity.error_code:
             raise CommandError(f"the cluster gave no producer id: {error_code(identity.error_code).name}")
         self._producer = (identity.producer_id, identity.producer_epoch)
-        self._sequences = [0] * self._partitions
-        self._turn = 0
+        self._sequences = [0] * places.count
         self.count = 0
         self._sending = 0
         self._tries: list[int | None] = []
@@ -172,20 +168,35 @@ class Writer:
 
     def append(self, pairs: Sequence[tuple[bytes | None, bytes]]) -> None:
         """Returns once everything is acknowledged. Raises CommandError, KafkaError, OSError."""
-        now_ms = time.time_ns() // 1_000_000
-        batches: dict[int, list[NewRecord]] = {}
-        for key, value in pairs:
-            batches.setdefault(self._place(key), []).append((key, value, (), now_ms))
-        for partition, records in batches.items():
+        for partition, records in self._places.batches(pairs).items():
             self._send(partition, records)
-        self._turn += 1
 
-    def _place(self, key: bytes | None) -> int:
-        if self._partition is not None:
-            return self._partition
-        if key is not None:
-            return (murmur2(key) & 0x7FFFFFFF) % self._partitions
-        return self._turn % self._partitions
+    def finish(self) -> None:
+        """At the end of the input: everything is acknowledged already."""
+
+    def close(self) -> None:
+        """After a failure too: nothing is left open."""
+
+    def report(self, read: int, as_json: bool) -> None:
+        """read: lines of standard input."""
+        not_acknowledged = read - self.count
+        if as_json:
+            show_json(
+                {
+                    "topic": self._topic,
+                    "records": self.count,
+                    "not_acknowledged": not_acknowledged,
+                    "may_be_stored": self.may_be_stored,
+                    "partitions": self.offsets,
+                }
+            )
+            return
+        sentence = f"{self._topic}: {self.count} record{'s' if self.count != 1 else ''} acknowledged"
+        if not_acknowledged:
+            sentence += f", {not_acknowledged} not acknowledged"
+        if self.may_be_stored:
+            sentence += f" ({self.may_be_stored} of them were sent and may be stored)"
+        print(sentence, file=sys.stderr)
 
     def _send(self, partition: int, records: list[NewRecord]) -> None:
         producer_id, producer_epoch = self._producer
@@ -210,29 +221,3 @@ class Writer:
         if answer.base_offset >= 0:
             last = answer.base_offset + len(records) - 1
             self.offsets.setdefault(partition, [answer.base_offset, last])[1] = last
-
-
-def partition_count(client: Client, topic: str) -> int:
-    """Raises CommandError if there is no such topic."""
-    found = client.metadata([topic]).topics[0]
-    if found.error_code:
-        raise CommandError(
-            f"topic {topic} cannot be used ({error_code(found.error_code).name}); to create it: heirlog topics "
-            f"create {topic}"
-        )
-    return len(found.partitions)
-
-
-def murmur2(data: bytes) -> int:
-    """Kafka's hash of keys (its default partitioner), so that a key goes where Java clients send it."""
-    mask, m = 0xFFFFFFFF, 0x5BD1E995
-    value = 0x9747B28C ^ len(data)
-    whole = len(data) & ~3
-    for position in range(0, whole, 4):
-        word = int.from_bytes(data[position : position + 4], "little") * m & mask
-        word = (word ^ word >> 24) * m & mask
-        value = value * m & mask ^ word
-    if tail := data[whole:]:
-        value = (value ^ int.from_bytes(tail, "little")) * m & mask
-    value = (value ^ value >> 13) * m & mask
-    return value ^ value >> 15

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from heirlog.cli import elections, recovery_plan, salvage
+from heirlog.cli import elections, hanging_transactions, recovery_plan, salvage
 from heirlog.cli import recover_controller as controller
 from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
 from heirlog.cli.elect import show_results
@@ -27,11 +27,12 @@ from heirlog.cli.elections import ElectionType, TopicPartition
 from heirlog.cli.errors import CommandError, UsageError
 from heirlog.cli.next_steps import with_next_step
 from heirlog.cli.render import Json, confirm, show_json, show_rows
-from heirlog.protocol.errors import error_code
+from heirlog.protocol.errors import ErrorCode, KafkaError, error_code
 from heirlog.protocol.types import NO_LEADER
 
 if TYPE_CHECKING:
     from heirlog.blocking import Client
+    from heirlog.blocking.hanging_transactions import Hanging
     from heirlog.client.recovery import Choice, Described, RecoveryPartition
     from heirlog.metadata.loss_report import LossReport
 
@@ -242,7 +243,8 @@ def report(
 ) -> None:
     """Show which offsets elections gave up, which replicas held them, and on what basis the leader was chosen.
 
-    Partitions of a topic with the same values share a row; --json has one entry for each partition.
+    Partitions of a topic with the same values share a row; --json has one entry for each partition. Transactions that
+    hang in these partitions now are listed too.
     """
     from heirlog.blocking.loss_reports import read_reports
 
@@ -253,8 +255,9 @@ def report(
             for each in read_reports(client)
             if wanted is None or (each.topic in wanted and each.partition in (wanted[each.topic] or [each.partition]))
         ]
+        hanging = _hanging_in(client, found)
     if as_json:
-        show_json([each.as_json() for each in found])
+        show_json([{**each.as_json(), "hanging_transactions": _hanging_rows(hanging, each)} for each in found])
         return
     if not found:
         print("no report of " + ("any election" if wanted is None else "these partitions") + WAITING_REPORTS)
@@ -272,6 +275,34 @@ def report(
         "silent": "NotAnswered",
     }
     show_rows(columns, report_rows(found), as_json=False)
+    if hanging is None:
+        print("whether transactions hang in these partitions cannot be said now: not every coordinator answers")
+    for each in hanging or ():
+        print(f"\n{hanging_transactions.sentence(each)}")
+
+
+def _hanging_in(client: Client, reports: Sequence[LossReport]) -> list[Hanging] | None:
+    """The transactions that hang now in partitions of these reports; None: the coordinators cannot be asked now."""
+    from heirlog.blocking.hanging_transactions import find_hanging
+
+    ids = {topic.topic_id for topic in client.metadata(sorted({each.topic for each in reports}) or []).topics}
+    places = sorted({(each.topic, each.partition) for each in reports if each.topic_id in ids})
+    try:
+        return find_hanging(client, places, idle_ms=0, wait_s=0)[0]
+    except KafkaError as error:
+        if error.code is ErrorCode.COORDINATOR_NOT_AVAILABLE:
+            return None
+        raise
+
+
+def _hanging_rows(hanging: list[Hanging] | None, report: LossReport) -> list[dict[str, Any]] | None:
+    if hanging is None:
+        return None
+    return [
+        hanging_transactions.hanging_row(each)
+        for each in hanging
+        if (each.topic, each.partition) == (report.topic, report.partition)
+    ]
 
 
 def report_rows(found: Sequence[LossReport]) -> list[dict[str, Any]]:

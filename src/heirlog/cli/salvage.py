@@ -20,7 +20,7 @@ import typer
 from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
 from heirlog.cli.doctor import log_directories
 from heirlog.cli.errors import CommandError, UsageError
-from heirlog.cli.produce import partition_count
+from heirlog.cli.places import partition_count
 from heirlog.cli.render import Json, confirm, show_json, show_rows, text_or_base64
 from heirlog.protocol.batch import (
     HEADER_SIZE,
@@ -31,6 +31,7 @@ from heirlog.protocol.batch import (
     decode_records,
     read_header,
 )
+from heirlog.protocol.transaction_marker import marker_of
 from heirlog.storage.directory_names import parse_directory_name
 from heirlog.storage.discarded import DIRECTORY, parse_file_name
 
@@ -63,11 +64,17 @@ class Batch(NamedTuple):
 
 @app.command("list")
 def list_kept(directories: Directories, as_json: Json = False) -> None:
-    """List the ranges that a broker has kept."""
+    """List the ranges that a broker has kept, and the producers whose transactions have records or a marker there.
+
+    Producers are shown as id/epoch; those with :commit or :abort lost the marker of a transaction.
+    """
     rows = [_row(kept) for directory in directories for path in log_directories(directory) for kept in _kept_in(path)]
     if not rows and not as_json:
         print("no kept records found")
         return
+    if not as_json:
+        for row in rows:
+            row["transactions"] = [_transaction_text(each) for each in row["transactions"]]
     columns = {
         "topic": "Topic",
         "partition": "Partition",
@@ -75,6 +82,7 @@ def list_kept(directories: Directories, as_json: Json = False) -> None:
         "first_offset": "FirstOffset",
         "end_offset": "EndOffset",
         "records": "Records",
+        "transactions": "Producers",
         "bytes": "Bytes",
         "kept_at": "KeptAt",
         "file": "File",
@@ -101,7 +109,10 @@ def _understood(path: Path) -> KeptFile | None:
 def _row(kept: KeptFile) -> dict[str, Any]:
     first: int | None = None
     end = records = 0
-    for header, _ in _batches(kept.path, decode=False):
+    transactions: dict[tuple[int, int], dict[str, Any]] = {}
+    for header, control in _batches(kept.path, decode=False):
+        if header.is_transactional:
+            _note(transactions, header, control)
         first = header.base_offset if first is None else first
         end = header.next_offset
         records += 0 if header.is_control else header.record_count
@@ -113,14 +124,34 @@ def _row(kept: KeptFile) -> dict[str, Any]:
         "first_offset": first,
         "end_offset": end,
         "records": records,
+        "transactions": list(transactions.values()),
         "bytes": stat.st_size,
         "kept_at": datetime.fromtimestamp(stat.st_mtime, UTC).isoformat(timespec="seconds"),
         "file": str(kept.path),
     }
 
 
+def _note(transactions: dict[tuple[int, int], dict[str, Any]], header: BatchHeader, control: list[Record]) -> None:
+    producer = header.producer_id, header.producer_epoch
+    found = transactions.setdefault(
+        producer, {"producer_id": producer[0], "producer_epoch": producer[1], "records": 0, "markers": []}
+    )
+    if not header.is_control:
+        found["records"] += header.record_count
+    for marker in filter(None, map(marker_of, control)):
+        found["markers"].append("commit" if marker.commit else "abort")
+
+
+def _transaction_text(transaction: dict[str, Any]) -> str:
+    name = f"{transaction['producer_id']}/{transaction['producer_epoch']}"
+    return ":".join([name, *dict.fromkeys(transaction["markers"])])
+
+
 def _batches(path: Path, *, decode: bool = True) -> Iterator[Batch]:
-    """Raises CommandError where the file cannot be read on."""
+    """Batches with their records; without `decode`, with the records of control batches only.
+
+    Raises CommandError where the file cannot be read on.
+    """
     position = 0
     try:
         with path.open("rb") as file:
@@ -129,7 +160,7 @@ def _batches(path: Path, *, decode: bool = True) -> Iterator[Batch]:
                 data = start + file.read(header.size - HEADER_SIZE)
                 if len(data) < header.size or not crc_matches(data, 0, header):
                     raise InvalidBatch("the batch is cut off or damaged")
-                yield Batch(header, decode_records(data) if decode and not header.is_control else [])
+                yield Batch(header, decode_records(data) if decode != header.is_control else [])
                 position += header.size
     except InvalidBatch as error:
         raise CommandError(f"{path} cannot be read from byte {position} on: {error.message}") from error

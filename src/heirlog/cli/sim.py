@@ -16,11 +16,10 @@ import typer
 
 from heirlog.cli.errors import CommandError, UsageError
 from heirlog.cli.interrupts import signals_interrupt
+from heirlog.cli.progress import progress_bar
 from heirlog.cli.render import Json, show_json, show_rows
 
 if TYPE_CHECKING:
-    from rich.progress import Progress
-
     from heirlog.sim.fault_numbers import NumberedFault
     from heirlog.sim.many_seeds import Summary
     from heirlog.sim.run import RunReport
@@ -81,7 +80,7 @@ def run(
     chosen, total = _seeds(seeds, minutes)
     summary = Summary()
     began_s = time.monotonic()
-    with signals_interrupt(), _progress(as_json) as progress:
+    with signals_interrupt(), progress_bar(as_json) as progress:
         bar = progress.add_task(scenario, total=total)
         options = SeedOptions(scenario, without_guard, nodes, controllers)
         with _in_processes(run_many(chosen, options, jobs or _cores())) as reports:
@@ -109,10 +108,12 @@ def run(
 
 def _check_scenario(scenario: str, nodes: int | None = None, controllers: int | None = None) -> None:
     """Raises UsageError."""
-    from heirlog.sim.scenarios import SCENARIOS, SWARMS
+    from heirlog.sim.scenarios import SWARMS, scenario_named
 
-    if scenario not in SCENARIOS:
-        raise UsageError(f"there is no scenario {scenario}; there are {', '.join(SCENARIOS)}")
+    try:
+        scenario_named(scenario)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
     if (nodes is not None or controllers is not None) and scenario not in SWARMS:
         raise UsageError(
             f"{scenario} is a script with brokers and controllers of its own; --nodes and --controllers are for "
@@ -160,16 +161,6 @@ def _in_processes(results: Generator[T]) -> Iterator[Generator[T]]:
         ) from error
 
 
-def _progress(as_json: bool) -> Progress:
-    """A bar on the terminal; nothing in a pipe."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    return Progress(*columns, console=console, transient=True, disable=as_json or not console.is_terminal)
-
-
 def _show_summary(summary: Summary, scenario: str, passed_s: float) -> None:
     print(
         f"{summary.seeds} seeds of {scenario}, {len(summary.failed)} failed: {summary.acknowledged} records "
@@ -194,7 +185,8 @@ def list_guards(
 ) -> None:
     """List the guards: rules of the protocol that `--without-guard` can switch off.
 
-    Each has the function that implements it, and a scenario that shows the loss without it.
+    Each has the function that implements it, and a scenario that shows the loss without it, or the reason why nothing
+    is lost.
     """
     from heirlog.sim.guards import GUARDS
 
@@ -208,6 +200,7 @@ def list_guards(
             "rule": guard.rule,
             "where": f"{guard.module}.{guard.predicate}",
             "scenario": guard.scenario,
+            "reason": guard.not_needed or None,
         }
         for guard in GUARDS.values()
     ]
@@ -221,7 +214,7 @@ def _check_guards(jobs: int | None, as_json: bool) -> None:
     from heirlog.sim.many_seeds import in_processes
 
     found = []
-    with signals_interrupt(), _progress(as_json) as progress:
+    with signals_interrupt(), progress_bar(as_json) as progress:
         bar = progress.add_task("guards", total=len(GUARDS))
         with _in_processes(in_processes(checked, GUARDS, jobs or _cores())) as checks:
             for one in checks:
@@ -231,11 +224,19 @@ def _check_guards(jobs: int | None, as_json: bool) -> None:
     if as_json:
         show_json({"guards": [one.as_json() for one in found]})
     else:
-        columns = {"id": "Guard", "scenario": "Scenario", "seed": "Seed", "check": "Breaks"}
+        columns = {
+            "id": "Guard",
+            "scenario": "Scenario",
+            "seed": "Seed",
+            "check": "Breaks",
+            "reason": "Not needed",
+        }
         show_rows(columns, [one.as_json() for one in found], as_json=False)
-    unneeded = [str(one.number) for one in found if one.seed is None]
-    if unneeded:
-        raise CommandError(f"no seed needs guard {', '.join(unneeded)}")
+    wrong = {True: "no seed needs guard", False: "a seed needs a guard that was thought not to be needed:"}
+    for is_missing, sentence in wrong.items():
+        numbers = [str(one.number) for one in found if not one.is_as_known and (one.seed is None) is is_missing]
+        if numbers:
+            raise CommandError(f"{sentence} {', '.join(numbers)}")
 
 
 @app.command("replay")
@@ -327,7 +328,7 @@ def shrink(
     first = attempt(frozenset())
     if first.violation is None:
         raise CommandError(f"seed {seed} of {scenario} passes: there is nothing to shrink")
-    with signals_interrupt(), _progress(as_json) as progress:
+    with signals_interrupt(), progress_bar(as_json) as progress:
         bar = progress.add_task("", total=runs)
 
         def on_run(smallest: RunReport) -> None:

@@ -41,6 +41,7 @@ KAFKA_DEFAULTS = {
     "default.replication.factor": "1",
     "min.insync.replicas": "1",
     "offsets.topic.replication.factor": "3",
+    "transaction.state.log.replication.factor": "3",
 }
 
 

@@ -37,7 +37,8 @@ class Cluster:
     def __init__(self, bootstrap: Sequence[Endpoint], clock: Clock) -> None:
         self.view = ClusterView()
         self.clock = clock
-        self.coordinators: dict[str, Endpoint] = {}
+        self.coordinators: tuple[dict[str, Endpoint], dict[str, Endpoint]] = ({}, {})
+        """Of groups, and of transactional ids."""
         """Of groups, where they were last found."""
         self._bootstrap = list(bootstrap)
         self._answered_last: Endpoint | None = None

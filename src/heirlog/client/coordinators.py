@@ -1,4 +1,5 @@
-"""Calls to the coordinator of a group: found by any broker, remembered, and looked up again when it has moved.
+"""Calls to the coordinator of a group or of a transactional id: found by any broker, remembered, and looked up again
+when it has moved.
 
     FindCoordinator --> request --> answer --> done
           ^                           |
@@ -23,18 +24,25 @@ from heirlog.protocol.errors import ErrorCode, KafkaError, error_code
 from heirlog.protocol.primitives import Message
 from heirlog.protocol.types import Endpoint
 
+GROUP, TRANSACTION = 0, 1
+"""Key types of FindCoordinator."""
+COORDINATORS_MAX = 10_000
+"""Keys whose coordinator is remembered; a client that asks about more looks them up again."""
+_NAMES = {GROUP: "group", TRANSACTION: "transactional id"}
+
 
 def ask_coordinator(
     cluster: Cluster,
-    group: str,
+    key: str,
     message: Message,
     timeout_s: float,
     *,
     code_of: Callable[[Any], int],
     newest: int | None = None,
     attempt_s: float | None = None,
+    key_type: int = GROUP,
 ) -> Call[Any]:
-    """The response of the group's coordinator; asked again while the code in it may pass.
+    """The response of the coordinator of a group, or of another type of key; asked again while its code may pass.
 
     newest: the newest version to use. attempt_s: timeout of each answer. After the total timeout the last response is
     returned. Raises KafkaError if the group has no coordinator, and OSError.
@@ -42,7 +50,7 @@ def ask_coordinator(
     retry_timer = cluster.retry_timer(timeout_s)
     while True:
         failure: Exception
-        endpoint = yield from find_coordinator(cluster, group, retry_timer)
+        endpoint = yield from find_coordinator(cluster, key, retry_timer, key_type)
         try:
             response = yield Send(endpoint, message, min(retry_timer.remaining_s(), attempt_s or timeout_s), newest)
         except Unsupported:
@@ -53,33 +61,38 @@ def ask_coordinator(
             code = code_of(response)
             if code not in FIND_COORDINATOR_AGAIN or retry_timer.is_expired:
                 return response
-            failure = KafkaError(error_code(code), f"the coordinator of group {group} refused the request")
-        cluster.coordinators.pop(group, None)
+            failure = KafkaError(error_code(code), f"the coordinator of {_NAMES[key_type]} {key} refused the request")
+        cluster.coordinators[key_type].pop(key, None)
         yield from retry_timer.back_off(failure)
 
 
-def find_coordinator(cluster: Cluster, group: str, retry_timer: RetryTimer) -> Call[Endpoint]:
-    """Where the coordinator of this group is, as far as known. Raises KafkaError, OSError."""
-    while group not in cluster.coordinators:
+def find_coordinator(cluster: Cluster, key: str, retry_timer: RetryTimer, key_type: int = GROUP) -> Call[Endpoint]:
+    """Where the coordinator of this key is, as far as known. Raises KafkaError, OSError."""
+    known = cluster.coordinators[key_type]
+    while key not in known:
         with retry_timer.raising_earlier_failure():
             response = yield from cluster.ask_any(
-                offsets.find_coordinator(group), retry_timer.remaining_s(), retry_timer.attempt_s()
+                offsets.find_coordinator(key, key_type), retry_timer.remaining_s(), retry_timer.attempt_s()
             )
         code, message, endpoint = offsets.found_coordinator(response)
         if not code:
-            cluster.coordinators[group] = endpoint
+            if len(known) >= COORDINATORS_MAX:
+                known.clear()
+            known[key] = endpoint
             break
-        failure = KafkaError(error_code(code), f"group {group} has no coordinator now: {message or ''}")
+        failure = KafkaError(error_code(code), f"{_NAMES[key_type]} {key} has no coordinator now: {message or ''}")
         if code not in FIND_COORDINATOR_AGAIN:
             raise failure
         yield from retry_timer.back_off(failure)
-    return cluster.coordinators[group]
+    return known[key]
 
 
 def committed(
-    cluster: Cluster, group: str, partitions: Iterable[TopicPartition], timeout_s: float
+    cluster: Cluster, group: str, partitions: Iterable[TopicPartition] | None, timeout_s: float
 ) -> Call[dict[TopicPartition, CommittedOffset]]:
-    """What the group has committed, without partitions for which it has nothing. Raises KafkaError."""
+    """What the group has committed for these partitions (None: all), without those that have nothing. Raises
+    KafkaError.
+    """
 
     def code_of(response: Any) -> int:
         code, found = offsets.found_committed(response)

@@ -77,6 +77,17 @@ class TopicRecreated(KafkaError):
         self.found = found
 
 
+class TransactionAbortable(KafkaError):
+    """The open transaction can only be aborted. Afterwards the same producer may begin another (KIP-1050)."""
+
+
+class ProducerFenced(KafkaError):
+    """The producer's epoch is no longer valid: another producer has its transactional id, or the coordinator aborted
+    its transaction. Initialise the producer again, which in turn fences the other one (KIP-1050: recoverable by the
+    application).
+    """
+
+
 class Unsupported(OSError):
     """The server and this client have no common version of this API. A retry cannot help."""
 

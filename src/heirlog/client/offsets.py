@@ -127,8 +127,8 @@ def found_epoch_ends(response: OffsetForLeaderEpochResponse) -> Answers[EpochEnd
             yield (topic.topic, found.partition), found.error_code, end
 
 
-def find_coordinator(group: str) -> FindCoordinatorRequest:
-    return FindCoordinatorRequest(key=group, key_type=0, coordinator_keys=[group])
+def find_coordinator(key: str, key_type: int) -> FindCoordinatorRequest:
+    return FindCoordinatorRequest(key=key, key_type=key_type, coordinator_keys=[key])
 
 
 def found_coordinator(response: FindCoordinatorResponse) -> tuple[int, str | None, Endpoint]:
@@ -165,8 +165,11 @@ def commit_codes(response: OffsetCommitResponse) -> Answers[None]:
             yield (topic.name, done.partition_index), done.error_code, None
 
 
-def committed(group: str, partitions: Iterable[TopicPartition]) -> OffsetFetchRequest:
-    """For version 8 and later as well as before. Offsets of open transactions are waited for (KIP-447)."""
+def committed(group: str, partitions: Iterable[TopicPartition] | None) -> OffsetFetchRequest:
+    """For version 8 and later as well as before; None: all. Offsets of open transactions are waited for (KIP-447)."""
+    if partitions is None:
+        whole = OffsetFetchRequest.OffsetFetchRequestGroup(group_id=group, topics=None)
+        return OffsetFetchRequest(group_id=group, topics=None, groups=[whole], require_stable=True)
     wanted = by_topic(partitions)
     return OffsetFetchRequest(
         group_id=group,

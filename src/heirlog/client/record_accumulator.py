@@ -17,19 +17,28 @@ Rules, per partition:
 
 Without idempotence producer id, epoch and sequence are -1, and a batch that is sent again may be there twice.
 
+In a transaction a forgotten producer id is a permanent error too: another id would not be part of the transaction.
+
 Source: KIP-98, KIP-360, KIP-480.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from struct import Struct
 
 from heirlog.client.offsets import TopicPartition
 from heirlog.client.retriable import REFRESH_AND_RETRY
-from heirlog.protocol.batch import HEADER_SIZE, BatchHeader, InvalidBatch, advance_sequence, read_header
+from heirlog.protocol.batch import (
+    HEADER_SIZE,
+    TRANSACTIONAL,
+    BatchHeader,
+    InvalidBatch,
+    advance_sequence,
+    read_header,
+)
 from heirlog.protocol.checksum import crc32c
 from heirlog.protocol.errors import ErrorCode, KafkaError, error_code
 
@@ -40,9 +49,18 @@ _PRODUCER_AT = 43
 _CRC = Struct(">I")
 _CRC_AT = 17
 _CRC_START = 21
+_ATTRIBUTES_LOW_AT = 22
+"""The lower byte, in which the transactional bit is."""
 
 RETRIED = REFRESH_AND_RETRY | {ErrorCode.CORRUPT_MESSAGE}
 """A batch that arrived damaged was whole when it left."""
+RETRIED_IN_TRANSACTION = RETRIED | {
+    ErrorCode.CONCURRENT_TRANSACTIONS,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_COORDINATOR,
+}
+"""The leader asks the coordinator about a batch (KIP-890), and passes on what passes there."""
 PRODUCER_ID_FORGOTTEN = frozenset(
     {
         ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
@@ -103,10 +121,12 @@ class PartitionQueue:
 
 
 class RecordAccumulator:
-    """delivery_timeout_s: how long a batch may stay unacknowledged."""
+    """delivery_timeout_s: how long a batch may stay unacknowledged. transactional: batches belong to a transaction."""
 
-    def __init__(self, *, idempotent: bool, delivery_timeout_s: float) -> None:
+    def __init__(self, *, idempotent: bool, delivery_timeout_s: float, transactional: bool = False) -> None:
         self._idempotent = idempotent
+        self._transactional = transactional
+        self._retried = RETRIED_IN_TRANSACTION if transactional else RETRIED
         self._delivery_timeout_s = delivery_timeout_s
         self._queues: dict[TopicPartition, PartitionQueue] = {}
         self._not_empty: dict[TopicPartition, PartitionQueue] = {}
@@ -131,6 +151,11 @@ class RecordAccumulator:
         queue.batches.append(batch)
         self.bytes += len(data)
         return batch
+
+    @property
+    def waiting_partitions(self) -> Iterable[TopicPartition]:
+        """Partitions with batches that are not acknowledged."""
+        return self._not_empty.keys()
 
     def partitions_without_producer_id(self) -> tuple[list[TopicPartition], bool]:
         """Partitions that wait for `set_producer_id`, and whether it must be a new one."""
@@ -163,6 +188,8 @@ class RecordAccumulator:
             if batch.tries:
                 # the request of an earlier try may still be on its way, and holds the same bytes
                 batch.data = bytearray(batch.data)
+            if self._transactional:
+                batch.data[_ATTRIBUTES_LOW_AT] |= TRANSACTIONAL
             write_producer_fields(batch.data, queue.producer, batch.sequence)
         batch.sent = True
         batch.tries += 1
@@ -177,10 +204,11 @@ class RecordAccumulator:
             self._delivered(queue, batch)
             return True
         named = error_code(code)
-        if named in RETRIED:
+        is_head = batch is queue.batches[0]
+        if named in self._retried:
             self.unanswered(batch, retry_at_s)
-        elif self._idempotent and named in PRODUCER_ID_FORGOTTEN:
-            if batch is queue.batches[0]:
+        elif self._idempotent and named in PRODUCER_ID_FORGOTTEN and not (is_head and self._transactional):
+            if is_head:
                 queue.producer, queue.forgotten = None, True
             self.unanswered(batch, retry_at_s)
         else:
@@ -234,6 +262,14 @@ class RecordAccumulator:
         """The first failure is the one that counts; nothing is sent any more."""
         if self.failure is None:
             self.failure = failure
+        self._drop_all()
+
+    def start_over(self) -> None:
+        """Forget all batches, sequences and the failure: another producer epoch follows."""
+        self.failure = None
+        self._drop_all()
+
+    def _drop_all(self) -> None:
         self._queues.clear()
         self._not_empty.clear()
         self.bytes = 0

@@ -33,10 +33,11 @@ FIND_COORDINATOR_AGAIN = frozenset(
         ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
         ErrorCode.COORDINATOR_NOT_AVAILABLE,
         ErrorCode.NOT_COORDINATOR,
+        ErrorCode.CONCURRENT_TRANSACTIONS,
         ErrorCode.UNSTABLE_OFFSET_COMMIT,
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         ErrorCode.REQUEST_TIMED_OUT,
         ErrorCode.NETWORK_EXCEPTION,
     }
 )
-"""Errors of a group's coordinator that pass, or that another coordinator does not give."""
+"""Errors of a coordinator that pass, or that another coordinator does not give."""

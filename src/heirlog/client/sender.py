@@ -11,6 +11,9 @@ sent again, to the broker that is the leader then. `RecordAccumulator` keeps the
 A driver repeats: give back what came in, run `prepare`, send `requests`, `expire`. It stops when `accumulator.empty`,
 or when `accumulator.failure` is set: that ends everything. With acks=0 it calls `sent` instead of `answered`.
 
+In a transaction (`transactions.py`) the producer id is that of the transaction, and a batch is sent once its partition
+takes part.
+
 Source: Kafka's producer (`Sender`, `RecordAccumulator`); KIP-98 (producer ids), KIP-516 (topic ids in Produce 13).
 """
 
@@ -22,8 +25,10 @@ from typing import NamedTuple
 from heirlog.client.call import Call, Send
 from heirlog.client.cluster import TOPIC_MAY_COME, Cluster
 from heirlog.client.errors import Unsupported
+from heirlog.client.offsets import TopicPartition
 from heirlog.client.record_accumulator import ProducerBatch, ProducerIdAndEpoch, RecordAccumulator
 from heirlog.client.retriable import FIND_COORDINATOR_AGAIN, REFRESH_AND_RETRY
+from heirlog.client.transactions import ProducerTransactions
 from heirlog.protocol.errors import ErrorCode, KafkaError, error_code
 from heirlog.protocol.messages import InitProducerIdRequest, InitProducerIdResponse, ProduceRequest, ProduceResponse
 from heirlog.protocol.types import ZERO_UUID, Endpoint
@@ -76,10 +81,14 @@ class Sender:
         delivery_timeout_s: float,
         request_timeout_s: float = REQUEST_TIMEOUT_S,
         retry_pause_s: float = RETRY_PAUSE_S,
+        transactions: ProducerTransactions | None = None,
     ) -> None:
         if idempotent and acks != -1:
             raise ValueError(f"acks={acks} with idempotence: a producer id needs acks=-1 (all)")
-        self.accumulator = RecordAccumulator(idempotent=idempotent, delivery_timeout_s=delivery_timeout_s)
+        self.accumulator = RecordAccumulator(
+            idempotent=idempotent, delivery_timeout_s=delivery_timeout_s, transactional=transactions is not None
+        )
+        self._transactions = transactions
         self.acks = acks
         self._cluster = cluster
         self._max_in_flight = max_in_flight
@@ -100,6 +109,12 @@ class Sender:
         """Take over one record batch. Raises InvalidBatch for something else."""
         return self.accumulator.add((topic, partition), batch, self._cluster.clock.now_s())
 
+    def start_over(self) -> None:
+        """Forget all batches and requests: what was sent gets no answer any more."""
+        self.accumulator.start_over()
+        self._in_flight.clear()
+        self._last_failure = None
+
     def expire(self) -> None:
         """Fail if a batch has waited for too long."""
         self.accumulator.expire(self._cluster.clock.now_s(), self._last_failure)
@@ -108,7 +123,8 @@ class Sender:
 
     def prepare(self) -> Call[None] | None:
         """A call that finds leaders or gets a producer id, if batches wait for one and no such call is in progress."""
-        if self._preparing or not (self._needs_producer_id() or self._topics_to_look_up()):
+        needed = self._needs_producer_id() or self._topics_to_look_up() or self._partitions_to_add()
+        if self._preparing or not needed:
             return None
         return self._prepare()
 
@@ -120,6 +136,8 @@ class Sender:
             topics = self._topics_to_look_up()
             if topics:
                 yield from self._find_leaders(topics)
+            if self._transactions is not None:
+                yield from self._transactions.add_partitions(self._partitions_to_add())
         except (Unsupported, KafkaError) as failure:
             self.accumulator.fail(failure)
         finally:
@@ -133,7 +151,9 @@ class Sender:
 
     def _assign_producer_id(self) -> Call[None]:
         """Give partitions without a producer id one: the first ones share one, a forgotten one gets another."""
-        if self._producer is None or self.accumulator.partitions_without_producer_id()[1]:
+        if self._transactions is not None:
+            self._producer = self._transactions.producer
+        elif self._producer is None or self.accumulator.partitions_without_producer_id()[1]:
             producer = yield from self._request_producer_id()
             if producer is None:
                 self._producer_id_retry_at_s = self._cluster.clock.now_s() + self._retry_pause_s
@@ -162,6 +182,11 @@ class Sender:
             raise failure
         self._failed(failure)
         return None
+
+    def _partitions_to_add(self) -> list[TopicPartition]:
+        if self._transactions is None:
+            return []
+        return self._transactions.without(self.accumulator.waiting_partitions)
 
     def _topics_to_look_up(self) -> list[str]:
         now_s = self._cluster.clock.now_s()
@@ -200,7 +225,10 @@ class Sender:
         everything: also small requests to a leader that has others to answer.
         """
         by_leader: dict[Endpoint, list[ProducerBatch]] = {}
+        transactions = self._transactions
         for batch in self.accumulator.sendable(self._cluster.clock.now_s()):
+            if transactions is not None and not transactions.may_write(batch.partition):
+                continue
             try:
                 leader = self._cluster.view.leader(*batch.partition)
             except KafkaError as error:
@@ -237,12 +265,12 @@ class Sender:
     def _request(self, endpoint: Endpoint, batches: list[ProducerBatch]) -> Request:
         topics: dict[str, ProduceRequest.TopicProduceData] = {}
         topic_names: dict[bytes, str] = {}
-        newest = None
+        newest = None if self._transactions is None else self._transactions.newest_produce
         for batch in batches:
             name, partition = batch.partition
             topic_id = self._cluster.view.topics[name].topic_id
             if topic_id is None:
-                newest = NEWEST_BY_NAME
+                newest = NEWEST_BY_NAME if newest is None else newest
             else:
                 topic_names[topic_id] = name
             self.accumulator.sending(batch)
@@ -251,6 +279,9 @@ class Sender:
         message = ProduceRequest(
             acks=self.acks, timeout_ms=int(self._request_timeout_s * 1000), topic_data=list(topics.values())
         )
+        if self._transactions is not None:
+            message.transactional_id = self._transactions.transactional_id
+            self._transactions.writing()
         self._in_flight[endpoint] = self._in_flight.get(endpoint, 0) + 1
         send = Send(endpoint, message, self._request_timeout_s, newest)
         return Request(send, {batch.partition: batch for batch in batches}, topic_names)

@@ -17,6 +17,7 @@ The rules:
   that is too large is refused before anything is appended.
 * No state that matters is only here. Sessions and recoveries are derived again at activation; the results of elections
   are in the image.
+* What clients change waits for a later turn of the event loop when this one has done enough (`turn_budget.py`).
 * After each change the recovery manager looks at what changed, in the same event (recovery/manager.py).
 
 `heirlog.apis` names the handler of each request.
@@ -32,15 +33,22 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Generic, Protocol, TypeVar
 
-from heirlog.controller.bootstrap import bootstrap_records, first_recovery_level
+from heirlog.controller.bootstrap import bootstrap_records
 from heirlog.controller.controller_result import ControllerResult, all_or_none, check_sizes
 from heirlog.controller.elect_leaders import balance, elect_unclean
+from heirlog.controller.first_recovery_level import (
+    VOTERS_WAIT_MS,
+    controllers_without_recovery,
+    first_recovery_level,
+    wanted_level,
+)
 from heirlog.controller.heartbeat import elect_leaderless, fence
 from heirlog.controller.leadership import Changes
 from heirlog.controller.recovery.manager import RecoveryManager
 from heirlog.controller.recovery.status import Counts, count
 from heirlog.controller.recovery.switch import switched
 from heirlog.controller.sessions import Sessions
+from heirlog.controller.turn_budget import TurnBudget
 from heirlog.env import Cancel, Env
 from heirlog.metadata.apply import apply_all, image_of_snapshot, read_basis
 from heirlog.metadata.basis import Basis
@@ -58,6 +66,7 @@ from heirlog.protocol.records import (
     AbortTransactionRecord,
     BrokerRegistrationChangeRecord,
     ConfigRecord,
+    FeatureLevelRecord,
     NoOpRecord,
     PartitionChangeRecord,
 )
@@ -69,6 +78,11 @@ _CONTINUE_ELECTIONS_MS: Final = 10
 R = TypeVar("R")
 
 
+class VoterPort(Protocol):
+    @property
+    def id(self) -> BrokerId: ...
+
+
 class QuorumPort(Protocol):
     """What the controller needs of `raft.Quorum`."""
 
@@ -76,7 +90,7 @@ class QuorumPort(Protocol):
     def log_end_offset(self) -> int: ...
 
     @property
-    def voters(self) -> Sequence[object]: ...
+    def voters(self) -> Sequence[VoterPort]: ...
 
     def append(self, records: Sequence[Any], /) -> int: ...
 
@@ -151,12 +165,16 @@ class Controller:
         )
         self._appended: deque[_Appended] = deque()
         self._waiting: deque[_Waiting] = deque()
+        self.turns = TurnBudget(env)
+        self.later_parts = 0
+        """Parts of requests, so far, that were left to a later turn: their records are appended after `submit`."""
         self.recovery = RecoveryManager(env, static, self._elect_recovered)
         self._has_compared_manager = False
         """The node's log has said already that its configuration differs from the cluster's."""
         self._timers: dict[str, Cancel] = {}
         self._activations = 0
-        self._committed_offset = -1
+        self.committed_offset = -1
+        """Of the last record that this controller knows to be committed."""
 
     # -- requests -----------------------------------------------------------------------------------------------
 
@@ -201,11 +219,12 @@ class Controller:
         if outcome.refusal:
             self.env.log("warning", "request-refused", reason=outcome.refusal)
         if outcome.rest is not None:
-            self.env.call_later(0, partial(self._run_rest, outcome.rest, refuse, answered, self.epoch))
+            self.later_parts += 1
+            self.turns.continue_later(partial(self._run_rest, outcome.rest, refuse, answered, self.epoch))
             return None
         response = outcome.respond(base_offset)
         needed_offset = max(self._appended[-1].last_offset if self._appended else -1, outcome.control_offset)
-        if needed_offset <= self._committed_offset:
+        if needed_offset <= self.committed_offset:
             return _Answer(response)
         self._waiting.append(_Waiting(needed_offset, answered, response, refuse))
         return None
@@ -232,7 +251,7 @@ class Controller:
         """Replace the image by a snapshot; only an inactive controller gets one."""
         assert not self.is_active, "an active controller has the newest state there is"
         self.image = image_of_snapshot(records, offset, epoch)
-        self._committed_offset = offset
+        self.committed_offset = offset
 
     def on_commit(self, batches: Sequence[MetadataBatch]) -> None:
         for batch in batches:
@@ -242,8 +261,11 @@ class Controller:
                 self.image.offset, self.image.epoch = batch.last_offset, batch.epoch
             while self._appended and self._appended[0].last_offset <= batch.last_offset:
                 self._count(self._appended.popleft())
-            self._committed_offset = batch.last_offset
+            self.committed_offset = batch.last_offset
         self._compare_manager()
+        if self.is_active and RECOVERY_VERSION not in self.image.features:
+            # a controller may have registered; nothing is appended within a call of the quorum
+            self.env.call_later(0, self._write_first_recovery_level)
         self._answer_committed()
 
     def on_leader_change(self, leader_id: int, epoch: int, is_me: bool) -> None:
@@ -268,9 +290,9 @@ class Controller:
             # too
             self._append([AbortTransactionRecord(reason="its controller stopped before the transaction ended")])
         if self.image.metadata_version == 0:
-            self._append(bootstrap_records(self.static, self._bootstrap))
-        elif RECOVERY_VERSION not in self.image.features:
-            self._append_first_recovery_level()
+            is_only_voter = len(self._quorum.voters) == 1
+            self._append(bootstrap_records(self.static, self._bootstrap, is_only_voter=is_only_voter))
+        self._write_first_recovery_level()
         for name in DEPRECATED:
             if name in self.static.given:
                 self._warn_of_deprecated(name, "server.properties")
@@ -284,16 +306,29 @@ class Controller:
             self._run_elections("balance", interval_ms, balance)
         self._run_elections("elect-unclean", self.static.int("unclean.leader.election.interval.ms"), elect_unclean)
 
-    def _append_first_recovery_level(self) -> None:
-        """Write the first level of the recovery feature to a log that is older than the feature.
+    def _write_first_recovery_level(self, *, has_waited: bool = False) -> None:
+        """Write the first level of the recovery feature once it is known.
 
-        It is unknown whether its lists were written with the recovery manager on or off: the configuration file may
-        have been changed with the upgrade. So the lists are rewritten as by a switch. At worst a recovery then waits
-        for more replicas, or for an operator.
+        In a log that is older than the feature it is unknown whether lists were written with the recovery manager on or
+        off: the configuration file may have been changed with the upgrade. So the lists are rewritten as by a switch.
+        At worst a recovery then waits for more replicas, or for an operator.
         """
-        level = first_recovery_level(self.static)
-        changes = switched(self.image, self.static, bool(level.feature_level))
-        records = all_or_none("Feature levels", [level, *changes.records])
+        if not self.is_active or RECOVERY_VERSION in self.image.features:
+            return
+        wanted = wanted_level(self.static, self._bootstrap)
+        voters = [voter.id for voter in self._quorum.voters]
+        level = first_recovery_level(self.image, wanted, voters, has_waited=has_waited)
+        if level is None:
+            if "first-level" not in self._timers:
+                wait = partial(self._write_first_recovery_level, has_waited=True)
+                self._timers["first-level"] = self.env.call_later(VOTERS_WAIT_MS, wait)
+            return
+        if level < wanted:
+            lacking = [int(controller) for controller in controllers_without_recovery(self.image)]
+            self.env.log("warning", "recovery-manager-begins-off", controllers_without_it=lacking)
+        changes = switched(self.image, self.static, bool(level))
+        record = FeatureLevelRecord(name=RECOVERY_VERSION, feature_level=level)
+        records = all_or_none("Feature levels", [record, *changes.records])
         self._append_own(ControllerResult(_no_answer, records, changes.elections))
 
     def _deactivate(self) -> None:
@@ -367,6 +402,7 @@ class Controller:
             return
         assert base_offset == first, "records took other offsets than their handler had counted on"
         self._appended.append(_Appended(base_offset, base_offset + len(batch) - 1, self.epoch, batch, journal))
+        self.turns.appended(len(batch))
         self.recovery.records_applied(journal)
 
     def _apply(self, batch: Sequence[Any], first: int) -> ImageJournal:
@@ -427,7 +463,7 @@ class Controller:
         self._append_own(ControllerResult(_no_answer, [*changes.records], changes.elections))
 
     def _answer_committed(self) -> None:
-        while self._waiting and self._waiting[0].offset <= self._committed_offset:
+        while self._waiting and self._waiting[0].offset <= self.committed_offset:
             wait = self._waiting.popleft()
             wait.pending.complete(wait.response)
 

@@ -107,7 +107,7 @@ def register_broker(
     if registered is not None and registered.incarnation_id == request.incarnation_id:
         record = _record(request, registered.epoch, registered.fenced, registered.in_controlled_shutdown)
         record.clean_stop_epoch = registered.clean_stop_epoch
-        return ControllerResult(_respond(registered.epoch), [record])
+        return ControllerResult(_respond(request, registered.epoch), [record])
     try:
         reset = _reset_partitions(image, broker_id, request.newest_leader_epoch)
     except ValueError as error:
@@ -142,7 +142,7 @@ def register_broker(
     record = _record(request, epoch, fenced=True, in_controlled_shutdown=False)
     if clean:
         record.clean_stop_epoch = request.previous_broker_epoch
-    return ControllerResult(_respond(epoch), [*records, record], changes.elections)
+    return ControllerResult(_respond(request, epoch), [*records, record], changes.elections)
 
 
 def _reset_partitions(
@@ -211,8 +211,8 @@ def _moved_to_new_directories(
         yield record
 
 
-def _respond(epoch: BrokerEpoch) -> Callable[[int], BrokerRegistrationResponse]:
-    response = BrokerRegistrationResponse(broker_epoch=epoch)
+def _respond(request: BrokerRegistrationRequest, epoch: BrokerEpoch) -> Callable[[int], BrokerRegistrationResponse]:
+    response = BrokerRegistrationResponse(broker_epoch=epoch, incarnation_id=request.incarnation_id)
     return lambda base_offset: response
 
 

@@ -24,7 +24,7 @@ control records (raft/voter_changes.py). It can never be lowered.
 
 heirlog.recovery.version switches the recovery manager. One batch has its level, followed by every LastKnownELR in its
 new meaning (recovery/switch.py). A broker need not support the level: a broker that does not counts as one that has not
-answered. Every controller must support it, because each may become active next.
+answered. Every controller must support it: one that does not know it would end at its record.
 
 If a downgrade leaves a partition without a replica known to be complete, the answer names the partition, also for
 validate only. It also says who decides there: the recovery manager, by the strategy of the topic, or an operator.
@@ -44,7 +44,7 @@ from heirlog.controller.recovery.strategy import Strategy
 from heirlog.controller.recovery.switch import begun, switched, without_candidates
 from heirlog.metadata.basis import Basis
 from heirlog.metadata.config_def import StaticConfig
-from heirlog.metadata.features import ELR_NEEDS_METADATA_VERSION, SUPPORTED_FEATURES
+from heirlog.metadata.features import ELR_NEEDS_METADATA_VERSION, SUPPORTED_FEATURES, supported_levels
 from heirlog.metadata.image import (
     BROKER_RESOURCE,
     ELR_VERSION,
@@ -154,10 +154,10 @@ def _reason_against(image: Image, feature: str, current: int, level: int, kind: 
         return f"The controller does not support the feature {feature}."
     if level not in supported:
         return f"The controller supports versions {supported.min_version}-{supported.max_version} of it only."
-    for node, features in _nodes(image, feature):
-        lowest, highest = _range(features, feature)
-        if not lowest <= level <= highest:
-            return f"{node} supports versions {lowest}-{highest} of it only. Upgrade or unregister it first."
+    for node, features, remedy in _nodes(image, feature):
+        levels = supported_levels(features, feature)
+        if level not in levels:
+            return f"{node} supports versions {levels.min_version}-{levels.max_version} of it only. {remedy}"
     if level < current and kind == UPGRADE:
         return (
             "Can't downgrade the version of this feature without setting the upgrade type to either safe or unsafe "
@@ -170,20 +170,18 @@ def _reason_against(image: Image, feature: str, current: int, level: int, kind: 
     return None
 
 
-def _nodes(image: Image, feature: str) -> Iterator[tuple[str, tuple[SupportedFeature, ...]]]:
-    """The nodes that have to support a level of the feature."""
+def _nodes(image: Image, feature: str) -> Iterator[tuple[str, tuple[SupportedFeature, ...], str]]:
+    """The nodes that have to support a level of the feature, and what to do if one does not."""
     for broker_id in sorted(image.brokers) if feature != RECOVERY_VERSION else ():
-        yield f"Broker {broker_id}", image.brokers[broker_id].features
+        yield f"Broker {broker_id}", image.brokers[broker_id].features, "Upgrade or unregister it first."
+    remedy = "Upgrade it first."
+    if feature == RECOVERY_VERSION:
+        remedy = (
+            "A controller of Apache Kafka, which does not know it, would end. Start a controller of heirlog with this "
+            "node id in its place first: a controller that has left the quorum stays registered until then."
+        )
     for controller_id in sorted(image.controllers):
-        yield f"Controller {controller_id}", image.controllers[controller_id].features
-
-
-def _range(features: tuple[SupportedFeature, ...], name: str) -> tuple[int, int]:
-    """The supported levels; a feature that is not registered is supported at level 0 (off)."""
-    for feature in features:
-        if feature.name == name:
-            return feature.min_version, feature.max_version
-    return 0, 0
+        yield f"Controller {controller_id}", image.controllers[controller_id].features, remedy
 
 
 class _Change:

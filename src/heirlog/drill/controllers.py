@@ -20,9 +20,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from random import Random
-from typing import Any
 
 from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as Place
@@ -30,6 +29,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from heirlog.drill.metadata_clients import MOVED, MOVED_PARTITIONS, AnsweredChanges, PartitionMover, TopicChanger
 from heirlog.drill.observe import DrillFailure
+from heirlog.drill.sequence_verdict import SequenceVerdict, wait_for_readers
 from heirlog.drill.sequences import Reading
 from heirlog.drill.soak_clients import (
     PARTITIONS,
@@ -42,7 +42,7 @@ from heirlog.drill.soak_clients import (
     SteadyConsumer,
     SteadyProducer,
 )
-from heirlog.drill.workload import Loop
+from heirlog.drill.workload import Loop, stop_all
 from heirlog.local.cluster import Cluster
 
 CONFIG = {
@@ -73,42 +73,15 @@ class ControllerFault:
 
 
 @dataclass(slots=True)
-class Verdict:
-    """What the drill found; `failures` has a sentence for each promise that was broken."""
+class Verdict(SequenceVerdict):
+    drill = "controllers"
+    broken = (*SequenceVerdict.broken, "half_made")
 
-    minutes: float
-    seed: int
-    acknowledged: int = 0
-    read: int = 0
-    lost: int = 0
-    doubled: int = 0
-    out_of_order: int = 0
-    wrong_bytes: int = 0
-    skipped: int = 0
-    commits: int = 0
-    commits_lost: int = 0
     changes: dict[str, int] = field(default_factory=dict)
     """Acknowledged: create, alter, grow, delete, move."""
     half_made: int = 0
     """Topics and partitions that are not as their last acknowledged change left them."""
     faults: list[ControllerFault] = field(default_factory=list)
-    failures: list[str] = field(default_factory=list)
-
-    @property
-    def passed(self) -> bool:
-        return not (
-            self.lost
-            or self.doubled
-            or self.out_of_order
-            or self.wrong_bytes
-            or self.skipped
-            or self.commits_lost
-            or self.half_made
-            or self.failures
-        )
-
-    def as_json(self) -> dict[str, Any]:
-        return {"drill": "controllers", **asdict(self), "passed": self.passed}
 
 
 def run(cluster: Cluster, *, minutes: float, seed: int, say: Callable[[str], None] = lambda _: None) -> Verdict:
@@ -147,16 +120,10 @@ class _Drill:
         try:
             self._play()
         finally:
-            for client in writers:
-                client.ask_to_stop()
-            for client in writers:
-                client.stop()
+            stop_all(writers)
         self._say(f"{self._record.acknowledged.count} records acknowledged; readers continue until they have them all")
-        self._read_on()
-        for consumer in consumers:
-            consumer.ask_to_stop()
-        for consumer in consumers:
-            consumer.stop()
+        wait_for_readers(self._record)
+        stop_all(consumers)
         self._read_once_more()
         self._judge(changer, mover)
         return self._verdict
@@ -251,49 +218,20 @@ class _Drill:
 
     # judgement
 
-    def _read_on(self) -> None:
-        """Until every reader has what was acknowledged, or none gets a new record any more."""
-        read, since_s = -1, time.monotonic()
-        while self._unread() and time.monotonic() - since_s < WAIT_S:
-            if read != (read := sum(reading.read for _, reading in self._record.readings)):
-                since_s = time.monotonic()
-            time.sleep(POLL_S)
-
-    def _unread(self) -> int:
-        acknowledged = self._record.acknowledged.of(PLAIN)
-        return sum(reading.unread(acknowledged) for _, reading in self._record.readings)
-
     def _read_once_more(self) -> None:
         """What a new client finds: a record may be lost after it was read."""
         reader = AssignedConsumer(
             self._cluster.bootstrap_servers, "second reader", self._record, self._reading("a new reader")
         ).start()
         try:
-            self._read_on()
+            wait_for_readers(self._record)
         finally:
             reader.stop()
 
     def _judge(self, changer: TopicChanger, mover: PartitionMover) -> None:
         verdict, record = self._verdict, self._record
-        acknowledged = record.acknowledged
-        verdict.acknowledged = acknowledged.count
-        verdict.doubled, verdict.out_of_order = acknowledged.doubled, acknowledged.out_of_order
-        for name, reading in record.readings:
-            unread = reading.unread(acknowledged.of(PLAIN))
-            if unread or reading.missing or reading.doubled or reading.out_of_order or reading.wrong_bytes:
-                record.failed(
-                    f"{name}: {unread} acknowledged records unread, {reading.missing} skipped, {reading.doubled} "
-                    f"doubled, {reading.out_of_order} out of order, {reading.wrong_bytes} with wrong bytes"
-                )
-            verdict.read += reading.read
-            verdict.lost += unread
-            verdict.skipped += reading.missing
-            verdict.doubled += reading.doubled
-            verdict.out_of_order += reading.out_of_order
-            verdict.wrong_bytes += reading.wrong_bytes
-        verdict.commits = record.commits
         self._judge_commits()
-        verdict.commits_lost = record.commits_lost
+        verdict.count(record)
         half_made = [*changer.findings(changer.found()), *mover.findings(self._replicas())]
         verdict.half_made = len(half_made)
         verdict.changes = dict(self._answered.kinds)

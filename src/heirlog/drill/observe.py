@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -14,6 +14,10 @@ from heirlog.protocol.messages import (
 )
 
 POLL_S = 0.02
+LIMIT = 2_000
+"""Partitions in one answer."""
+
+Partition = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponsePartition
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +48,19 @@ class DrillFailure(Exception):
     """An expected state was not reached. The message has the expectation and the state of the partition."""
 
 
+def partitions_of(client: Client, topics: Iterable[str]) -> dict[tuple[str, int], Partition]:
+    """By topic and index, those that the broker that answers knows; empty while none can answer."""
+    request = DescribeTopicPartitionsRequest(
+        topics=[DescribeTopicPartitionsRequest.TopicRequest(name=topic) for topic in topics],
+        response_partition_limit=LIMIT,
+    )
+    try:
+        response: DescribeTopicPartitionsResponse = client.send_to_any(request)
+    except OSError:
+        return {}
+    return {(topic.name or "", one.partition_index): one for topic in response.topics for one in topic.partitions}
+
+
 class PartitionObserver:
     def __init__(self, client: Client, topic: str) -> None:
         self._client = client
@@ -51,17 +68,9 @@ class PartitionObserver:
 
     def view(self) -> View | None:
         """None while no broker can answer or none knows the topic yet."""
-        request = DescribeTopicPartitionsRequest(
-            topics=[DescribeTopicPartitionsRequest.TopicRequest(name=self._topic)], response_partition_limit=1
-        )
-        try:
-            response: DescribeTopicPartitionsResponse = self._client.send_to_any(request)
-        except OSError:
+        found = partitions_of(self._client, [self._topic]).get((self._topic, 0))
+        if found is None:
             return None
-        partitions = response.topics[0].partitions if response.topics else []
-        if not partitions:
-            return None
-        found = partitions[0]
         return View(
             found.leader_id,
             found.leader_epoch,

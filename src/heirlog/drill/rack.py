@@ -22,13 +22,9 @@ from typing import Any
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from heirlog.blocking import Client
-from heirlog.drill.observe import DrillFailure
+from heirlog.drill.observe import DrillFailure, Partition, partitions_of
 from heirlog.drill.workload import Acknowledged, Writer, read_all
 from heirlog.local.cluster import Cluster
-from heirlog.protocol.messages import (
-    DescribeTopicPartitionsRequest,
-    DescribeTopicPartitionsResponse,
-)
 
 RACKS = ("a", "b", "c", "a", "b", "c")
 """Of brokers 1 to 6."""
@@ -38,8 +34,6 @@ RECORDS_BETWEEN = 100
 """Acknowledged per partition between two events."""
 WAIT_S = 60.0
 POLL_S = 0.02
-
-Partition = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponsePartition
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,14 +158,7 @@ class _Drill:
 
     def _partitions(self) -> list[Partition]:
         """Empty while no broker can answer."""
-        request = DescribeTopicPartitionsRequest(
-            topics=[DescribeTopicPartitionsRequest.TopicRequest(name=TOPIC)], response_partition_limit=PARTITIONS
-        )
-        try:
-            response: DescribeTopicPartitionsResponse = self._client.send_to_any(request)
-        except OSError:
-            return []
-        return response.topics[0].partitions if response.topics else []
+        return list(partitions_of(self._client, [TOPIC]).values())
 
     def _wait(self, what: str, condition: Callable[[list[Partition]], bool]) -> None:
         def holds() -> bool:

@@ -41,7 +41,7 @@ INTERRUPTED = 128 + signal.SIGINT.value
 """Exit code of a drill that a signal ended, as a shell reports it."""
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 ORPHANS_END_S = 20
-"""After this time, nodes without their parent have ended (`heirlog.cli.node`)."""
+"""After this time, nodes without their parent have ended (`heirlog.local.node_command`)."""
 KILL_TIMEOUT_S = 10.0
 """For killed processes to be gone: those that the kernel holds in a call take longer."""
 POLL_S = 0.01

@@ -19,19 +19,17 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, Message
-from confluent_kafka import TopicPartition as Place
+from confluent_kafka import Message
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from heirlog.drill.observe import DrillFailure
 from heirlog.drill.resource_usage import ResourceUsage
+from heirlog.drill.sequence_verdict import SequenceVerdict, wait_for_readers
 from heirlog.drill.sequences import LastValues, Reading
 from heirlog.drill.soak_clients import (
     APPEND_TIME,
     COMPACTED,
     PARTITIONS,
     PLAIN,
-    RECONNECT,
     ROLLING,
     AssignedConsumer,
     Commits,
@@ -42,6 +40,7 @@ from heirlog.drill.soak_clients import (
     identify,
     settings_of,
 )
+from heirlog.drill.workload import everything, stop_all
 from heirlog.local.cluster import Cluster
 
 CONFIG = {
@@ -62,7 +61,6 @@ CONTROLLER_DOWN_S = 2.0
 CONTROLLER_EVERY = 3
 SAMPLE_S = 1.0
 FLUSH_S = 60.0
-QUIET_LIMIT_S = 60.0
 OUTPUT_SHOWN = 2_000
 """Characters of a node's output in an error message."""
 MEANINGFUL_S = 60.0
@@ -70,23 +68,14 @@ MEANINGFUL_S = 60.0
 
 
 @dataclass(slots=True)
-class Verdict:
-    minutes: float
-    seed: int
-    acknowledged: int = 0
-    read: int = 0
-    lost: int = 0
-    doubled: int = 0
-    out_of_order: int = 0
-    wrong_bytes: int = 0
+class Verdict(SequenceVerdict):
+    drill = "soak"
+    broken = (*SequenceVerdict.broken, "wrong_timestamps", "keys_lost")
+
     wrong_timestamps: int = 0
-    skipped: int = 0
-    """Records that a group or an assigned consumer skipped while it read."""
     read_again: int = 0
     """By groups after a rebalance: their guarantee is at least once."""
     rebalances: int = 0
-    commits: int = 0
-    commits_lost: int = 0
     keys: int = 0
     keys_lost: int = 0
     """Keys of the compacted topic for which a reader did not find the last acknowledged value last."""
@@ -96,49 +85,6 @@ class Verdict:
     """Of the rolling topic: retention has deleted segments there."""
     compactions: int = 0
     resources: list[dict[str, Any]] = field(default_factory=list)
-    failures: list[str] = field(default_factory=list)
-
-    @property
-    def passed(self) -> bool:
-        return not (
-            self.lost
-            or self.doubled
-            or self.out_of_order
-            or self.wrong_bytes
-            or self.wrong_timestamps
-            or self.skipped
-            or self.commits_lost
-            or self.keys_lost
-            or self.failures
-        )
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "drill": "soak",
-            "minutes": self.minutes,
-            "seed": self.seed,
-            "acknowledged": self.acknowledged,
-            "read": self.read,
-            "lost": self.lost,
-            "doubled": self.doubled,
-            "out_of_order": self.out_of_order,
-            "wrong_bytes": self.wrong_bytes,
-            "wrong_timestamps": self.wrong_timestamps,
-            "skipped": self.skipped,
-            "read_again": self.read_again,
-            "rebalances": self.rebalances,
-            "commits": self.commits,
-            "commits_lost": self.commits_lost,
-            "keys": self.keys,
-            "keys_lost": self.keys_lost,
-            "kills": self.kills,
-            "controller_kills": self.controller_kills,
-            "trimmed_replicas": self.trimmed_replicas,
-            "compactions": self.compactions,
-            "resources": self.resources,
-            "failures": self.failures,
-            "passed": self.passed,
-        }
 
 
 def run(
@@ -193,18 +139,12 @@ class _Soak:
         try:
             self._work(self._duration_s)
         finally:
-            for producer in producers:
-                producer.ask_to_stop()
-            for producer in producers:
-                producer.stop()
+            stop_all(producers)
         count = self.soak_record.acknowledged.count
         self._print(f"{count} records acknowledged; consumers continue until they have read them all")
-        self._drain()
+        wait_for_readers(self.soak_record, self._watch)
         self._print("consumers leave")
-        for consumer in consumers:
-            consumer.ask_to_stop()
-        for consumer in consumers:
-            consumer.stop()
+        stop_all(consumers)
         self._read_once_more()
         self._print("done")
         return self._judged(verdict)
@@ -292,20 +232,6 @@ class _Soak:
                     f"node {node} ended by itself; it said: {self.cluster.output(node)[-OUTPUT_SHOWN:]}"
                 )
 
-    def _drain(self) -> None:
-        """Wait until every reader has all acknowledged records, or no reader gets a new one for `QUIET_LIMIT_S`."""
-        seen, since_s = -1, time.monotonic()
-        while self._unread() and time.monotonic() - since_s < QUIET_LIMIT_S:
-            if seen != (seen := sum(reading.read for _, reading in self.soak_record.readings)):
-                since_s = time.monotonic()
-            self._watch()
-            time.sleep(0.05)
-
-    def _unread(self) -> int:
-        return sum(
-            reading.unread(self.soak_record.acknowledged.of(reading.topic)) for _, reading in self.soak_record.readings
-        )
-
     def _read_once_more(self) -> None:
         """The content of the log now, for a new client: a record may be lost after it was read."""
         self._print("a new reader reads everything once more")
@@ -313,7 +239,7 @@ class _Soak:
             topic: self._reading(f"second reading of {topic}", topic, gaps=topic == COMPACTED) for topic in PARTITIONS
         }
         readings[ROLLING].mid = True
-        for message in everything(self.cluster.bootstrap_servers):
+        for message in everything(self.cluster.bootstrap_servers, PARTITIONS):
             topic, record = message.topic(), identify(message)
             assert topic is not None
             readings[topic].add(message.partition(), message.offset(), record)
@@ -322,29 +248,9 @@ class _Soak:
 
     def _judged(self, verdict: Verdict) -> Verdict:
         soak_record = self.soak_record
-        verdict.acknowledged = soak_record.acknowledged.count
-        verdict.doubled = soak_record.acknowledged.doubled
-        verdict.out_of_order = soak_record.acknowledged.out_of_order
-        for name, reading in soak_record.readings:
-            unread = reading.unread(soak_record.acknowledged.of(reading.topic))
-            if unread or reading.missing or reading.doubled or reading.out_of_order or reading.wrong_bytes:
-                soak_record.failed(
-                    f"{name}: {unread} acknowledged records unread, {reading.missing} skipped, {reading.doubled} "
-                    f"doubled, {reading.out_of_order} out of order, {reading.wrong_bytes} with wrong bytes"
-                )
-            verdict.read += reading.read
-            verdict.lost += unread
-            verdict.skipped += reading.missing
-            verdict.doubled += reading.doubled
-            verdict.out_of_order += reading.out_of_order
-            verdict.wrong_bytes += reading.wrong_bytes
-            verdict.read_again += reading.read_again
-        verdict.wrong_timestamps = soak_record.wrong_timestamps
-        verdict.rebalances, verdict.commits, verdict.commits_lost = (
-            soak_record.rebalances,
-            soak_record.commits,
-            soak_record.commits_lost,
-        )
+        verdict.count(soak_record)
+        verdict.read_again = sum(reading.read_again for _, reading in soak_record.readings)
+        verdict.wrong_timestamps, verdict.rebalances = soak_record.wrong_timestamps, soak_record.rebalances
         verdict.keys, verdict.keys_lost = len(soak_record.last_values.acknowledged), soak_record.last_values.lost()
         verdict.kills, verdict.controller_kills = self._kills, self._controller_kills
         verdict.trimmed_replicas = self._trimmed_replicas()
@@ -403,35 +309,3 @@ def _keep(values: LastValues, message: Message, sequence: int) -> None:
     key = message.key()
     assert isinstance(key, bytes)
     values.found[key] = None if message.value() is None else sequence
-
-
-def everything(bootstrap: str) -> Iterator[Message]:
-    """What a new client finds in all topics, from the beginning to the end of every partition. Raises DrillFailure."""
-    consumer = Consumer(
-        {
-            "bootstrap.servers": bootstrap,
-            "group.id": "soak: second reading",
-            "enable.auto.commit": False,
-            "enable.partition.eof": True,
-            "auto.offset.reset": "earliest",
-            **RECONNECT,
-        }
-    )
-    try:
-        left = {(topic, index) for topic, count in PARTITIONS.items() for index in range(count)}
-        consumer.assign([Place(topic, index, 0) for topic, index in sorted(left)])
-        progress_s = time.monotonic()
-        while left:
-            messages = consumer.consume(10_000, timeout=0.2)
-            if messages:
-                progress_s = time.monotonic()
-            elif time.monotonic() - progress_s > QUIET_LIMIT_S:
-                raise DrillFailure(f"{sorted(left)} could not be read to their end")
-            for message in messages:
-                error = message.error()
-                if error is None:
-                    yield message
-                elif error.code() == KafkaError._PARTITION_EOF:
-                    left.discard((message.topic(), message.partition()))
-    finally:
-        consumer.close()

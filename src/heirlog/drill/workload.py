@@ -9,10 +9,12 @@ stopped.
 from __future__ import annotations
 
 import threading
+import time
 import zlib
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 from confluent_kafka import (
     Consumer,
@@ -23,10 +25,14 @@ from confluent_kafka import (
     TopicPartition,
 )
 
+from heirlog.drill.observe import DrillFailure
+
 MAX_UNACKNOWLEDGED = 500
 """Records in flight before a writer waits: the limit of its queue while no broker acknowledges."""
 VALUE_BYTES = 200
 NEVER_MS = 600_000
+QUIET_LIMIT_S = 60.0
+"""A reader of everything gives up when it has got nothing for so long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +76,7 @@ class Loop:
         self._stopping.set()
 
     def stop(self) -> None:
+        """Once or more often."""
         self._stopping.set()
         self._thread.join()
         if self._failure is not None:
@@ -86,6 +93,23 @@ class Loop:
         self._thread.join()
         if kind is None and self._failure is not None:
             raise self._failure
+
+
+class StoppableClient(Protocol):
+    """Something that runs until it is asked to stop, as `Loop` does."""
+
+    def ask_to_stop(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+
+def stop_all(clients: Iterable[StoppableClient]) -> None:
+    """All of them at once; `stop` raises what ended one of them early."""
+    listed = list(clients)
+    for client in listed:
+        client.ask_to_stop()
+    for client in listed:
+        client.stop()
 
 
 class Writer(Loop):
@@ -259,3 +283,29 @@ def read_all(bootstrap: str, topic: str, partition: int = 0, *, timeout_s: float
     finally:
         consumer.close()
     raise TimeoutError(f"the end of {topic}-{partition} was not reached within {timeout_s:g} s without progress")
+
+
+def everything(bootstrap: str, partitions: Mapping[str, int]) -> Iterator[Message]:
+    """What a new client finds in all topics, from the beginning to the end of every partition. Raises DrillFailure.
+
+    partitions: how many each topic has.
+    """
+    consumer = _consumer(bootstrap, **{"enable.partition.eof": True, "auto.offset.reset": "earliest"})
+    try:
+        left = {(topic, index) for topic, count in partitions.items() for index in range(count)}
+        consumer.assign([TopicPartition(topic, index, 0) for topic, index in sorted(left)])
+        progress_s = time.monotonic()
+        while left:
+            messages = consumer.consume(10_000, timeout=0.2)
+            if messages:
+                progress_s = time.monotonic()
+            elif time.monotonic() - progress_s > QUIET_LIMIT_S:
+                raise DrillFailure(f"{sorted(left)} could not be read to their end")
+            for message in messages:
+                error = message.error()
+                if error is None:
+                    yield message
+                elif error.code() == KafkaError._PARTITION_EOF:
+                    left.discard((message.topic(), message.partition()))
+    finally:
+        consumer.close()

@@ -23,7 +23,7 @@ import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 from heirlog.local import data_folder, properties
 from heirlog.local import layout as layouts
@@ -53,7 +53,7 @@ READY_TIMEOUT_S = 120.0
 STOP_TIMEOUT_S = 120.0
 """Of nodes that hang: a busy machine takes half a minute to start four of them."""
 ORPHANS_END_S = 20
-"""By then nodes without their parent have ended (`heirlog.cli.node`)."""
+"""By then nodes without their parent have ended (`heirlog.local.node_command`)."""
 
 
 class ClusterError(Exception):
@@ -111,7 +111,7 @@ class Cluster:
         self._is_open = False
         self._lock: int | None = None
 
-    def __enter__(self) -> Cluster:
+    def __enter__(self) -> Self:
         self.open()
         return self
 
@@ -132,10 +132,7 @@ class Cluster:
             # as given: a link that leads nowhere is not followed
             self._lock = data_folder.hold(Path(self._given_data or self._data))
             self._layout = self._prepare(self._data)
-            self._processes = {
-                node.node_id: NodeProcess(node, ledger=self._ledger, reuse_port=True)
-                for node in self._layout.start_order()
-            }
+            self._processes = {node.node_id: self._process_for(node) for node in self._layout.start_order()}
             self._is_open = True
             for process in self._processes.values():
                 process.start()
@@ -161,10 +158,23 @@ class Cluster:
             controller_ports = [self._ports.reserve() for _ in range(controllers)]
             layouts.refuse_racks(self._racks or ())
             layout = layouts.create(
-                data, ports, controller_ports, combined=self._combined, config=self._config, racks=self._racks or ()
+                data,
+                ports,
+                controller_ports,
+                combined=self._combined,
+                config=self._config,
+                racks=self._racks or (),
+                advertised=self._advertised([*ports, *controller_ports]),
             )
         format_cluster(layout, {} if self._elr else {ELR_VERSION: 0})
         return layout
+
+    def _process_for(self, node: NodeLayout) -> NodeProcess:
+        return NodeProcess(node, ledger=self._ledger, reuse_port=True)
+
+    def _advertised(self, ports: Sequence[int]) -> Mapping[int, int]:
+        """Ports to which others connect instead of the listener's own. `heirlog.drill` puts proxies there."""
+        return {}
 
     def _refuse_contradictions(self, layout: Layout) -> None:
         holds = f"{layout.data} holds a cluster with"

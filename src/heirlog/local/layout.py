@@ -133,6 +133,7 @@ def standard_config(nodes: int) -> dict[str, str]:
     config = {
         "default.replication.factor": str(min(3, nodes)),
         "offsets.topic.replication.factor": str(min(3, nodes)),
+        "transaction.state.log.replication.factor": str(min(3, nodes)),
     }
     if nodes >= 3:
         config["min.insync.replicas"] = "2"
@@ -147,58 +148,71 @@ def create(
     combined: bool = False,
     config: Mapping[str, str] | None = None,
     racks: Sequence[str] = (),
+    advertised: Mapping[int, int] | None = None,
 ) -> Layout:
     """Write server.properties for brokers 1..len(ports), and for one controller on each of `controller_ports`.
 
     combined: the first brokers are the controllers; else these are nodes of their own, from `CONTROLLER_ID` on.
     racks: `broker.rack` of each broker, in the order of their ids; none: no broker has one.
+    advertised: by the port of a listener, the port to which clients and other nodes connect instead.
     config: further properties of every node (a controller decides by some that Kafka's documentation lists under
     brokers, such as min.insync.replicas). Raises LocalError for a property that differs from node to node, and for a
     folder that cannot be written.
     """
-    own = sorted(set(config or ()) & set(OWN_PROPERTIES))
-    if own:
-        raise LocalError(f"{own[0]} is different on each node of a local cluster and cannot be given for all")
+    refused = sorted(set(config or ()) & set(OWN_PROPERTIES))
+    if refused:
+        raise LocalError(f"{refused[0]} is different on each node of a local cluster and cannot be given for all")
     if racks and RACK in (config or {}):
         raise LocalError(f"{RACK} is given for all brokers and for each of them; leave one out")
+    advertised = advertised or {}
     common = {
         "controller.listener.names": "CONTROLLER",
-        "controller.quorum.bootstrap.servers": ",".join(f"{HOST}:{port}" for port in controller_ports),
+        "controller.quorum.bootstrap.servers": ",".join(
+            f"{HOST}:{advertised.get(port, port)}" for port in controller_ports
+        ),
         "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
         **standard_config(len(ports)),
         **(config or {}),
     }
     controller_ids = range(CONTROLLER_ID, CONTROLLER_ID + len(controller_ports))
     layout = _layout(data, range(1, len(ports) + 1), () if combined else controller_ids)
-    controller_listeners = [f"CONTROLLER://{HOST}:{port}" for port in controller_ports]
     for broker, port in zip(layout.brokers, ports, strict=True):
         both = combined and broker.node_id <= len(controller_ports)
-        listener = f"PLAINTEXT://{HOST}:{port}"
+        own = {"PLAINTEXT": port, **({"CONTROLLER": controller_ports[broker.node_id - 1]} if both else {})}
         _write(
             broker,
             {
                 "process.roles": "broker,controller" if both else "broker",
                 "node.id": str(broker.node_id),
-                "listeners": f"{listener},{controller_listeners[broker.node_id - 1]}" if both else listener,
-                "advertised.listeners": listener,
+                **_listeners(own, advertised),
                 "inter.broker.listener.name": "PLAINTEXT",
                 "log.dirs": str(broker.log_dir),
                 **({RACK: racks[broker.node_id - 1]} if racks else {}),
                 **common,
             },
         )
-    for controller, controller_listener in zip(layout.controllers, controller_listeners, strict=False):
+    for controller, port in zip(layout.controllers, controller_ports, strict=False):
         _write(
             controller,
             {
                 "process.roles": "controller",
                 "node.id": str(controller.node_id),
-                "listeners": controller_listener,
+                **_listeners({"CONTROLLER": port}, advertised),
                 "log.dirs": str(controller.log_dir),
                 **common,
             },
         )
     return layout
+
+
+def _listeners(ports: Mapping[str, int], advertised: Mapping[int, int]) -> dict[str, str]:
+    """The properties for listeners with these names and ports."""
+    return {
+        "listeners": ",".join(f"{name}://{HOST}:{port}" for name, port in ports.items()),
+        "advertised.listeners": ",".join(
+            f"{name}://{HOST}:{advertised.get(port, port)}" for name, port in ports.items()
+        ),
+    }
 
 
 def refuse_racks(racks: Sequence[str]) -> None:

@@ -37,8 +37,13 @@ CONNECT_TIMEOUT_S = 1.0
 
 
 class NodeProcess:
-    def __init__(self, layout: NodeLayout, *, ledger: bool = False, reuse_port: bool = False) -> None:
+    """module: run instead of `heirlog node`, with the same options; that of a drill has disks that fail on demand."""
+
+    def __init__(
+        self, layout: NodeLayout, *, ledger: bool = False, reuse_port: bool = False, module: str | None = None
+    ) -> None:
         self.layout = layout
+        self._entry = ["heirlog", "node"] if module is None else [module]
         self._ledger = ledger
         self._reuse_port = reuse_port
         self._process: subprocess.Popen[bytes] | None = None
@@ -73,7 +78,7 @@ class NodeProcess:
         # it may have been killed from outside while it was paused
         self.resume()
         # -P: a file in the working directory must not pass for a module of the standard library
-        command = [sys.executable, "-P", "-m", "heirlog", "node", "--config", str(self.layout.properties_path)]
+        command = [sys.executable, "-P", "-m", *self._entry, "--config", str(self.layout.properties_path)]
         if self._ledger:
             command += ["--ledger", str(self.layout.ledger_path)]
         if self._reuse_port:
@@ -89,7 +94,7 @@ class NodeProcess:
                 stdout=output,
                 stderr=output,
                 start_new_session=True,
-                env=_environment(),
+                env=child_environment(),
             )
 
     def pause(self) -> None:
@@ -200,7 +205,7 @@ def cancel_run(shell: subprocess.Popen[bytes]) -> None:
     shell.communicate()
 
 
-def _environment() -> dict[str, str]:
+def child_environment() -> dict[str, str]:
     """The child imports this very heirlog, also if it was never installed, and keeps what it compiled.
 
     Compiling all modules takes longer than everything else in a node's start, and nodes start often.

@@ -33,11 +33,7 @@ NO_TLS_OR_SASL: Final = (
     "trusted network"
 )
 
-_TRANSACTIONS = (
-    integer("add.partitions.to.txn.retry.backoff.max.ms", 100, 0),
-    integer("add.partitions.to.txn.retry.backoff.ms", 20, 1),
-    boolean("transaction.two.phase.commit.enable", False),
-)
+_TRANSACTIONS = (boolean("transaction.two.phase.commit.enable", False),)
 
 _PLUGINS = (
     class_name("alter.config.policy.class.name"),
@@ -236,7 +232,7 @@ _FAMILIES: Final[Sequence[tuple[str | None, Sequence[ConfigKey]]]] = (
     (NO_TIERED_STORAGE, _TIERS),
     ("heirlog has no delegation tokens", _TOKENS),
     ("this version of heirlog has only classic groups", _GROUPS),
-    ("this version of heirlog has no transactions", _TRANSACTIONS),
+    ("heirlog has no two-phase commit", _TRANSACTIONS),
     ("heirlog has no configuration providers: write the value itself", _PROVIDERS),
     ("heirlog cannot load Java classes", _PLUGINS),
     (None, _TUNING),

@@ -63,12 +63,16 @@ class StaticConfig:
         self.listeners = tuple(li for li in self.all_listeners if li.name not in self.controller_listener_names)
         """The broker's."""
         self.controller_listeners = tuple(li for li in self.all_listeners if li.name in self.controller_listener_names)
-        self.advertised_listeners: tuple[ListenerConfig, ...] = _advertised(self, protocols)
+        advertised = _advertised(self, protocols)
+        self.advertised_listeners: tuple[ListenerConfig, ...] = tuple(
+            li for li in advertised if li.name not in self.controller_listener_names
+        )
         """What the broker registers, controller listeners excluded."""
         self.advertised_controller_listeners: tuple[ListenerConfig, ...] = tuple(
-            ListenerConfig(li.name, Endpoint(li.endpoint.host or "localhost", li.endpoint.port))
-            for li in self.controller_listeners
+            next((li for li in advertised if li.name == listener.name), _reachable(listener))
+            for listener in self.controller_listeners
         )
+        """What the controller registers, and voters are reached at."""
         self.inter_broker_listener_name: str = (
             self["inter.broker.listener.name"] or self["security.inter.broker.protocol"]
         )
@@ -157,6 +161,10 @@ def _controller_listener_names(config: StaticConfig) -> tuple[str, ...]:
     return names
 
 
+WILDCARDS: Final = ("0.0.0.0", "::")
+"""Hosts that stand for every address of the machine."""
+
+
 def _protocols(config: StaticConfig) -> dict[str, str]:
     """Listener name → security protocol. Controller listeners default to PLAINTEXT as in Kafka."""
     protocols: dict[str, str] = dict.fromkeys(config.controller_listener_names, "PLAINTEXT")
@@ -200,19 +208,27 @@ def _listeners(config: StaticConfig, key: str, protocols: Mapping[str, str]) -> 
 def _advertised(config: StaticConfig, protocols: Mapping[str, str]) -> tuple[ListenerConfig, ...]:
     key = "advertised.listeners"
     if config[key] is None:
-        return tuple(
-            # an empty host listens everywhere, which is no address to give to a client
-            ListenerConfig(li.name, Endpoint(li.endpoint.host or "localhost", li.endpoint.port))
-            for li in config.listeners
-        )
+        for listener in config.listeners:
+            if listener.endpoint.host in WILDCARDS:
+                sentence = (
+                    f"{listener.name} listens on every address, so {key} must name one that a client can connect to"
+                )
+                raise ConfigError(key, f"{key} is missing: {sentence}")
+        return tuple(_reachable(listener) for listener in config.listeners)
     names = {listener.name for listener in config.all_listeners}
     advertised = _listeners(config, key, protocols)
     for listener in advertised:
         if listener.name not in names:
             raise ConfigError(key, f"{key}: {listener.name} is advertised but not among the listeners")
-        if listener.endpoint.host in ("", "0.0.0.0", "::"):
+        if listener.endpoint.host in ("", *WILDCARDS):
             raise ConfigError(key, f"{key}: {listener.name} needs an address that a client can connect to")
-    return tuple(listener for listener in advertised if listener.name not in config.controller_listener_names)
+    return advertised
+
+
+def _reachable(listener: ListenerConfig) -> ListenerConfig:
+    """The listener at an address to give to others; an empty host listens everywhere, which is no such address."""
+    host, port = listener.endpoint.host, listener.endpoint.port
+    return ListenerConfig(listener.name, Endpoint("localhost" if host in ("", *WILDCARDS) else host, port))
 
 
 def _voter(text: str) -> QuorumVoter:

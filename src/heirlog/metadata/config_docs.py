@@ -145,6 +145,17 @@ offsets.topic.num.partitions  How many partitions the topic of committed offsets
 offsets.topic.replication.factor  How many replicas the partitions of the topic of committed offsets get.
 offsets.topic.segment.bytes  The segment size of the topic of committed offsets.
 offsets.topic.compression.codec  The codec of the topic of committed offsets, by its number.
+transaction.state.log.num.partitions  How many partitions the topic of transactional ids gets.
+transaction.state.log.replication.factor  How many replicas the partitions of the topic of transactional ids get.
+transaction.state.log.min.isr  The min.insync.replicas of the topic of transactional ids.
+transaction.state.log.segment.bytes  The segment size of the topic of transactional ids.
+transaction.max.timeout.ms  The longest transaction.timeout.ms that a producer may ask for.
+transactional.id.expiration.ms  How long a transactional id is kept after its last change.
+transaction.abort.timed.out.transaction.cleanup.interval.ms  How often a coordinator aborts transactions that timed out.
+transaction.remove.expired.transaction.cleanup.interval.ms  How often a coordinator deletes expired transactional ids.
+transaction.partition.verification.enable  Whether a leader asks the coordinator before a transaction begins.
+add.partitions.to.txn.retry.backoff.ms  How long a leader waits until it asks the coordinator again.
+add.partitions.to.txn.retry.backoff.max.ms  How long a leader asks again while the transaction before is not complete.
 offsets.retention.minutes  How long committed offsets are kept after their group became empty.
 offsets.retention.check.interval.ms  How often a coordinator checks for expired offsets.
 offsets.commit.timeout.ms  How long a commit waits for its replicas.

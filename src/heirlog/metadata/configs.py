@@ -91,8 +91,10 @@ def topic_values(image: Image, static: StaticConfig, topic: str) -> dict[str, An
 def server_value(image: Image, static: StaticConfig, name: str) -> Any:
     """The typed value that counts on this node, dynamic values included."""
     definition = SERVER_CONFIGS[name]
-    for synonym in _server_levels(image, static, static.node_id, name):
-        return None if synonym.value is None else definition.parse(synonym.value)
+    for kind in (ConfigSource.DYNAMIC_BROKER, ConfigSource.DYNAMIC_DEFAULT_BROKER, ConfigSource.STATIC_BROKER):
+        text = _level(image, static, static.node_id, name, kind)
+        if text is not None:
+            return definition.parse(text)
     return definition.default_value()
 
 

@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, IntEnum
+from functools import lru_cache
 from typing import Any, Final
 
 from heirlog.protocol.errors import ErrorCode, KafkaError
@@ -65,7 +66,7 @@ _LIMITS: Final[Mapping[ConfigType, tuple[int, int]]] = {
 _NUMBERS: Final = (ConfigType.INT, ConfigType.SHORT, ConfigType.LONG, ConfigType.DOUBLE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ConfigKey:
     name: str
     type: ConfigType
@@ -120,6 +121,9 @@ class ConfigKey:
 
     def read_stored(self, text: str) -> Any:
         """The typed value of a record's text, also of a value that Kafka accepts and heirlog refuses."""
+        return _read_stored(self, text)
+
+    def _read(self, text: str) -> Any:
         text = text.strip()
         value = self._typed(text)
         if isinstance(value, int | float) and not isinstance(value, bool):
@@ -222,3 +226,9 @@ def password(name: str, **more: Any) -> ConfigKey:
 
 def _text(value: float | str | None) -> str | None:
     return None if value is None else str(value)
+
+
+@lru_cache(maxsize=4096)
+def _read_stored(key: ConfigKey, text: str) -> Any:
+    """For each log of a topic, all of the topic's configurations are read."""
+    return key._read(text)

@@ -5,12 +5,19 @@ Only what heirlog implements is listed: a finalized feature is a promise to ever
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from heirlog.metadata.config_def import StaticConfig
-from heirlog.metadata.state import ELR_VERSION, KRAFT_VERSION, METADATA_VERSION, RECOVERY_VERSION
+from heirlog.metadata.state import (
+    ELR_VERSION,
+    KRAFT_VERSION,
+    METADATA_VERSION,
+    RECOVERY_VERSION,
+    TRANSACTION_VERSION,
+    SupportedFeature,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +35,7 @@ SUPPORTED_FEATURES: Final[Mapping[str, VersionRange]] = {
     METADATA_VERSION: VersionRange(23, 29),
     KRAFT_VERSION: VersionRange(0, 1),
     ELR_VERSION: VersionRange(0, 1),
+    TRANSACTION_VERSION: VersionRange(0, 2),
     RECOVERY_VERSION: VersionRange(0, 1),
 }
 """What a node registers and ApiVersions shows. metadata.version 23 (4.0-IV1) is the first that can write an ELR down,
@@ -42,9 +50,19 @@ DEFAULT_FEATURES: Final[Mapping[str, int]] = {
     METADATA_VERSION: DEFAULT_METADATA_VERSION,
     ELR_VERSION: 1,
     KRAFT_VERSION: 1,
+    TRANSACTION_VERSION: 2,
 }
 """What a new cluster is formatted with. kraft.version is in the quorum's control records, not in FeatureLevel. The
 level of heirlog.recovery.version follows from the configuration of who formats (`recovery_level`)."""
+
+TRANSACTIONS_WITH_EPOCHS: Final = 24
+"""4.0-IV2: the metadata.version from which a new cluster has transaction.version 2. No level needs it."""
+
+
+def transaction_level(metadata_version: int) -> int:
+    """Level of transaction.version in a new cluster of this metadata.version, as on Apache Kafka."""
+    return DEFAULT_FEATURES[TRANSACTION_VERSION] if metadata_version >= TRANSACTIONS_WITH_EPOCHS else 0
+
 
 MANAGER_ENABLED: Final = "unclean.recovery.manager.enabled"
 
@@ -52,6 +70,14 @@ MANAGER_ENABLED: Final = "unclean.recovery.manager.enabled"
 def recovery_level(static: StaticConfig) -> int:
     """The first level of heirlog.recovery.version; afterwards the configuration has no effect."""
     return int(bool(static[MANAGER_ENABLED]))
+
+
+def supported_levels(features: Iterable[SupportedFeature], name: str) -> VersionRange:
+    """What a node has registered for a feature; one that it does not name is supported at level 0 (off)."""
+    for feature in features:
+        if feature.name == name:
+            return VersionRange(feature.min_version, feature.max_version)
+    return VersionRange(0, 0)
 
 
 NO_BUMP_ON_SHRINK: Final = 12

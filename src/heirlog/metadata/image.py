@@ -33,6 +33,7 @@ from heirlog.metadata.state import (
     RECOVERY_STATE_UNCHANGED,
     RECOVERY_VERSION,
     TOPIC_RESOURCE,
+    TRANSACTION_VERSION,
     BrokerRegistration,
     ControllerRegistration,
     Ids,
@@ -57,6 +58,7 @@ __all__ = [
     "RECOVERY_STATE_UNCHANGED",
     "RECOVERY_VERSION",
     "TOPIC_RESOURCE",
+    "TRANSACTION_VERSION",
     "ConfigKey",
     "Image",
     "broker_record",
@@ -100,6 +102,10 @@ class Image:
     def recovery_manager_enabled(self) -> bool:
         """Whether the unclean recovery manager is on: everywhere, or nowhere."""
         return self.features.get(RECOVERY_VERSION, 0) >= 1
+
+    @property
+    def transaction_version(self) -> int:
+        return self.features.get(TRANSACTION_VERSION, 0)
 
     @property
     def metadata_version(self) -> int:

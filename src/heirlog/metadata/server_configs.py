@@ -240,6 +240,8 @@ _COORDINATORS = (
     integer("transactional.id.expiration.ms", 604_800_000, 1),
     integer("transaction.abort.timed.out.transaction.cleanup.interval.ms", 10_000, 1),
     integer("transaction.remove.expired.transaction.cleanup.interval.ms", 3_600_000, 1),
+    integer("add.partitions.to.txn.retry.backoff.max.ms", 100, 0),
+    integer("add.partitions.to.txn.retry.backoff.ms", 20, 1),
     boolean("transaction.partition.verification.enable", True, update=CLUSTER),
     short("share.coordinator.state.topic.replication.factor", 3, 1),
     short("share.coordinator.state.topic.min.isr", 2, 1),

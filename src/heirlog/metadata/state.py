@@ -40,6 +40,9 @@ RESERVED_DIRECTORIES: Final = (MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY, LOST_D
 METADATA_VERSION: Final = "metadata.version"
 ELR_VERSION: Final = "eligible.leader.replicas.version"
 KRAFT_VERSION: Final = "kraft.version"
+TRANSACTION_VERSION: Final = "transaction.version"
+"""Level 1: the coordinator's records have tagged fields. Level 2: each transaction has an epoch of its own (KIP-890),
+clients use Produce 12, TxnOffsetCommit 5 and EndTxn 5, and the coordinator aborts by these rules."""
 RECOVERY_VERSION: Final = "heirlog.recovery.version"
 """Ours: a node that supports it takes part in unclean recovery; its finalized level says whether the recovery manager
 is on (1) or off (0)."""

@@ -11,8 +11,9 @@ from typing import Final
 
 MAX_LENGTH: Final = 249
 OFFSETS_TOPIC: Final = "__consumer_offsets"
+TRANSACTIONS_TOPIC: Final = "__transaction_state"
 RECOVERIES_TOPIC: Final = "__heirlog_recoveries"
-INTERNAL_TOPICS: Final = frozenset((OFFSETS_TOPIC, "__transaction_state", RECOVERIES_TOPIC))
+INTERNAL_TOPICS: Final = frozenset((OFFSETS_TOPIC, TRANSACTIONS_TOPIC, RECOVERIES_TOPIC))
 """Written by the brokers that lead them only."""
 _LEGAL: Final = re.compile(r"[a-zA-Z0-9._-]+")
 

@@ -4,17 +4,19 @@ An ordinary topic gets the controller's defaults. `__consumer_offsets` gets the 
 for partitions and replicas, compaction, and small segments. With fewer brokers than `offsets.topic.replication.factor`
 the controller refuses it, as on Apache Kafka: offsets that should have three replicas must not start with one. `heirlog
 up` writes a factor that fits its cluster. `__heirlog_recoveries` (`broker/loss_reports.py`) is similar, with one
-partition.
+partition. `__transaction_state` has configurations of its own (`transaction.state.log.*`).
 
 Clients ask repeatedly for topics that cannot be created: the reason is logged when it is new, and once a minute.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from heirlog.context import Context
 from heirlog.env import Env
 from heirlog.metadata.config_def import StaticConfig
-from heirlog.metadata.topic_name import OFFSETS_TOPIC, RECOVERIES_TOPIC
+from heirlog.metadata.topic_name import OFFSETS_TOPIC, RECOVERIES_TOPIC, TRANSACTIONS_TOPIC
 from heirlog.node.forwarding import Forwarder
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import CreateTopicsRequest, CreateTopicsResponse
@@ -35,21 +37,39 @@ Topic = CreateTopicsRequest.CreatableTopic
 
 
 def missing_topic(config: StaticConfig, name: str) -> CreateTopicsRequest.CreatableTopic:
-    if name not in (OFFSETS_TOPIC, RECOVERIES_TOPIC):
-        return Topic(name=name, num_partitions=CONTROLLER_DEFAULT, replication_factor=CONTROLLER_DEFAULT)
-    segment_bytes = max(SEGMENT_BYTES_MIN, config.int("offsets.topic.segment.bytes"))
+    if name == TRANSACTIONS_TOPIC:
+        own = {
+            "compression.type": "uncompressed",
+            "min.insync.replicas": str(config.int("transaction.state.log.min.isr")),
+            "unclean.leader.election.enable": "false",
+        }
+        return _compacted(
+            name,
+            config.int("transaction.state.log.num.partitions"),
+            config.int("transaction.state.log.replication.factor"),
+            config.int("transaction.state.log.segment.bytes"),
+            own,
+        )
+    if name in (OFFSETS_TOPIC, RECOVERIES_TOPIC):
+        return _compacted(
+            name,
+            1 if name == RECOVERIES_TOPIC else config.int("offsets.topic.num.partitions"),
+            config.int("offsets.topic.replication.factor"),
+            config.int("offsets.topic.segment.bytes"),
+            {"compression.type": "producer"},
+        )
+    return Topic(name=name, num_partitions=CONTROLLER_DEFAULT, replication_factor=CONTROLLER_DEFAULT)
+
+
+def _compacted(
+    name: str, partitions: int, replication_factor: int, segment_bytes: int, configs: Mapping[str, str]
+) -> CreateTopicsRequest.CreatableTopic:
+    values = {"cleanup.policy": "compact", "segment.bytes": str(max(SEGMENT_BYTES_MIN, segment_bytes)), **configs}
     return Topic(
         name=name,
-        num_partitions=1 if name == RECOVERIES_TOPIC else config.int("offsets.topic.num.partitions"),
-        replication_factor=config.int("offsets.topic.replication.factor"),
-        configs=[
-            CreateTopicsRequest.CreatableTopicConfig(name=key, value=value)
-            for key, value in (
-                ("cleanup.policy", "compact"),
-                ("compression.type", "producer"),
-                ("segment.bytes", str(segment_bytes)),
-            )
-        ],
+        num_partitions=partitions,
+        replication_factor=replication_factor,
+        configs=[CreateTopicsRequest.CreatableTopicConfig(name=key, value=values[key]) for key in sorted(values)],
     )
 
 

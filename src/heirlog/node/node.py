@@ -170,6 +170,10 @@ class Node:
         return NodeRoles(self._quorum, self._controller, self._broker)
 
     @property
+    def has_roles(self) -> bool:
+        return self._quorum is not None
+
+    @property
     def held_count(self) -> int:
         """Requests that wait for metadata."""
         return len(self._held)
@@ -250,7 +254,8 @@ class Node:
             identity = metadata_identity(self.env, config, self._unusable)
             self.cluster_id = identity.cluster_id
             self._directories = open_directories(self.env, config, self.cluster_id, self._unusable, self)
-            bootstrap = read_bootstrap_records(self.env.files, config.metadata_log_dir)
+            # only a cluster's first controller uses them: a broker need not be stopped by a damaged file
+            bootstrap = read_bootstrap_records(self.env.files, config.metadata_log_dir) if config.is_controller else []
         except (StorageFormatError, InvalidSnapshot, OSError) as error:
             self.env.stop(1, str(error))
             return
@@ -404,12 +409,14 @@ class Node:
         route = listener.routes[header.api_key]
         if listener.role is Role.BROKER and not self._serves_clients:
             # from an empty image clients would learn that their topics are gone
-            return self._hold(route, request, context, self._held)
+            return self._hold(route, request, context, self._held.append)
+        if route.waits_for_turn and self.controller.turns.is_used_up:
+            return self._hold(route, request, context, self.controller.turns.wait)
         authorizer = self.authorizer
         if authorizer is None and not route.is_change:
             return route.handle(self, request, context)
         if authorizer is not None and not authorizer.is_loaded and not self._is_early(authorizer, context):
-            return self._hold(route, request, context, self._held_for_acls)
+            return self._hold(route, request, context, self._held_for_acls.append)
         return self.serve(route, request, context)
 
     def _is_early(self, authorizer: Authorizer, context: Context) -> bool:
@@ -421,9 +428,13 @@ class Node:
         """The handler's answer, as far as the client may have it, and when it may (`read_your_writes`)."""
         if not route.is_change:
             return self._serve(route, request, context)
-        first = self.controller.next_offset
+        controller = self.controller
+        first, later_parts = controller.next_offset, controller.later_parts
         answer = self._serve(route, request, context)
-        end = self.controller.next_offset
+        if isinstance(answer, Pending) and controller.later_parts > later_parts:
+            # its last record is not appended yet; it will be committed when the answer comes
+            return self.every_broker.when_all_know_later(answer, lambda: controller.committed_offset + 1)
+        end = controller.next_offset
         return answer if end == first else self.every_broker.when_all_know(answer, end)
 
     def _serve(self, route: ApiRoute, request: Any, context: Context) -> Reply[Any]:
@@ -432,8 +443,10 @@ class Node:
             return route.handle(self, request, context)
         return route.api.guarded(route.served, route.handle, self, authorizer, request, context)
 
-    def _hold(self, route: ApiRoute, request: Any, context: Context, waiting: list[Callable[[], None]]) -> Pending[Any]:
-        """Answer once this node has the metadata that it takes."""
+    def _hold(
+        self, route: ApiRoute, request: Any, context: Context, wait: Callable[[Callable[[], None]], None]
+    ) -> Pending[Any]:
+        """Answer later; wait: gets what then serves the request, and calls it when this node can."""
         under_way: Pending[Any] | None = None
 
         def abandoned() -> None:
@@ -455,7 +468,7 @@ class Node:
         connection = context.connection
         assert isinstance(connection, ClientConnection), "requests come on connections"
         # as a request's own handler: what it cannot digest ends its connection, not the start of the broker
-        waiting.append(lambda: connection.transport.run(go_on))
+        wait(lambda: connection.transport.run(go_on))
         return held
 
     # the quorum's listener: the controller first, so that it never knows less than the broker of this process

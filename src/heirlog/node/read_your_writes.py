@@ -68,6 +68,23 @@ class MetadataPropagation:
             self._committed(wait, answer)
         return wait.answer
 
+    def when_all_know_later(self, answer: Pending[Any], end_offset: Callable[[], int]) -> Pending[Any]:
+        """The same for a change whose last records are not appended yet; end_offset: called when the answer comes."""
+        under_way: Pending[Any] = answer
+        known: Pending[Any] = Pending(lambda: under_way.abandon())
+
+        def committed(response: Any) -> None:
+            nonlocal under_way
+            reply = self.when_all_know(response, end_offset())
+            if isinstance(reply, Pending):
+                under_way = reply
+                reply.then(known.complete)
+            else:
+                known.complete(reply)
+
+        answer.then(committed)
+        return known
+
     def fetched(self, replica_id: int, high_watermark: int) -> None:
         """A replica of the metadata log has applied everything below `high_watermark`."""
         queue = self._queues.get(replica_id)

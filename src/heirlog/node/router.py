@@ -15,6 +15,7 @@ from typing import Any
 from heirlog.apis._index import INDEX
 from heirlog.apis.common.api import Api, Entry, Forwarded, Role, Served, Versions
 from heirlog.context import Context, Reply
+from heirlog.protocol.api import ApiKey
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.types import Endpoint
 
@@ -36,6 +37,7 @@ class ApiRoute:
         "key",
         "max_version",
         "min_version",
+        "waits_for_turn",
     )
 
     def __init__(self, key: int, role: Role, entry: Entry) -> None:
@@ -51,6 +53,9 @@ class ApiRoute:
         """This listener only forwards it."""
         self.is_change = entry.is_change
         """Its answer waits until every broker knows what it has changed."""
+        # an envelope holds a change that a client has sent to a broker
+        self.waits_for_turn = self.is_change or (role is Role.CONTROLLER and key == ApiKey.ENVELOPE)
+        """Handled in a later turn if the controller has done enough in this one."""
         self.has_large_answer = entry.has_large_answer
         self.keeps_nothing = entry.keeps_nothing
         self._api: Api[Any, Any] | None = None

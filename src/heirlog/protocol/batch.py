@@ -41,6 +41,7 @@ LAST_SEQUENCE = 2**31 - 1
 
 _CRC_START = 21
 _MAGIC_AT = 16
+_ATTRIBUTES_LOW_AT = 22
 _HEADER = Struct(">qiibIhiqqqhii")
 _BASE_OFFSET = Struct(">q")
 _LEADER_EPOCH = Struct(">i")
@@ -219,6 +220,11 @@ def rewrite_as_log_append_time(
     _ATTRIBUTES.pack_into(buf, position + _CRC_START, header.attributes | LOG_APPEND_TIME)
     _MAX_TIMESTAMP.pack_into(buf, position + 35, append_time_ms)
     _write_crc(buf, position, header.size)
+
+
+def is_transactional(view: memoryview) -> bool:
+    """Whether the first batch is part of a transaction. False for what is too short or of another magic."""
+    return len(view) >= HEADER_SIZE and view[_MAGIC_AT] == MAGIC and bool(view[_ATTRIBUTES_LOW_AT] & TRANSACTIONAL)
 
 
 def encode_batch(

@@ -171,6 +171,8 @@ def records_view(records: Records | None) -> memoryview:
     """A decoded record set as one view (null: empty). Parts are joined, which copies and reads regions."""
     if records is None:
         return memoryview(b"")
+    if isinstance(records, list) and len(records) == 1:
+        records = records[0].read() if isinstance(records[0], Region) else records[0]
     if isinstance(records, list):
         return memoryview(b"".join(part.read() if isinstance(part, Region) else part for part in records))
     return records if isinstance(records, memoryview) else memoryview(records)

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import re
 from binascii import a2b_base64, b2a_base64
-from dataclasses import dataclass
-from typing import NewType, TypeAlias
+from typing import NamedTuple, NewType, TypeAlias
 
 BrokerId = NewType("BrokerId", int)
 LeaderEpoch = NewType("LeaderEpoch", int)
@@ -33,15 +32,14 @@ PORT_MAX = 65535
 _ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.%]+\]|[^:\[\]\s]+):(\d+)")
 
 
-@dataclass(frozen=True, slots=True)
-class Endpoint:
+class Endpoint(NamedTuple):
     """Where a listener can be reached."""
 
     host: str
     port: int
 
     def __str__(self) -> str:
-        return f"{self.host}:{self.port}"
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
 def endpoint_from_text(text: str) -> Endpoint:

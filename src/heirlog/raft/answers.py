@@ -6,7 +6,7 @@ not the leader names the real one or none, never itself; otherwise a follower wo
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from heirlog.env import Region
 from heirlog.protocol.errors import ErrorCode
@@ -18,8 +18,7 @@ HIGH_WATERMARK_NOT_SENT = 2**63 - 1
 """Value for a Fetch below v18: the follower does not say which high watermark it knows."""
 
 
-@dataclass(frozen=True, slots=True)
-class LeaderAndEpoch:
+class LeaderAndEpoch(NamedTuple):
     """The leader and its epoch, as this node knows them."""
 
     leader_id: int

@@ -1,6 +1,7 @@
 """`committed-offset`: the offset up to which this node knows its metadata log to be committed, kept for a restart.
 
-    {"version":0,"offset":1042}
+    {"version":0,"offset":1042,"flushed":1040}
+    crc32c: 5f3a09be
 
 A follower's log may end in records that were never committed, because its leader lost them before its flush. Raft
 truncates those. Records below this offset were committed, and perhaps applied. A leader that lacks them is older than
@@ -18,15 +19,20 @@ follows a leader that lacks only those last changes. They are truncated from thi
 never committed, and logs of topics that they created are moved aside. That can only happen with a controller whose
 metadata was copied within that second, and if every other broker had crashed too.
 
+`flushed` is what of this was flushed here at that time. A log that ends below it was damaged: a power cut takes back
+only what was not flushed. A voter may have acknowledged these records, so that they were committed because of it.
+
 Kafka has no such file and ignores it.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 from heirlog.env import Cancel, Env, Files
 from heirlog.storage.atomic import AtomicFile, OnDurable, read_file
+from heirlog.storage.check_line import checked, with_check_line
 
 NAME = "committed-offset"
 WRITE_INTERVAL_MS = 1_000
@@ -34,17 +40,28 @@ WRITE_INTERVAL_MS = 1_000
 
 def read_committed_offset(files: Files, directory: str) -> int:
     """The stored offset; 0 if it is unknown."""
+    return _read(files, directory, "offset")
+
+
+def read_flushed_offset(files: Files, directory: str) -> int:
+    """Up to this offset, at least, the log's records were committed and flushed; 0 if it is unknown."""
+    return _read(files, directory, "flushed")
+
+
+def _read(files: Files, directory: str, name: str) -> int:
     try:
-        members = json.loads(read_file(files, f"{directory}/{NAME}") or b"{}")
-        offset = members["offset"] if members["version"] == 0 else 0
+        members = json.loads(checked(read_file(files, f"{directory}/{NAME}") or b"{}"))
+        offset = members[name] if members["version"] == 0 else 0
     except (ValueError, KeyError, TypeError):
         return 0
     return offset if isinstance(offset, int) and offset > 0 else 0
 
 
 class CommittedOffsetFile:
-    def __init__(self, env: Env, directory: str) -> None:
+    def __init__(self, env: Env, directory: str, flushed_offset: Callable[[], int]) -> None:
+        """flushed_offset: of the log."""
         self._env = env
+        self._flushed_offset = flushed_offset
         self._file = AtomicFile(env.files, directory, NAME)
         self._cancel_write: Cancel | None = None
         self._next_write_ms = 0
@@ -88,7 +105,9 @@ class CommittedOffsetFile:
 
     def _render(self) -> bytes:
         self._written = self.offset
-        return json.dumps({"version": 0, "offset": self.offset}, separators=(",", ":")).encode()
+        flushed = min(self.offset, self._flushed_offset())
+        members = {"version": 0, "offset": self.offset, "flushed": flushed}
+        return with_check_line(json.dumps(members, separators=(",", ":")) + "\n")
 
     def _cancel(self) -> None:
         if self._cancel_write is not None:

@@ -19,7 +19,7 @@ Source: KIP-595, KIP-630 (snapshots), KIP-853 (voters).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from heirlog.env import Buffer
 from heirlog.protocol.batch import NewRecord, decode_records, encode_batch
@@ -47,10 +47,11 @@ class Voter:
     """Zero at kraft.version 0: then the id alone is its identity."""
     endpoint: Endpoint
     listener: str = "CONTROLLER"
+    key: ReplicaKey = field(init=False, repr=False, compare=False)
+    """Made once, because every fetch of a replica compares it with the keys of all voters."""
 
-    @property
-    def key(self) -> ReplicaKey:
-        return ReplicaKey(self.id, self.directory_id)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "key", ReplicaKey(self.id, self.directory_id))
 
 
 def kraft_version_of(voters: Iterable[Voter]) -> int:

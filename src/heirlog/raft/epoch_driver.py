@@ -13,7 +13,8 @@ How long each role lasts without an event:
 
     UNATTACHED, PROSPECTIVE, CANDIDATE, RESIGNED    election timeout, drawn again for each, up to twice as long; a newer
                                                     epoch alone does not restart it
-    FOLLOWER                                        fetch timeout, from the last answered fetch on
+    FOLLOWER                                        fetch timeout, from the last answered fetch on, and a little longer
+                                                    for each voter with a lower id
     a node that is not a voter                      forever: it only fetches, and votes if it is asked
 
 A controller may be a voter and not know it: the record that added it has not arrived, and its vote may be the one that
@@ -21,6 +22,14 @@ is missing. So it answers as a voter does. Once its leader has answered nothing 
 pre-votes as well.
 
 A node that was removed from the voters counts as one until it knows that the removal is committed (`Quorum`).
+
+The leader answers the waiting fetches of all followers at the same moment, with each record. So the fetch timeouts of
+all would end at the same moment, too: each would ask for votes, get only its own, and wait for its election timeout.
+Each waits GONE_STEP_MS longer than the one with the next lower id. Those that are still waiting refuse, and those that
+have asked grant: the first one that finds a majority of them wins.
+
+A voter that asks for pre-votes and refuses another one, whose log is shorter, asks once more: the other one may have
+refused it before, when its own fetch timeout was not over yet.
 
 A follower whose leader refuses connections does not wait for the fetch timeout: the process is gone. The voter with the
 lowest id asks for pre-votes first, and the next one soon after it, in case that the first one is gone too or has a
@@ -215,7 +224,7 @@ class EpochDriver:
         state, me = self.state, self._me
         left_ms = 0 if deadline_ms is None else deadline_ms - self._env.now_ms()
         if self._replica.is_controller and state.role is QuorumRole.FOLLOWER:
-            self._expire_in(self._config.fetch_timeout_ms)
+            self._expire_in(self._fetch_timeout_ms())
         elif me is not None and left_ms > 0 and _keeps_timeout(before, state):
             self._expire_in(left_ms)
         elif state.role is QuorumRole.RESIGNED or (me is not None and state.role is not QuorumRole.LEADER):
@@ -231,6 +240,14 @@ class EpochDriver:
     def _election_timeout_ms(self) -> int:
         timeout_ms = self._config.election_timeout_ms
         return timeout_ms + self._env.random.randrange(0, max(timeout_ms, 1))
+
+    def _fetch_timeout_ms(self) -> int:
+        timeout_ms = self._config.fetch_timeout_ms
+        return timeout_ms + self._rank() * min(GONE_STEP_MS, timeout_ms // 20)
+
+    def _rank(self) -> int:
+        """How many voters ask for votes before this node when the leader is lost."""
+        return sum(voter.id < self._replica.node_id for voter in self._others() if voter.id != self.state.leader_id)
 
     def _expire_in(self, delay_ms: int) -> None:
         """The role ends after this long. A later end costs no timer: the one that runs looks again."""
@@ -272,6 +289,13 @@ class EpochDriver:
         events = CandidacyEvents(self._won, self._lost, self._heard)
         candidacy = self._round = Candidacy(self._env, vote_round, me.key, self._voters(), self._config, events)
         candidacy.start()
+
+    def refused_shorter_log(self) -> None:
+        """A voter that has lost the leader asked for a pre-vote, and its log is shorter than that of this node."""
+        me = self._me
+        if self.state.role is QuorumRole.PROSPECTIVE and self._round is not None and me is not None:
+            self._round.close()
+            self._ask_for_votes(me)
 
     def _won(self, granting: Sequence[ReplicaKey]) -> None:
         me = self._me
@@ -338,7 +362,7 @@ class EpochDriver:
         if self.state.role is QuorumRole.FOLLOWER and self.state.epoch != self._resigned_epoch:
             self.state = epoch_state.fetched(self.state)
             if self._replica.is_controller:
-                self._expire_in(self._config.fetch_timeout_ms)
+                self._expire_in(self._fetch_timeout_ms())
 
     def leader_resigned(self, delay_ms: int) -> None:
         """The leader of this follower has announced its resignation: ask for votes after `delay_ms`."""
@@ -354,8 +378,7 @@ class EpochDriver:
             return
         self.state = epoch_state.leader_is_lost(self.state)
         if self._me is not None and self._deadline_ms is not None:
-            rank = sum(voter.id < self._replica.node_id for voter in self._others() if voter.id != self.state.leader_id)
-            delay_ms = GONE_DELAY_MS + rank * GONE_STEP_MS
+            delay_ms = GONE_DELAY_MS + self._rank() * GONE_STEP_MS
             if self._deadline_ms - self._env.now_ms() > delay_ms:
                 self._expire_in(delay_ms)
 

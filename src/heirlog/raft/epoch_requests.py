@@ -80,7 +80,7 @@ class EpochRequests:
             return epoch_messages.vote_answer(self._driver.leadership, ErrorCode.INVALID_REQUEST)
         if asked.replica_epoch > state.epoch:
             state = epoch_state.unattached(state, asked.replica_epoch)
-        error, granted = ErrorCode.INVALID_VOTER_KEY, False
+        error, granted, is_current = ErrorCode.INVALID_VOTER_KEY, False, True
         if self._is_me(request.voter_id, asked.voter_directory_id):
             error = ErrorCode.NONE
             candidate = ReplicaKey(asked.replica_id, Uuid(asked.replica_directory_id))
@@ -93,6 +93,8 @@ class EpochRequests:
         self._driver.become(
             state, lambda: pending.complete(epoch_messages.vote_answer(self._driver.leadership, error, granted=granted))
         )
+        if asked.pre_vote and not is_current:
+            self._driver.refused_shorter_log()
         return pending
 
     def begin_quorum_epoch(self, request: BeginQuorumEpochRequest) -> Answer[BeginQuorumEpochResponse]:

@@ -208,7 +208,7 @@ class LeaderState:
         if self._closed:
             return
         self._moved()
-        if not self._flushing:
+        if not self._flushing and self._log.flushed_offset < self._log.end_offset:
             self._flush()
 
     def _flush(self) -> None:
@@ -227,9 +227,9 @@ class LeaderState:
             self._flush()
 
     def _acknowledged(self, key: ReplicaKey, end_offset: int) -> None:
-        self.progress.fetched(key, end_offset, self._log.end_offset, self._env.wall_ms())
+        has_moved = self.progress.fetched(key, end_offset, self._log.end_offset, self._env.wall_ms())
         self._contact.fetched(key)
-        if any(voter.key != self.me.key for voter in self._voters()):
+        if has_moved and any(voter.id == key.id for voter in self._voters()):
             # later, because delivering to listeners inside a request's handler would be a call in a call
             self._schedule_update()
 

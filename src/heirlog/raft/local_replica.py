@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from heirlog.protocol.types import Uuid
 from heirlog.raft import bootstrap
@@ -22,14 +22,15 @@ class LocalReplica:
     """metadata.log.dir; the log has a directory of its own in it."""
     is_controller: bool
     """This node has the controller role: it leads if the voters name its id and directory id."""
+    key: ReplicaKey = field(init=False, repr=False, compare=False)
+    """Its node and its disk, as the voters know it."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "key", ReplicaKey(self.node_id, self.directory_id))
 
     @property
     def log_directory(self) -> str:
         return bootstrap.log_directory(self.metadata_log_dir)
-
-    @property
-    def key(self) -> ReplicaKey:
-        return ReplicaKey(self.node_id, self.directory_id)
 
     def is_voter(self, voter: Voter) -> bool:
         """Whether `voter` is this replica. The id alone is not enough: a replaced disk makes it another voter.

@@ -22,7 +22,7 @@ from heirlog.protocol.primitives import Message, records_view
 from heirlog.protocol.records import VotersRecord
 from heirlog.protocol.types import METADATA_TOPIC, METADATA_TOPIC_ID
 from heirlog.raft import snapshot
-from heirlog.raft.committed_offset import CommittedOffsetFile
+from heirlog.raft.committed_offset import CommittedOffsetFile, read_flushed_offset
 from heirlog.raft.control import Voter, decode_controls, kraft_version_of, read_voters
 from heirlog.raft.divergence import Position
 from heirlog.raft.replica_key import ReplicaKey
@@ -33,6 +33,7 @@ from heirlog.raft.snapshot_writer import SnapshotWriter
 from heirlog.raft.voter_history import RemovedVoter, VoterHistory
 from heirlog.storage.atomic import OnDurable
 from heirlog.storage.config import LogConfig
+from heirlog.storage.epochs import UNDEFINED_EPOCH
 from heirlog.storage.log import Log
 from heirlog.storage.log_listener import LogListener
 from heirlog.storage.log_loader import load_log
@@ -143,6 +144,11 @@ class MetadataLog:
     def committed_offset(self) -> int:
         """Exclusive: all records below it are known to be committed, perhaps by an earlier incarnation."""
         return max(self._committed.offset, self.snapshots[-1].end_offset if self.snapshots else 0)
+
+    def lost_flushed_to(self) -> int | None:
+        """At the start: the log ends below this offset, up to which it was committed and flushed; None: it does not."""
+        flushed = read_flushed_offset(self.env.files, self.directory)
+        return flushed if self.end_offset < flushed else None
 
     def committed_to(self, offset: int) -> None:
         self._committed.advance(offset)
@@ -277,7 +283,8 @@ class MetadataLog:
         raise ValueError(f"no batch of the metadata log ends at offset {end_offset}")
 
     def _epoch_of(self, offset: int) -> int | None:
-        return next((epoch for epoch, start in reversed(self.log.epochs.entries) if start <= offset), None)
+        epoch = self.log.epochs.epoch_for_offset(offset)
+        return None if epoch == UNDEFINED_EPOCH else epoch
 
     def install_snapshot(self, downloaded: Snapshot) -> None:
         """Restart the log at the end of a snapshot that is durable under its name."""
@@ -367,7 +374,7 @@ def open_log(
         config,
         loaded,
         store,
-        CommittedOffsetFile(env, directory),
+        CommittedOffsetFile(env, directory, lambda: log.flushed_offset),
         on_failure,
         VoterHistory((loaded.voters if loaded else ()) or static_voters),
         static_voters,

@@ -38,7 +38,7 @@ Source: KIP-595 (fetch), KIP-630 (snapshots), KIP-853 (bootstrap servers), KIP-1
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 from heirlog.env import Cancel, Env, SendFailure
@@ -60,6 +60,8 @@ from heirlog.raft.snapshot_download import CHANNEL, SnapshotDownload
 FETCH_WAIT_MS = 500
 FETCH_MAX_BYTES = 8 << 20
 RETRY_BACKOFF_MAX_MS = 1_000
+SHORT_BACKOFF_MAX_MS = 100
+"""After an answer of a controller that does not lead: a new leader is being elected, or was just elected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,8 @@ class ObserverParts:
     older: Callable[[str], None]
     """Called if the leader lacks records that this node knows to be committed; the argument says what was found."""
     epochs: FollowedEpochs
+    silent: dict[Endpoint, int]
+    """How often in a row a controller did not answer in time."""
 
 
 class FollowedEpochs(Protocol):
@@ -109,9 +113,11 @@ class Observer:
         self._leadership = leadership
         self._endpoints = endpoints
         self._config = config
+        self._asked: Endpoint | None = None
         self._failures = 0
         self._disconnects = 0
         """How often in a row the leader's connection was reset or refused."""
+        self._silent = parts.silent
         self._was_answered = False
         """A leader of our own cluster has answered, so an answer of another cluster is not this node's
         misconfiguration.
@@ -152,8 +158,9 @@ class Observer:
                 f"{self._log.directory} away and start this node again: it fetches everything again"
             )
             return
-        request, asked = self._request(self._log.end if compared is None else compared.before)
-        target = self._target()
+        target = self._asked = self._target()
+        max_wait_ms, timeout_ms = self._time_limits(target)
+        request, asked = self._request(self._log.end if compared is None else compared.before, max_wait_ms)
 
         def answered(result: FetchResponse | SendFailure) -> None:
             if self._closed:
@@ -163,7 +170,7 @@ class Observer:
             except OSError as error:
                 self._disk_failed(error)
 
-        self._env.send(target, CHANNEL, request, answered, FETCH_WAIT_MS + self._config.request_timeout_ms)
+        self._env.send(target, CHANNEL, request, answered, timeout_ms)
 
     def _flushed(self, error: OSError | None) -> None:
         if self._closed:
@@ -182,12 +189,25 @@ class Observer:
         A leader whose connection was reset is asked once more: if its port refuses, the process is gone.
         """
         known = [self._leadership.endpoint] if self._leadership.endpoint is not None else []
-        if known and self._disconnects == 1:
+        if known and (self._failures == 0 or self._disconnects == 1):
             return known[0]
         everybody = list(dict.fromkeys([*known, *self._endpoints()]))
         return everybody[self._failures % len(everybody)]
 
-    def _request(self, position: Position) -> tuple[FetchRequest, FetchRequest.FetchPartition]:
+    def _time_limits(self, target: Endpoint) -> tuple[int, int]:
+        """How long a fetch may wait for new records, and how long its answer may take. In ms.
+
+        One that did not answer in time is asked for an answer at once, and given up early, so that a new leader is
+        found meanwhile; but each time later, since it may only be slow.
+        """
+        # the wait is part of the whole: brokers look for a new leader about when the voters elect one
+        timeout_ms = max(self._config.request_timeout_ms, 2 * FETCH_WAIT_MS)
+        silences = self._silent.get(target, 0)
+        if silences == 0:
+            return FETCH_WAIT_MS, timeout_ms
+        return 0, timeout_ms >> max(5 - silences, 0)
+
+    def _request(self, position: Position, max_wait_ms: int) -> tuple[FetchRequest, FetchRequest.FetchPartition]:
         asked = FetchRequest.FetchPartition(
             partition=0,
             current_leader_epoch=self._leadership.epoch,
@@ -203,21 +223,21 @@ class Observer:
             cluster_id=self._replica.cluster_id,
             replica_state=FetchRequest.ReplicaState(replica_id=self._replica.node_id),
             replica_id=self._replica.node_id,
-            max_wait_ms=FETCH_WAIT_MS,
+            max_wait_ms=max_wait_ms,
             min_bytes=0,
             max_bytes=FETCH_MAX_BYTES,
             topics=[topic],
         )
         return request, asked
 
-    def _retry_later(self, why: str, level: str = "info") -> None:
+    def _retry_later(self, why: str, level: str = "info", longest_ms: int = RETRY_BACKOFF_MAX_MS) -> None:
         """Ask another endpoint after a back-off that grows with each failure in a row, with jitter."""
         self.agrees = False
         # with 0 a controller that is down would be asked without a pause
         first_ms = max(1, self._config.retry_backoff_ms)
-        wait_ms = min(first_ms << min(self._failures, 10), max(first_ms, RETRY_BACKOFF_MAX_MS))
+        wait_ms = min(first_ms << min(self._failures, 10), max(first_ms, longest_ms))
         wait_ms = wait_ms // 2 + self._env.random.randrange(0, wait_ms // 2 + 1)
-        self._env.log(level, "metadata-fetch-failed", endpoint=str(self._target()), why=why, retry_in_ms=wait_ms)
+        self._env.log(level, "metadata-fetch-failed", endpoint=str(self._asked), why=why, retry_in_ms=wait_ms)
         self._failures += 1
         self._cancel_retry = self._env.call_later(wait_ms, self._fetch)
 
@@ -231,9 +251,14 @@ class Observer:
         result: FetchResponse | SendFailure,
     ) -> None:
         if isinstance(result, SendFailure):
+            if result.kind == "timed-out":
+                self._silent[target] = self._silent.get(target, 0) + 1
             self._count_disconnects(target, result)
-            self._retry_later(f"{result.kind} {result.detail}".strip())
+            # who waited in vain has paused enough
+            longest_ms = SHORT_BACKOFF_MAX_MS if result.kind == "timed-out" else RETRY_BACKOFF_MAX_MS
+            self._retry_later(f"{result.kind} {result.detail}".strip(), longest_ms=longest_ms)
             return
+        self._silent.pop(target, None)
         if result.error_code == ErrorCode.INCONSISTENT_CLUSTER_ID and not self._was_answered:
             self._fatal(
                 f"the controller at {target} belongs to another cluster than {self._replica.cluster_id}, to which this "
@@ -258,14 +283,14 @@ class Observer:
         if self._epochs.learn(LeaderAndEpoch(named.leader_id, named.leader_epoch, endpoint)) or self._closed:
             return
         if partition.error_code:
-            self._retry_later(error_code(partition.error_code).name)
+            self._retry_later(error_code(partition.error_code).name, longest_ms=SHORT_BACKOFF_MAX_MS)
             return
         expected = self._log.end_offset if compared is None else compared.before.offset
         if asked.current_leader_epoch != self._leadership.epoch or asked.fetch_offset != expected:
             self._fetch()
             return
         if self._leadership.endpoint != target and self._epochs.learn(
-            replace(self._leadership, endpoint=target), claimed=True
+            self._leadership._replace(endpoint=target), claimed=True
         ):
             # a node that answers with data leads; below v16 no answer names endpoints
             return

@@ -114,6 +114,8 @@ class Quorum:
         self._voter_requests: VoterRequests | None = None
         self._replay: Replay | None = None
         self._role: LeaderState | Observer | None = None
+        self._silent: dict[Endpoint, int] = {}
+        """As observers of one epoch after another find out."""
         self._own_voter: OwnVoter | None = None
         self._on_ready: Callable[[], None] | None = None
         self._on_handed_over: Callable[[], None] | None = None
@@ -124,6 +126,8 @@ class Quorum:
         """When this node began to ask for votes, until it has a leader."""
         self.election_latency = LatencyWindow()
         """Of the elections in which this node asked for votes."""
+        self._voters_as_they_are: tuple[tuple[Voter, ...], tuple[Voter, ...]] = (), ()
+        """The log's voters, and the same with this node's address of today: a leader needs them for each fetch."""
         self._stopped = False
         self._on_replica_knows = on_replica_knows
 
@@ -245,6 +249,15 @@ class Quorum:
         except (MetadataLogLost, MalformedQuorumState, StorageFormatError, KafkaError, ValueError) as error:
             self._fatal(f"the metadata log in {self._replica.log_directory} cannot be opened: {error}")
             return
+        lost_to = log.lost_flushed_to() if self._replica.is_controller and len(log.voters) > 1 else None
+        if lost_to is not None:
+            # it may have acknowledged what is missing: if it voted, a leader without committed records could be elected
+            self._fatal(
+                f"the metadata log in {self._replica.log_directory} is damaged: it ends at offset {log.end_offset}; "
+                f"records up to {lost_to} were committed and flushed. Replace this controller as if its disk was lost "
+                '(docs/guides/controllers.md, "Replace a dead controller")'
+            )
+            return
         self._log, self._state = log, state
         replay = self._replay = Replay(self._env, log, self._listeners, self._fatal)
         if log.loaded is not None:
@@ -314,7 +327,11 @@ class Quorum:
             log.finish(flushed)
 
     def _voters_now(self, log: MetadataLog) -> tuple[Voter, ...]:
-        return self._controllers.current(self._replica, log.voters)
+        in_log, voters = self._voters_as_they_are
+        if in_log is not log.voters:
+            voters = self._controllers.current(self._replica, log.voters)
+            self._voters_as_they_are = log.voters, voters
+        return voters
 
     def _candidate(self, log: MetadataLog) -> Voter | None:
         """This node, if it may ask for votes: a voter, or one whose removal may not be committed.
@@ -402,7 +419,7 @@ class Quorum:
         if leadership.endpoint is None and not self._endpoints(log):
             # the only voter, deposed by a newer epoch: it leads again after its timeout
             return
-        parts = ObserverParts(self._env, log, replay, self._fatal, self._older, epochs)
+        parts = ObserverParts(self._env, log, replay, self._fatal, self._older, epochs, self._silent)
         observer = self._role = Observer(
             parts, self._replica, leadership, lambda: self._endpoints(log), self._quorum_config
         )

@@ -20,7 +20,7 @@ class QuorumConfig:
     votes at once, and the others at most this much later.
     """
     request_timeout_ms: int = 2_000
-    """controller.quorum.request.timeout.ms, on top of the wait that the request itself asks for."""
+    """controller.quorum.request.timeout.ms. A fetch may take as long as two of its own waits, if that is longer."""
     retry_backoff_ms: int = 20
     """controller.quorum.retry.backoff.ms; of a fetch doubled with each failure in a row up to a second."""
     auto_join: bool = False

@@ -11,6 +11,9 @@ voters have none, and members that are not used:
     {"clusterId":"","leaderId":1,"leaderEpoch":3,"votedId":1,"appliedOffset":0,"currentVoters":[{"voterId":1}],
      "data_version":0}
 
+A second line, which Apache Kafka does not read, has a checksum of the first (`heirlog.storage.check_line`): one bit
+could turn the epoch or the vote into another one, and the node would vote twice.
+
 Source: KIP-595 "Quorum State", KIP-853 for version 1.
 """
 
@@ -23,6 +26,7 @@ from dataclasses import dataclass
 from heirlog.env import Files
 from heirlog.protocol.types import ZERO_UUID, Uuid, uuid_from_text, uuid_text
 from heirlog.storage.atomic import AtomicFile, OnDurable, read_file
+from heirlog.storage.check_line import checked, with_check_line
 
 NAME = "quorum-state"
 NOBODY = -1
@@ -62,13 +66,13 @@ def encode(state: QuorumState, static_voters: Iterable[int] = ()) -> bytes:
             "data_version": 1,
         }
     )
-    return json.dumps(members, separators=(",", ":")).encode()
+    return with_check_line(json.dumps(members, separators=(",", ":")) + "\n")
 
 
 def decode(data: bytes) -> QuorumState:
     """Raises MalformedQuorumState."""
     try:
-        members = json.loads(data)
+        members = json.loads(checked(data))
         if members["data_version"] not in (0, 1):
             raise MalformedQuorumState(f"quorum-state has version {members['data_version']}, known are 0 and 1")
         voted = members.get("votedDirectoryId")

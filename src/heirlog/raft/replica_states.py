@@ -32,6 +32,9 @@ class ReplicaState:
     leader_end_at_last_fetch: int = -1
 
 
+_NEVER_FETCHED = ReplicaState()
+
+
 def is_disk_of(key: ReplicaKey, voter: Voter) -> bool:
     """Guard 20: a fetch counts for a commit only if it comes from the disk of a voter (KIP-853).
 
@@ -47,9 +50,11 @@ class ReplicaStates:
         self._keys: dict[int, list[ReplicaKey]] = {}
         """Those of each node: one for each of its disks, the one that fetched last at the end."""
 
-    def fetched(self, key: ReplicaKey, end_offset: int, leader_end_offset: int, wall_ms: int) -> None:
+    def fetched(self, key: ReplicaKey, end_offset: int, leader_end_offset: int, wall_ms: int) -> bool:
+        """Note a fetch. True if a voter's end may be another one since: more may be committed."""
         progress = self._replicas.pop(key, None)
         disks = self._keys.setdefault(key.id, [])
+        has_moved = progress is None or progress.end_offset != end_offset or disks[-1] != key
         if progress is None:
             progress = ReplicaState()
             disks.append(key)
@@ -66,11 +71,12 @@ class ReplicaStates:
         progress.end_offset = end_offset
         progress.last_fetch_ms = wall_ms
         progress.leader_end_at_last_fetch = leader_end_offset
+        return has_moved
 
     def of_voter(self, voter: Voter) -> ReplicaState:
         """The voter's state. A fetch from another disk than the voter's is an observer's: it counts for no commit."""
         own = (self._replicas[key] for key in reversed(self._keys.get(voter.id, ())) if is_disk_of(key, voter))
-        return next(own, ReplicaState())
+        return next(own, _NEVER_FETCHED)
 
     def observers(self, voters: Iterable[Voter], wall_ms: int) -> list[tuple[ReplicaKey, ReplicaState]]:
         """All replicas that are not voters, by id."""

@@ -79,6 +79,8 @@ class VoterContact:
 
     def fetched(self, key: ReplicaKey) -> None:
         """A replica fetched records or a part of a snapshot."""
+        if key in self._fetched and key in self._present:
+            return
         # a voter of the configuration has no directory id
         keys = {key, ReplicaKey(key.id, ZERO_UUID)}
         self._fetched |= keys

@@ -114,7 +114,10 @@ class LedgerFiles(OsFiles):
                 lambda: os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644)),
                 None,
             )
-        return LedgerFile(self._guard, path, os.open(path, os.O_RDWR))
+        return self._opened(self._guard, path, os.open(path, os.O_RDWR))
+
+    def _opened(self, guard: LedgerGuard, path: str, fd: int) -> LedgerFile:
+        return LedgerFile(guard, path, fd)
 
     def flush(self, file: File, on_flushed: OnSynced) -> None:
         assert isinstance(file, LedgerFile)

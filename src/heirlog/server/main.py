@@ -29,7 +29,7 @@ from heirlog.node.node import Node
 from heirlog.server.client_pool import ClientPool
 from heirlog.server.connection_limits import connection_limits, exempt_listeners
 from heirlog.server.env import ServerEnv
-from heirlog.server.files import OsFiles
+from heirlog.server.files import Deliver, OsFiles
 from heirlog.server.logs import Logger
 from heirlog.server.stream import STAGING_SIZE
 from heirlog.server.transport import Server
@@ -50,13 +50,14 @@ class StartRefused(Exception):
 def run_node(
     config: StaticConfig,
     *,
-    ledger: str | None = None,
+    files: Callable[[Deliver], OsFiles] = OsFiles,
     reuse_port: bool = False,
     on_listening: Callable[[], None] | None = None,
 ) -> int:
     """Run until the node stops; its exit code. A reason other than a clean stop is one line on stderr.
 
-    ledger: path of the power-cut ledger (`heirlog.server.ledger`); only `heirlog.testing` and the drills ask for it.
+    files: makes the node's disks. Only `heirlog.testing` and the drills give others, which note what was flushed
+        (`heirlog.server.ledger_files`) or fail on demand.
     reuse_port: share the ports with a process that keeps them reserved (SO_REUSEPORT).
     on_listening: called once when clients can connect.
     """
@@ -67,7 +68,7 @@ def run_node(
     except StartRefused as refused:
         return _print_refusal(str(refused))
     try:
-        return NodeServer(config, ledger, reuse_port, unusable).run(on_listening)
+        return NodeServer(config, files, reuse_port, unusable).run(on_listening)
     except StartRefused as refused:
         return _print_refusal(str(refused))
     finally:
@@ -111,7 +112,13 @@ def lock_directories(paths: Sequence[str], unusable: dict[str, str]) -> list[int
 
 
 class NodeServer:
-    def __init__(self, config: StaticConfig, ledger: str | None, reuse_port: bool, unusable: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        config: StaticConfig,
+        files: Callable[[Deliver], OsFiles],
+        reuse_port: bool,
+        unusable: Mapping[str, str],
+    ) -> None:
         self._config = config
         self._reuse_port = reuse_port
         levels = LogLevels(config["log.level"])
@@ -120,7 +127,7 @@ class NodeServer:
         self._exit_code = 0
         self._signalled = False
         staging = memoryview(bytearray(STAGING_SIZE))
-        self._files = _files(self._loop, ledger)
+        self._files = files(self._loop.call_soon_threadsafe)
         self._pool = ClientPool(
             self._loop, f"heirlog-{config.node_id}", staging, config.int("socket.connection.setup.timeout.ms")
         )
@@ -186,7 +193,12 @@ class NodeServer:
         self._log("info", "metrics-listening", host=found.host, port=found.port)
 
     def _start(self, on_listening: Callable[[], None] | None) -> None:
-        self._node.start()
+        # what a node loads it keeps: looking for garbage takes almost half of the time of loading many partitions
+        gc.disable()
+        try:
+            self._node.start()
+        finally:
+            gc.enable()
         gc.set_threshold(*GC_THRESHOLDS)
         gc.collect()
         gc.freeze()
@@ -224,14 +236,6 @@ class NodeServer:
         self._loop.run_until_complete(asyncio.sleep(0))  # lets cancelled connection attempts end
         asyncio.set_event_loop(None)
         self._loop.close()
-
-
-def _files(loop: asyncio.AbstractEventLoop, ledger: str | None) -> OsFiles:
-    if ledger is None:
-        return OsFiles(loop.call_soon_threadsafe)
-    from heirlog.server.ledger_files import LedgerFiles  # none of its code runs otherwise
-
-    return LedgerFiles(loop.call_soon_threadsafe, ledger)
 
 
 def _print_refusal(sentence: str) -> int:

@@ -15,10 +15,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from heirlog.broker.broker_lifecycle_manager import BrokerState
-from heirlog.broker.isr import Isr, PendingExpandIsr
+from heirlog.broker.isr import PendingExpandIsr
 from heirlog.broker.partition import Partition, ReplicaRole
 from heirlog.metadata.image import Image
 from heirlog.metadata.journal import ImageJournal
@@ -34,66 +34,21 @@ from heirlog.sim import invariants
 from heirlog.sim.answer_checker import AnswerChecker
 from heirlog.sim.cluster import Machine, SimCluster
 from heirlog.sim.committed_metadata import CommittedMetadata
+from heirlog.sim.copies_checker import CopiesChecker
 from heirlog.sim.disk_checker import DiskChecker
-from heirlog.sim.history import History, KnownLoss
+from heirlog.sim.history import Finding, History, KnownLoss
+from heirlog.sim.last_seen import SeenController, SeenReplica
 from heirlog.sim.oracle import Key, Oracle
 from heirlog.sim.partition_model import LOOKED_AT_EACH_TIME, PartitionModel
 from heirlog.sim.produce_checker import ProduceChecker
 from heirlog.sim.quorum_liveness import IsolationChecker
 from heirlog.sim.record_checker import RecordChecker
 from heirlog.sim.replica_comparison import ReplicaComparison
+from heirlog.sim.transaction_checker import TransactionChecker
 from heirlog.sim.world import LogLine, Process
 
 SWEEP_EVENTS = 400
 LOOK_EVERY = 10
-
-
-class _Seen(NamedTuple):
-    """The state of a replica when it was last checked."""
-
-    process: Process | None
-    partition: Partition
-    role: ReplicaRole
-    leader_epoch: int
-    partition_epoch: int
-    isr: Isr
-    high_watermark: int
-    end: int
-    start: int
-    last_epoch: int
-    """Of the record below `end`, or a later one that its leader has begun."""
-
-    @classmethod
-    def of(cls, process: Process | None, partition: Partition) -> _Seen:
-        log = partition.log
-        return cls(
-            process,
-            partition,
-            partition.role,
-            partition.leader_epoch,
-            partition.partition_epoch,
-            partition.isr,
-            partition.high_watermark,
-            log.log_end_offset,
-            log.log_start_offset,
-            log.epochs.latest,
-        )
-
-    def is_still(self, process: Process | None, partition: Partition) -> bool:
-        """Whether `of` would give the same. Called for each replica after each event, and nearly always true."""
-        log = partition.log
-        return (
-            self.high_watermark == partition.high_watermark
-            and self.end == log.log_end_offset
-            and self.partition is partition
-            and self.process is process
-            and self.isr == partition.isr
-            and self.leader_epoch == partition.leader_epoch
-            and self.partition_epoch == partition.partition_epoch
-            and self.role is partition.role
-            and self.start == log.log_start_offset
-            and self.last_epoch == log.epochs.latest
-        )
 
 
 class Checker:
@@ -106,6 +61,8 @@ class Checker:
         self.oracle = Oracle(cluster, history)
         self.disk_checker = DiskChecker(self.oracle)
         self._records = RecordChecker(self.oracle, self.disk_checker)
+        self._copies = CopiesChecker(self.oracle)
+        self.transactions = TransactionChecker(self.oracle)
         self.record_listeners: list[Callable[[Any, Image, ImageJournal], None]] = []
         """Called with each committed record, the image with it, and the state before it, before it is judged."""
         self._is_quorum = sum(machine.config.is_controller for machine in cluster.all_machines) > 1
@@ -117,8 +74,11 @@ class Checker:
             is_quorum=self._is_quorum,
         )
         self._contents: dict[Key, ReplicaComparison] = {}
-        self._seen: defaultdict[str, dict[Key, _Seen]] = defaultdict(dict)
+        self._applied: dict[str, tuple[Node, int, int]] = {}
+        """By machine: the node, up to where it had applied the metadata, and where what was committed ended."""
+        self._seen: defaultdict[str, dict[Key, SeenReplica]] = defaultdict(dict)
         """By machine."""
+        self._controllers: dict[str, SeenController] = {}
         self._isolation = IsolationChecker(self.oracle.broken)
         self._answers = AnswerChecker(lambda: self.committed.image, self._quorum_broken)
         self._until_sweep = SWEEP_EVENTS
@@ -146,6 +106,7 @@ class Checker:
         self.committed.adopt(log)
         self.oracle.image = self.committed.image
         self.disk_checker.metadata_seeded()
+        self._applied.clear()
         self._records.metadata_seeded()
 
     def observe(self, process: Process | None) -> None:
@@ -222,11 +183,7 @@ class Checker:
         if self.suspended:
             return
         if machine.config.is_controller:
-            self._count_failover(machine, node)
-            # a leader whose disk cannot be read may still commit, and brokers apply that at once
-            with self.cluster.machines.disk(machine.name).readable():
-                self.committed.observe(machine.name, node.quorum)
-                self._check_quorum(machine, node)
+            self._look_at_controller(machine, node, everything)
         if machine.config.is_broker:
             self._look_at_broker(machine, node, everything)
 
@@ -234,20 +191,38 @@ class Checker:
         if rule != self.ignored_rule:
             self.oracle.broken(rule, sentence)
 
-    def _check_quorum(self, machine: Machine, node: Node) -> None:
-        """L2, Q9 and Q10 of a controller."""
+    def _look_at_controller(self, machine: Machine, node: Node, everything: bool) -> None:
+        self._count_failover(machine, node)
+        now = SeenController.of(node)
+        if everything or now != self._controllers.get(machine.name):
+            self._controllers[machine.name] = now
+            # a leader whose disk cannot be read may still commit, and brokers apply that at once
+            with self.cluster.machines.disk(machine.name).readable():
+                self.committed.observe(machine.name, node.quorum)
+                self._check_active(machine, node)
         self._answers.judge()
+        self._check_isolation(machine, node)
+
+    def _check_active(self, machine: Machine, node: Node) -> None:
+        """Q9 of a controller."""
         quorum = node.quorum
         state, log = quorum.state, quorum.log
-        if not self._is_quorum or state is None or log is None:
+        if self._is_quorum and state is not None and log is not None:
+            applied_epoch = log.epoch_below(quorum.applied_offset + 1)
+            self.committed.logs.check_active(machine.name, node.controller, state, applied_epoch)
+
+    def _check_isolation(self, machine: Machine, node: Node) -> None:
+        """L2 of a controller."""
+        state = node.quorum.state
+        if not self._is_quorum or state is None or state.role is not QuorumRole.LEADER:
             return
-        self.committed.logs.check_active(
-            machine.name, node.controller, state, log.epoch_below(quorum.applied_offset + 1)
-        )
-        if state.role is QuorumRole.LEADER:
-            others = [voter.id for voter in quorum.voters if voter.id != machine.node_id]
-            missing = [voter for voter in others if not self.cluster.reaches(voter, machine.name)]
-            self._isolation.observe(machine.name, state.epoch, self.history.now_ms(), missing, len(quorum.voters))
+        voters = node.quorum.voters
+        missing = [
+            voter.id
+            for voter in voters
+            if voter.id != machine.node_id and not self.cluster.reaches(voter.id, machine.name)
+        ]
+        self._isolation.observe(machine.name, state.epoch, self.history.now_ms(), missing, len(voters))
 
     def _answered(self, server: Process, request: Any, response: Any) -> None:
         machine = self.cluster.machines_by_host[server.host.name]
@@ -271,44 +246,51 @@ class Checker:
             self.world.counters["failover_mid_recovery"] += 1
 
     def _look_at_broker(self, machine: Machine, node: Node, everything: bool) -> None:
-        broker = node.broker
-        self.oracle.record_process(machine, node)
-        self.disk_checker.applied(machine, node)
-        if node.image.offset >= self.committed.end:
-            self.oracle.must_not(
-                "T7", invariants.t7_metadata_is_a_prefix(machine.name, node.image.offset, self.committed.end)
-            )
-        partitions = list(broker.replicas.all_partitions())
+        applied = node, node.image.offset, self.committed.end
+        if everything or applied != self._applied.get(machine.name):
+            self._applied[machine.name] = applied
+            self.oracle.record_process(machine, node)
+            self.disk_checker.applied(machine, node)
+            self.oracle.must_not("T7", invariants.t7_metadata_is_a_prefix(machine.name, *applied[1:]))
+        partitions = node.broker.replicas.all_partitions()
         if len(partitions) > LOOKED_AT_EACH_TIME and not everything and self.world.events_run % LOOK_EVERY:
             return
         process, seen = machine.process, self._seen[machine.name]
         for partition in partitions:
             key = partition.key
             before = seen.get(key)
-            if before is not None and not everything and before.is_still(process, partition):
+            if before is not None and not everything and before.is_still(partition):
                 continue
-            now = seen[key] = _Seen.of(process, partition)
+            now = seen[key] = SeenReplica.of(process, partition)
             self._partition_changed(machine, node, key, before, now)
             if everything:
+                if self.cluster.machines.disk(machine.name).is_damaged(partition.log.dir_path):
+                    continue  # that copy is lost: it is no matter of agreement, and others must not be compared with it
                 sentence = self._contents_of(key).compare(machine.node_id, partition, self.oracle.model(key))
                 self.oracle.must_not("T6", sentence, self.oracle.model(key).name)
 
-    def _partition_changed(self, machine: Machine, node: Node, key: Key, before: _Seen | None, now: _Seen) -> None:
+    def _partition_changed(
+        self, machine: Machine, node: Node, key: Key, before: SeenReplica | None, now: SeenReplica
+    ) -> None:
         model, partition = self.oracle.model(key), now.partition
         me = BrokerId(machine.node_id)
         self._check_domain(me, node, key, partition, model.name)
         state = self.committed.image.partition(*key)
         if state is None or partition.offline:
             return
+        self.transactions.changed(machine.name, key, partition)
         if before is not None and now.end < before.end:
             self._check_cut(machine, before, now, model)
+        if before is None or now.end != before.end:
+            truncated = before is not None and now.end < before.end and before.process is now.process
+            self._copies.changed(key, me, partition.log, truncated=truncated)
         if partition.role is ReplicaRole.LEADER:
             self._leader_changed(me, key, state, partition, model)
             if before is None or before.isr is not now.isr:
                 self._check_isr(me, key, state, partition, model.name)
         self.oracle.check_member(me, node, state, partition, model)
 
-    def _check_cut(self, machine: Machine, before: _Seen, now: _Seen, model: PartitionModel) -> None:
+    def _check_cut(self, machine: Machine, before: SeenReplica, now: SeenReplica, model: PartitionModel) -> None:
         """T8a: the log end went back. Was a record of the lineage above the new end?"""
         if model.begins_at_epoch is not None or before.end == 0:
             return
@@ -349,11 +331,15 @@ class Checker:
         if begins is not None:
             if epoch < begins:
                 return  # of the lineage before
-            self._begin_lineage(key, partition, model, begins)
+            self._begin_lineage(key, state, partition, model, begins)
         elif epoch < model.began_at_epoch:
             return
         if partition.high_watermark > model.true.offset:
             model.expose(partition.high_watermark, partition.log.epochs.entries)
+            self.transactions.exposed(key, partition)
+            if begins is None:
+                # what the winner of a lossy election took as committed was counted by another leader
+                self._copies.committed(key, self.cluster.broker(me), state, partition)
             self._check_all_members(state, partition, model)
         if state.leader == me and state.leader_epoch == epoch:
             end = self.history.acknowledged_end.get(model.name, 0)
@@ -361,13 +347,30 @@ class Checker:
                 "T5", invariants.t5_leader_holds_what_was_acknowledged(me, end, partition.log), model.name
             )
 
-    def _begin_lineage(self, key: Key, partition: Partition, model: PartitionModel, epoch: int) -> None:
+    def _begin_lineage(
+        self, key: Key, state: PartitionRegistration, partition: Partition, model: PartitionModel, epoch: int
+    ) -> None:
+        exposed = model.true.offset
         start = model.begin(partition.leader_epoch_start_offset, partition.log)
+        if model.stands_again == epoch:
+            if start >= exposed:
+                return  # it has lost nothing: the lineage continues
+            self._lost_without_elr(model, state, start, exposed)
         self._contents_of(key).lineage_begins(start)
+        self.transactions.lineage_begins(key, partition.topic, start)
         now_ms = self.history.now_ms()
         self.history.lineage_began(model.name, start, now_ms)
-        self.losses.append(KnownLoss(model.name, start, epoch, now_ms, tuple(partition.log.epochs.entries)))
+        winner = tuple(partition.log.epochs.entries)
+        self.losses.append(KnownLoss(model.name, start, epoch, now_ms, winner, model.answers))
         self.world.counters["lossy_lineage"] += 1
+
+    def _lost_without_elr(self, model: PartitionModel, state: PartitionRegistration, start: int, exposed: int) -> None:
+        sentence = (
+            f"{model.name}: broker {state.leader}, the last member of the ISR, stopped uncleanly while the ELR was off "
+            f"and leads again from offset {start}, although {exposed} had been exposed (Kafka's rule)"
+        )
+        self.oracle.lost_without_elr.append(Finding("T4", sentence))
+        self.world.counters["lost_without_elr"] += 1
 
     def _check_all_members(self, state: PartitionRegistration, partition: Partition, model: PartitionModel) -> None:
         key = (partition.topic_id, partition.index)

@@ -23,11 +23,12 @@ from heirlog.node.format import Format, format_node
 from heirlog.node.node import Node
 from heirlog.protocol.types import NO_BROKER_EPOCH, BrokerId, Endpoint, Uuid
 from heirlog.raft.control import Voter
-from heirlog.sim.disk import FLUSH_US, SimDisk
+from heirlog.sim.disk import FLUSH_US, Damage, SimDisk
 from heirlog.sim.env import SimEnv
 from heirlog.sim.fault_numbers import FaultNumbers
 from heirlog.sim.machines import Machines, Runnable
 from heirlog.sim.network import Network
+from heirlog.sim.releases import NEWEST, Release
 from heirlog.sim.world import Exit, Process, World
 from heirlog.storage.clean_shutdown import CLEAN_SHUTDOWN_FILE, decide_previous_broker_epoch, parse_clean_shutdown
 
@@ -53,6 +54,9 @@ FAST: Mapping[str, str] = {
     "group.min.session.timeout.ms": "1000",
     "offsets.topic.num.partitions": "1",
     "offsets.topic.segment.bytes": "8000",
+    "transaction.state.log.num.partitions": "2",
+    "transaction.state.log.segment.bytes": "8000",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
     "log.cleaner.backoff.ms": "1500",
     "log.segment.delete.delay.ms": "300",
     # producers ask for it, and a topic that a script deletes would come back with one replica
@@ -67,6 +71,8 @@ class Machine:
         self.name = name
         self.node_id = node_id
         self.config = config
+        self.release: Release = NEWEST
+        """What will be started there next."""
         self.node: Node | None = None
         self.process: Process | None = None
         self.stopping = False
@@ -74,10 +80,11 @@ class Machine:
 
     @property
     def running(self) -> Node | None:
-        """The node, from the moment at which it has opened its directories until it ends. A paused node runs too."""
-        if self.node is None or self.process is None or not self.process.alive or not self.node.directories:
+        """The node, from the moment at which its roles exist until it ends. A paused node runs too."""
+        node, process = self.node, self.process
+        if node is None or process is None or process.exit is not None or not node.has_roles:
             return None
-        return self.node
+        return node
 
 
 def says_clean(disk: SimDisk, machine: Machine) -> bool:
@@ -100,9 +107,12 @@ class SimCluster:
         wire: bool = False,
         config: Mapping[str, str] | None = None,
         racks: Sequence[str] = (),
+        release: Release = NEWEST,
         without_faults: Set[int] = frozenset(),
     ) -> None:
-        """racks: brokers are in them in turn. without_faults: numbers of faults that do not happen."""
+        """racks: brokers are in them in turn. release: what all nodes are at first (`upgrade` changes it). It also says
+        which levels the cluster is formatted with. without_faults: numbers of faults that do not happen.
+        """
         self.world = world
         self.network = Network(world, wire=wire)
         self.machines = Machines(world, self.network)
@@ -115,11 +125,15 @@ class SimCluster:
         self.numbers = FaultNumbers(world, without_faults)
         numbers = range(1, controllers + 1) if combined else range(CONTROLLER_ID, CONTROLLER_ID + controllers)
         self._voting = controllers
+        self._formatting = ""
+        """The machine whose new disk is being formatted."""
         voting = [f"{'broker' if combined else 'controller'}-{number}" for number in numbers]
         common = {**FAST, "min.insync.replicas": "2", **(config or {})}
         self.metadata_directory_ids: dict[str, Uuid] = {}
         """With its node id, this identifies a voter."""
         self._by_name: dict[str, Machine] = {}
+        self._controllers: dict[int, Machine] = {}
+        """By node id; the machines of controllers, dedicated or not."""
         self._properties: dict[str, dict[str, str]] = {}
         for number in range(1, brokers + 1):
             roles = "broker,controller" if combined and number <= controllers else "broker"
@@ -128,7 +142,9 @@ class SimCluster:
         if not combined:
             for name, number in zip(voting, numbers, strict=True):
                 self._add(name, number, "controller", voting, common)
-        self._features = {**DEFAULT_FEATURES, ELR_VERSION: 1 if elr else 0}
+        self._features = release.formatted({**DEFAULT_FEATURES, ELR_VERSION: 1 if elr else 0})
+        for machine in self._by_name.values():
+            machine.release = release
 
     def _add(self, name: str, node_id: int, roles: str, voting: Sequence[str], common: Mapping[str, str]) -> None:
         listeners = []
@@ -147,7 +163,9 @@ class SimCluster:
             **common,
         }
         self._properties[name] = properties
-        self._by_name[name] = Machine(name, node_id, parse_static(properties))
+        machine = self._by_name[name] = Machine(name, node_id, parse_static(properties))
+        if machine.config.is_controller:
+            self._controllers[node_id] = machine
 
     # names
 
@@ -186,7 +204,7 @@ class SimCluster:
         return self._by_name[f"broker-{broker_id}"]
 
     def controller_machine(self, node_id: int) -> Machine:
-        return next(one for one in self._by_name.values() if one.node_id == node_id and one.config.is_controller)
+        return self._controllers[node_id]
 
     # life
 
@@ -223,8 +241,10 @@ class SimCluster:
         env = self.machines.boot(machine.name)
         plan = Format(CLUSTER_ID, ids, self._features, voters)
         results: list[OSError | None] = []
+        self._formatting = machine.name
         format_node(env.files, machine.config, plan, env.wall_ms(), results.append)
         self.world.run_while(lambda: not results, 1000)
+        self._formatting = ""
         assert results == [None], f"formatting {machine.name}: {results}"
         self.world.end(env.process, Exit("stopped", 0, "formatted"))
         self.machines.disk(machine.name).settle()
@@ -235,6 +255,11 @@ class SimCluster:
         self._properties[name] = {**self._properties[name], **changes}
         self._by_name[name].config = parse_static(self._properties[name])
 
+    def upgrade(self, name: str, release: Release) -> None:
+        """Install another release on one node, a former one too; takes effect at its next start."""
+        self.say(f"install {release.name} on {name}")
+        self._by_name[name].release = release
+
     def start_all(self) -> None:
         for name in reversed(list(self._by_name)):
             self.start(name)
@@ -242,10 +267,10 @@ class SimCluster:
     def start(self, name: str) -> None:
         """A new incarnation; nothing happens if one runs."""
         machine = self._by_name[name]
-        if self.is_up(name):
+        if self.is_up(name) or name == self._formatting:
             return
         self.say(f"start {name}")
-        env = self.machines.boot(name)
+        env = self.machines.boot(name, machine.release.as_seen)
         node = Node(env, machine.config)
         machine.node = node
         machine.stopping = False
@@ -261,11 +286,12 @@ class SimCluster:
         return client
 
     def is_up(self, name: str) -> bool:
-        return self.machines.running(name) is not None
+        return name != self._formatting and self.machines.running(name) is not None
 
     def kill(self, name: str, *, lose_unflushed: bool = False) -> None:
-        """SIGKILL, or with `lose_unflushed` a power cut."""
-        if not self.numbers.happens("power-cut" if lose_unflushed else "kill", name):
+        """SIGKILL, or with `lose_unflushed` a power cut. The command that formats a disk is spared: it is the
+        operator's, who would run it again."""
+        if name == self._formatting or not self.numbers.happens("power-cut" if lose_unflushed else "kill", name):
             return
         self.say(f"{'power-cut' if lose_unflushed else 'kill'} {name}")
         machine = self._by_name[name]
@@ -286,7 +312,7 @@ class SimCluster:
         self.world.schedule(0, process, "SIGTERM", node.shutdown)
 
     def pause(self, name: str) -> None:
-        if not self.numbers.happens("pause", name):
+        if not self.is_up(name) or not self.numbers.happens("pause", name):
             return
         self.say(f"pause {name}")
         self.machines.pause(name)
@@ -312,10 +338,29 @@ class SimCluster:
         if self.numbers.happens("break-disk", f"{name} {path} {how}"):
             self.machines.disk(name).break_at(path, how)
 
+    def damage_disk(self, name: str, path: str, how: str) -> Damage | None:
+        """Damage a file of a machine that is down; how: as of `SimDisk.damage`. None: this fault is left out."""
+        assert not self.is_up(name), f"{name} still runs"
+        if not self.numbers.happens("damage", f"{name} {path} {how}"):
+            return None
+        damage = self.machines.disk(name).damage(path, how)
+        self.say(f"damage {name} {damage}")
+        return damage
+
     def slow_disk(self, name: str, flush_us: tuple[int, int]) -> None:
         """Each flush takes a time in this range."""
         if flush_us == FLUSH_US or self.numbers.happens("slow-disk", name):
             self.machines.disk(name).flush_us = flush_us
+
+    def lie_about_flushes(self, name: str) -> None:
+        """From now on its disk reports flushes that it does not do."""
+        if self.numbers.happens("lie", name):
+            self.say(f"the disk of {name} lies about flushes")
+            self.machines.disk(name).lies = True
+
+    def disks_that_lied(self) -> list[str]:
+        """Machines whose disks have lost what they had reported as flushed."""
+        return [name for name in self._by_name if self.machines.disk(name).has_lost_flushed]
 
     def repair_disk(self, name: str) -> None:
         self.machines.disk(name).repair()
@@ -343,9 +388,14 @@ class SimCluster:
 
     def reaches(self, controller_id: int, target: str) -> bool:
         """Whether what this controller sends now arrives there; it does not while the controller hangs or is down."""
-        name = self.controller_machine(controller_id).name
-        process = self.machines.running(name)
-        return process is not None and not process.paused and not self.network.link(name, target).blocked
+        machine = self._controllers[controller_id]
+        process = machine.process
+        return (
+            process is not None
+            and process.exit is None
+            and not process.paused
+            and not self.network.link(machine.name, target).blocked
+        )
 
     # clocks
 

@@ -6,7 +6,8 @@ One producer writes them, one batch at a time, so that within a partition greate
     for every key, a reader of the whole partition ends with a number at least as great as the last acknowledged one
 
 and nothing else is promised: older values may be gone. If the last is a tombstone, or one of unknown fate came after,
-there may be no record of the key at all. Offsets stay with their records: `history.inconsistent_offsets` sees to that.
+there may be no record of the key at all. Offsets stay with their records: `inconsistent_offsets`
+(`history_checks.records`) sees to that.
 
 Trap: an election on a lossy basis may give up the newer value of a key after a follower has compacted the older one
 away. So records that were sent before such an election are not checked. And a replica that was down for longer than

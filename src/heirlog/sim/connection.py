@@ -14,12 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 from heirlog.env import OnResult, SendFailure
 from heirlog.protocol.frames import RequestHeader
 from heirlog.protocol.types import Endpoint
 from heirlog.sim.link import Item, NetworkLink, Stream
+from heirlog.sim.loose_transport import LooseTransport
 from heirlog.sim.world import Event, Process, World
 
 
@@ -47,6 +49,7 @@ class Carrier(Protocol):
     """What a connection needs of the network: `heirlog.sim.network.Network`."""
 
     world: World
+    loose: LooseTransport | None
     answer_listeners: list[Callable[[Process, Any, Any], None]]
 
     def host_of(self, endpoint: Endpoint) -> str: ...
@@ -69,12 +72,12 @@ class Carrier(Protocol):
 
 
 class _Call:
-    __slots__ = ("on_result", "request", "timer")
+    __slots__ = ("deadline_us", "on_result", "request")
 
-    def __init__(self, request: Any, on_result: OnResult, timer: Event) -> None:
+    def __init__(self, request: Any, on_result: OnResult, deadline_us: int) -> None:
         self.request = request
         self.on_result = on_result
-        self.timer = timer
+        self.deadline_us = deadline_us
 
 
 class SimConnection:
@@ -84,6 +87,8 @@ class SimConnection:
         "_correlation_id",
         "_inbox",
         "_network",
+        "_next_deadline",
+        "_next_deadline_us",
         "_world",
         "back",
         "calls",
@@ -115,6 +120,8 @@ class SimConnection:
         self.node_end: ServerConnection | None = None
         self._correlation_id = 0
         self._inbox: list[tuple[RequestHeader, Any]] = []
+        self._next_deadline: Event | None = None
+        self._next_deadline_us = 0
 
     # the client's end
 
@@ -123,28 +130,75 @@ class SimConnection:
         correlation_id = self._correlation_id
         client = self.client
         name = type(request).__name__
-        timer = self._world.schedule(
-            timeout_us, client, f"timeout {name}", lambda: self._timed_out(correlation_id, name)
-        )
-        self.calls[correlation_id] = _Call(request, on_result, timer)
+        deadline_us = self._world.now_us + timeout_us
+        self.calls[correlation_id] = _Call(request, on_result, deadline_us)
+        if self._next_deadline is None or deadline_us < self._next_deadline_us:
+            self._expect_answers_by(deadline_us)
         version = request.MAX_VERSION if newest is None else min(newest, request.MAX_VERSION)
         header = RequestHeader(request.API_KEY, version, correlation_id, client.host.name)
         hand_over = self._network.hand_over_request(header, request)
         label = f"{client.host.name}>{name}"
+        if self._network.loose is not None and self._is_late(self._network.loose, header, request, hand_over):
+            return
         server = self.server
         if server is None:
             self._network.put(
-                self.forth, Item(None, label, lambda: self._request_connection(header, label, hand_over)), self
+                self.forth, Item(None, label, partial(self._request_connection, header, label, hand_over)), self
             )
         else:
-            self._network.put(self.forth, Item(server, label, lambda: self._request_arrives(header, hand_over())), self)
+            self._network.put(self.forth, Item(server, label, partial(self._request_arrives, header, hand_over)), self)
 
-    def _answered(self, correlation_id: int, response: Any) -> None:
+    def _is_late(
+        self, loose: LooseTransport, header: RequestHeader, request: Any, hand_over: Callable[[], Any]
+    ) -> bool:
+        """Whether the request arrives late, or not at all because an earlier answer comes in its place."""
+        answer = loose.late_answer(self.client, request)
+        if answer is not None:
+            label = f"late answer to {type(request).__name__}"
+            self._world.schedule(1000, self.client, label, partial(self._answered, header.correlation_id, answer))
+            return True
+        late_ms = loose.request_late_ms(request)
+        if late_ms is None:
+            return False
+        self.forth.stalled = True
+        label = f"late {type(request).__name__}"
+        self._world.schedule(late_ms * 1000, None, label, partial(self._arrives_late, header, label, hand_over))
+        return True
+
+    def _arrives_late(self, header: RequestHeader, label: str, hand_over: Callable[[], Any]) -> None:
+        """On another connection, whose answers go nowhere; not while its own one is open, which keeps the order."""
+        found = self._network.listening(self.endpoint)
+        if found is not None and not (self.client_open and self.client.alive):
+            late = SimConnection(self._network, self.client, self.endpoint, self.channel)
+            late._accept(found)
+            self._world.schedule(0, found.process, label, partial(late._request_arrives, header, hand_over))
+
+    def _answered(self, correlation_id: int, hand_over: Callable[[], Any]) -> None:
+        response = hand_over()
         call = self.calls.pop(correlation_id, None)
         if call is None or not self.client_open:
             return
-        call.timer.cancel()
         call.on_result(response)
+
+    def _expect_answers_by(self, deadline_us: int) -> None:
+        """One event for all requests of the connection, because nearly all are answered in time."""
+        if self._next_deadline is not None:
+            self._next_deadline.cancel()
+        self._next_deadline_us = deadline_us
+        self._next_deadline = self._world.schedule_at(deadline_us, None, "deadline", self._look_at_deadlines)
+
+    def _look_at_deadlines(self) -> None:
+        self._next_deadline = None
+        now_us, later_us = self._world.now_us, -1
+        for correlation_id, call in self.calls.items():
+            if call.deadline_us <= now_us:
+                name = type(call.request).__name__
+                timed_out = partial(self._timed_out, correlation_id, name)
+                self._world.schedule(0, self.client, f"timeout {name}", timed_out)
+            elif later_us < 0 or call.deadline_us < later_us:
+                later_us = call.deadline_us
+        if later_us >= 0:
+            self._expect_answers_by(later_us)
 
     def _timed_out(self, correlation_id: int, name: str) -> None:
         call = self.calls.pop(correlation_id, None)
@@ -166,14 +220,16 @@ class SimConnection:
 
     def _fail_calls(self, why: str) -> None:
         self.client_open = False
+        if self._next_deadline is not None:
+            self._next_deadline.cancel()
+            self._next_deadline = None
         self._network.forget(self)
         calls, self.calls = self.calls, {}
         failure = SendFailure("disconnected", f"{self.endpoint}: {why}")
         for call in calls.values():
-            call.timer.cancel()
             # an event each: a failure may end the process, and then the next must not run
             self._world.schedule(
-                0, self.client, f"failed {type(call.request).__name__}", _later(call.on_result, failure)
+                0, self.client, f"failed {type(call.request).__name__}", partial(call.on_result, failure)
             )
 
     # the server's end
@@ -190,7 +246,7 @@ class SimConnection:
             self._accept(found)
         server = self.server
         assert server is not None
-        self._world.schedule(0, server, label, lambda: self._request_arrives(header, hand_over()))
+        self._world.schedule(0, server, label, partial(self._request_arrives, header, hand_over))
 
     def _accept(self, found: Listening) -> None:
         """What the kernel does, even while the process is paused. What the node does is its first event."""
@@ -204,7 +260,8 @@ class SimConnection:
         if self.server_open:
             self.node_end = found.accept(self)
 
-    def _request_arrives(self, header: RequestHeader, request: Any) -> None:
+    def _request_arrives(self, header: RequestHeader, hand_over: Callable[[], Any]) -> None:
+        request = hand_over()
         if not self.server_open or self.node_end is None:
             return
         if self._inbox or self.node_end.paused:
@@ -251,11 +308,13 @@ class SimConnection:
         except OSError as error:
             self._cannot_read(error)
             return
+        loose = self._network.loose
+        if loose is not None and call is not None and loose.keeps_answer(self.client, call.request, hand_over):
+            self.back.stalled = True
+            return
         correlation_id = header.correlation_id
         label = f"{self.endpoint.host}<{type(response).__name__}"
-        self._network.put(
-            self.back, Item(self.client, label, lambda: self._answered(correlation_id, hand_over())), self
-        )
+        self._network.put(self.back, Item(self.client, label, partial(self._answered, correlation_id, hand_over)), self)
 
     def close(self) -> None:
         server = self.server
@@ -284,7 +343,3 @@ class SimConnection:
         while self._inbox and self.node_end is not None and self.server_open and not self.node_end.paused:
             header, request = self._inbox.pop(0)
             self.node_end.received(header, request)
-
-
-def _later(on_result: OnResult, result: Any) -> Callable[[], None]:
-    return lambda: on_result(result)

@@ -89,6 +89,11 @@ class DiskChecker:
         """The new disk has nothing of what was on the old one."""
         self._held[name] = _Held()
 
+    def disk_damaged(self, name: str) -> None:
+        """Files of a machine that is down have changed, and no start did it: the former stop does not count."""
+        held = self._of(name)
+        held.stopped = held.found = None
+
     def truncated(self, line: LogLine) -> None:
         """A replica has truncated its log: check that the metadata are not older than what this broker has applied."""
         machine = self._seen.cluster.machines_by_host[line.node]

@@ -19,6 +19,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from heirlog.metadata.basis import Basis, ElectionBasis, ReplicaAnswer
+from heirlog.metadata.image import Image
 from heirlog.metadata.loss_report import loss_of
 from heirlog.sim.history import Finding
 from heirlog.sim.invariants import LogView, t15_winner_holds_the_most
@@ -125,6 +126,19 @@ def _judge_loss(
         if loss.first_offset is not None and loss.first_offset > kept_end:
             return Finding(REPORT, f"{lacks}; the report begins at {loss.first_offset}")
     return None
+
+
+def candidates(election: ElectionBasis, image: Image) -> tuple[tuple[int, int, int], ...]:
+    """What `history.KnownLoss` names of a recovery: replicas that answered and could be elected when it was committed;
+    empty for another kind of election. One that stopped after its answer is no candidate.
+    """
+    if election.basis is not Basis.RECOVERED:
+        return ()
+    return tuple(
+        (answer.broker, answer.last_written_epoch, answer.end_offset)
+        for answer in election.replicas
+        if answer.answered and answer.broker in image.brokers and image.brokers[answer.broker].is_active
+    )
 
 
 def last_written_epoch(log: LogView) -> int:

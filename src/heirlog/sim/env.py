@@ -8,7 +8,8 @@ from typing import Any
 
 from heirlog.env import Cancel, OnResult
 from heirlog.protocol.types import Endpoint
-from heirlog.sim.disk import SimDisk, SimFiles
+from heirlog.sim.disk import SimDisk
+from heirlog.sim.disk_files import SimFiles
 from heirlog.sim.network import Network
 from heirlog.sim.world import Exit, Process, World
 
@@ -16,8 +17,17 @@ from heirlog.sim.world import Exit, Process, World
 class SimEnv:
     """Ends with its process: callbacks that were registered through it never run afterwards."""
 
-    def __init__(self, world: World, network: Network, disk: SimDisk, process: Process) -> None:
+    def __init__(
+        self,
+        world: World,
+        network: Network,
+        disk: SimDisk,
+        process: Process,
+        as_seen: Callable[[Any], Any] = lambda request: request,
+    ) -> None:
+        """as_seen: gets every request of the process and returns what leaves it (`heirlog.sim.releases`)."""
         self._world = world
+        self._as_seen = as_seen
         self._network = network
         self._process = process
         self._host = process.host
@@ -48,7 +58,7 @@ class SimEnv:
     ) -> None:
         """newest: the newest version to use, for clients that speak an older one of an API."""
         timeout_us = self._host.true_delay_us(timeout_ms)
-        self._network.send(self._process, to, channel, request, on_result, timeout_us, newest)
+        self._network.send(self._process, to, channel, self._as_seen(request), on_result, timeout_us, newest)
 
     def disconnect(self, to: Endpoint) -> None:
         self._network.disconnect(self._process, to)

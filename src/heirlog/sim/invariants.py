@@ -3,7 +3,7 @@
 They compare states that the caller passes: what the controllers committed (`PartitionRegistration`), what a broker has
 (`Partition` with its log), and what clients were answered.
 
-    T1   states are in their domain, fetchers agree with them     T9   reads do not change (`heirlog.sim.history`)
+    T1   states are in their domain, fetchers agree with them     T9   reads do not change (`history_checks`)
     T2   ISR and ELR are consistent                               T10  no replica that may be needed is forgotten
     T3   a leader counts every replica that may lead              T11  after an unclean stop no replica joins unnoticed
     T4   members of ISR and ELR hold what is committed            T12  a new leader does not answer before it knows
@@ -13,7 +13,7 @@ They compare states that the caller passes: what the controllers committed (`Par
     T8   what is committed stays; what gives it up, and when      T16  disks lose a log only by a committed removal
     R1   committed metadata stay                                  T17  a success says that records are committed
     R2   one leader per partition and leader epoch                T18  a start that fails changes nothing
-                                                                  T19  new partitions use the racks
+    T20  levels are supported by all nodes                        T19  new partitions use the racks
 
 *True high watermark*: the highest high watermark that a leader exposed in the current lineage. A lossy-basis election
 starts a lineage, at the winner's log end or where the winner's log diverges from the lineage before.
@@ -27,7 +27,7 @@ from typing import Protocol
 
 from heirlog.broker.isr import CommittedPartitionState, Isr
 from heirlog.broker.partition import ReplicaRole
-from heirlog.metadata.state import PartitionRegistration
+from heirlog.metadata.state import RECOVERY_VERSION, PartitionRegistration
 
 
 class EpochsView(Protocol):
@@ -356,6 +356,23 @@ def t19_replicas_use_the_racks(replicas: Collection[int], rack_of: Mapping[int, 
         poorer = sorted(str(other) for other in free if count[other] < replicas_there - 1)
         if poorer:
             return f"replicas {tuple(replicas)}: {replicas_there} are in rack {rack}, fewer in {poorer}"
+    return None
+
+
+def t20_levels_are_supported(
+    levels: Mapping[str, int], supported: Mapping[str, Mapping[str, tuple[int, int]]]
+) -> str | None:
+    """levels: of the cluster's features. supported: per registered node, the lowest and the highest level of each
+    feature.
+
+    Brokers need not know heirlog.recovery.version: one that does not counts as one that has not answered.
+    """
+    for node, ranges in sorted(supported.items()):
+        for name, level in sorted(levels.items()):
+            lowest, highest = ranges.get(name, (0, 0))
+            optional = name == RECOVERY_VERSION and node.startswith("broker")
+            if not lowest <= level <= highest and not optional:
+                return f"{name} is at level {level}; {node} supports {lowest} to {highest}"
     return None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from heirlog.sim.world import Process
 
@@ -25,8 +25,7 @@ class NetworkLink:
         self.held: list[tuple[Stream, Item]] = []
 
 
-@dataclass(slots=True)
-class Item:
+class Item(NamedTuple):
     """An item in transit: `deliver` runs at the far end, in `process` (None: `deliver` finds the process itself)."""
 
     process: Process | None

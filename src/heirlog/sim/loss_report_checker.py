@@ -7,15 +7,37 @@ bytes that follow from its record, however often controllers and leaders were ki
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 
 from heirlog.broker.partition import Partition
-from heirlog.metadata.loss_report import LossReport
+from heirlog.metadata.loss_report import LossReport, read_report
 from heirlog.metadata.topic_name import RECOVERIES_TOPIC
 from heirlog.protocol.batch import decode_records, walk
 from heirlog.protocol.types import BrokerId
+from heirlog.sim.history import AcknowledgedRecord, partition_name
 from heirlog.sim.oracle import Oracle
+from heirlog.sim.world import START_WALL_MS
 
 READ_BYTES = 1 << 20
+
+
+def count_reported(oracle: Oracle, lost: Iterable[AcknowledgedRecord]) -> int:
+    """How many of these records are in the range of a report of an election after they were sent, by the controller's
+    clock.
+    """
+    values = (value for values in _found(oracle).values() for value in values)
+    reports = [report for value in values if (report := read_report(value)) is not None]
+    return sum(any(_covers(report, one) for report in reports) for one in lost)
+
+
+def _covers(report: LossReport, one: AcknowledgedRecord) -> bool:
+    loss = report.loss
+    return (
+        one.partition == partition_name(report.topic, report.partition, report.topic_id)
+        and START_WALL_MS + one.time_ms <= report.election.timestamp_ms
+        and (one.offset < 0 or one.offset >= (loss.first_offset or 0))
+        and (loss.end_offset is None or one.offset < loss.end_offset)
+    )
 
 
 def unreported(oracle: Oracle) -> str | None:

@@ -11,7 +11,7 @@ A machine runs anything that has a node's interface: the product's `Node`, and t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Protocol
+from typing import Any, Protocol
 
 from heirlog.protocol.types import Endpoint
 from heirlog.sim.connection import ServerConnection, SimConnection
@@ -41,12 +41,12 @@ class Machines:
             found = self._disks[name] = SimDisk(self.world, self.world.host(name), self.world.stream(f"disk {name}"))
         return found
 
-    def boot(self, name: str) -> SimEnv:
-        """Begin a new incarnation; what it runs is started with `launch`."""
+    def boot(self, name: str, as_seen: Callable[[Any], Any] = lambda request: request) -> SimEnv:
+        """Begin a new incarnation; what it runs is started with `launch`. as_seen: of `SimEnv`."""
         disk = self.disk(name)
         process = self.world.begin(self.world.host(name))
         process.on_end.append(lambda: self._ended(process, disk))
-        return SimEnv(self.world, self.network, disk, process)
+        return SimEnv(self.world, self.network, disk, process, as_seen)
 
     def launch(
         self,

@@ -40,20 +40,25 @@ def digest(message: Any) -> int:
     return checksum
 
 
-def owned_request(request: Any) -> Any:
-    """The request as its receiver may treat it: the records of a Produce request are its own."""
-    if not isinstance(request, ProduceRequest):
-        return request
+def owned_request(request: ProduceRequest) -> Any:
+    """A Produce request as its receiver may treat it: the records are its own."""
     return _rebuilt(request, "topic_data", "partition_data", "records", _writable)
 
 
 def resolved_response(response: Any) -> Any:
     """The response with its record sets read now, each as one view."""
     if isinstance(response, FetchResponse):
+        if not _has_records(response):
+            return response
         return _rebuilt(response, "responses", "partitions", "records", _read)
     if isinstance(response, FetchSnapshotResponse):
         return _rebuilt(response, "topics", "partitions", "unaligned_records", _read)
     return response
+
+
+def _has_records(response: FetchResponse) -> bool:
+    """Most fetches end without any."""
+    return any(partition.records for topic in response.responses for partition in topic.partitions)
 
 
 def request_over_the_wire(header: RequestHeader, request: Any) -> Callable[[], Any]:
@@ -89,8 +94,10 @@ def _topic(topic: Any, partitions: str, field: str, convert: Callable[[Any], Any
     rebuilt = _copied(topic)
     converted = []
     for partition in getattr(topic, partitions):
-        partition = _copied(partition)
-        setattr(partition, field, convert(getattr(partition, field)))
+        records = getattr(partition, field)
+        if records:
+            partition = _copied(partition)
+            setattr(partition, field, convert(records))
         converted.append(partition)
     setattr(rebuilt, partitions, converted)
     return rebuilt

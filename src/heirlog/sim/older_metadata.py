@@ -26,7 +26,7 @@ from heirlog.raft.bootstrap import log_directory
 from heirlog.raft.older_metadata import REGISTERED
 from heirlog.sim.clients.admin import AGGRESSIVE, STRATEGY
 from heirlog.sim.cluster import SimCluster
-from heirlog.sim.disk import SimFiles
+from heirlog.sim.disk_files import SimFiles
 from heirlog.sim.operator_seeds import copies, seed_controller
 from heirlog.sim.plan import RunPlan
 from heirlog.sim.script import KILL, POWER_CUT, STOP, Script

@@ -18,7 +18,8 @@ from heirlog.raft.bootstrap import log_directory
 from heirlog.raft.control import Voter
 from heirlog.raft.metadata_log import MetadataLog, MetadataLogConfig, open_log
 from heirlog.sim.cluster import SimCluster
-from heirlog.sim.disk import SimDisk, SimFiles
+from heirlog.sim.disk import SimDisk
+from heirlog.sim.disk_files import SimFiles
 from heirlog.sim.env import SimEnv
 from heirlog.sim.world import Exit, Process
 from heirlog.storage.identity import read_meta_properties

@@ -16,7 +16,7 @@ from heirlog.metadata.state import PartitionRegistration
 from heirlog.node.node import Node
 from heirlog.protocol.types import BrokerId, Uuid
 from heirlog.sim.cluster import Machine, SimCluster
-from heirlog.sim.history import History, KnownLoss, partition_name
+from heirlog.sim.history import Finding, History, KnownLoss, partition_name
 from heirlog.sim.invariants import t4_member_holds_what_is_committed
 from heirlog.sim.partition_model import PartitionModel
 from heirlog.sim.world import Process
@@ -44,6 +44,8 @@ class Oracle:
         self.image = Image()
         """What the controllers committed: `heirlog.sim.committed_metadata` keeps it."""
         self.losses: list[KnownLoss] = []
+        self.lost_without_elr: list[Finding] = []
+        """What Kafka's rule lost in this run (`PartitionModel.last_standing`), as breaks of T4."""
         self.operator_elects = False
         """From now on an operator may hold elections on a lossy basis, so these are not failures."""
         self.placed_by_hand: set[str] = set()
@@ -53,6 +55,8 @@ class Oracle:
         no clean-shutdown file, and the broker's next registration is unclean for all of them (docs/internals/design.md,
         the clean-shutdown file).
         """
+        self._damaged_before: dict[str, set[int]] = {}
+        """Machines whose disks were damaged while they were down, with the incarnations that started then."""
         self._models: dict[Key, PartitionModel] = {}
         self._process_of: dict[Uuid, Process] = {}
         """The process of each incarnation."""
@@ -94,6 +98,10 @@ class Oracle:
         registered = self.image.brokers.get(broker)
         return registered is not None and registered.incarnation_id == node.broker.lifecycle.incarnation_id
 
+    def disk_damaged(self, name: str) -> None:
+        """Files of a machine that is down were damaged: its next incarnation is no intact successor of the last."""
+        self._damaged_before.setdefault(name, set()).add(self.world.host(name).incarnations + 1)
+
     def ended_cleanly(self, incarnation: Uuid) -> bool:
         """Whether the incarnation ended cleanly; True also for one that was never seen, and for one that runs."""
         ended = self._process_of.get(incarnation)
@@ -109,14 +117,15 @@ class Oracle:
         now = machine.process
         if machine.name in self.directory_failed_on or ended is None or now is None:
             return False
-        return now is ended or (now.number == ended.number + 1 and _was_clean(ended))
+        return now is ended or self.started_intact(machine, ended)
 
     def started_intact(self, machine: Machine, former: Process | None) -> bool:
         """The process that runs there was started right after `former` had stopped cleanly."""
         now = machine.process
         if now is None or former is None or machine.name in self.directory_failed_on:
             return False
-        return now.number == former.number + 1 and _was_clean(former)
+        damaged = now.number in self._damaged_before.get(machine.name, ())
+        return now.number == former.number + 1 and _was_clean(former) and not damaged
 
     def check_member(
         self, me: BrokerId, node: Node, state: PartitionRegistration, partition: Partition, model: PartitionModel
@@ -124,12 +133,14 @@ class Oracle:
         """T4 for a broker whose registered incarnation runs; also whether it has caught up (T11)."""
         if model.begins_at_epoch is not None or partition.offline or not self.runs_as_registered(me, node):
             return
-        self.must_not("T4", t4_member_holds_what_is_committed(me, state, model.true, partition.log), model.name)
         self.may_have_caught_up(me, partition, model)
+        if me not in model.last_standing:
+            self.must_not("T4", t4_member_holds_what_is_committed(me, state, model.true, partition.log), model.name)
 
     def may_have_caught_up(self, me: BrokerId, partition: Partition, model: PartitionModel) -> None:
-        if me in model.not_caught_up and _holds_everything(partition, model):
-            del model.not_caught_up[me]
+        if (me in model.not_caught_up or me in model.last_standing) and _holds_everything(partition, model):
+            model.not_caught_up.pop(me, None)
+            model.last_standing.pop(me, None)
 
 
 def _holds_everything(partition: Partition, model: PartitionModel) -> bool:

@@ -39,6 +39,15 @@ class PartitionModel:
     """The last one whose winner has become leader; -1: none."""
     not_caught_up: dict[BrokerId, None] = field(default_factory=dict)
     """Brokers that stopped uncleanly and have not had every record since."""
+    last_standing: dict[BrokerId, None] = field(default_factory=dict)
+    """Brokers that stopped uncleanly as the last member of the ISR while the ELR was off. By Kafka's rule they stay in
+    it, whatever they have lost. Until one has every record again, T4 does not hold for it; if it is elected before, a
+    new lineage begins, as after an election on a lossy basis.
+    """
+    answers: tuple[tuple[int, int, int], ...] = ()
+    """`history.KnownLoss.answers` of the newest election on a lossy basis."""
+    stands_again: int = -1
+    """The leader epoch of the newest election of such a broker; -1: there was none."""
     elected: dict[int, int] = field(default_factory=dict)
     """The leader by the committed records, per leader epoch; -1: none."""
     epoch_starts: dict[int, int] = field(default_factory=dict)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
+from heirlog.sim.releases import NEWEST, Release
+
 
 @dataclass(slots=True)
 class RunPlan:
@@ -12,6 +14,8 @@ class RunPlan:
 
     elr: bool = True
     brokers: int = 3
+    replication_factor: int = 3
+    """At most; never more than brokers."""
     controllers: int = 1
     """Voters of the metadata quorum."""
     racks: Sequence[str] = ()
@@ -32,6 +36,14 @@ class RunPlan:
     interval_ms: int = 200
     members: int = 0
     """Members of a consumer group that reads the topic."""
+    transactions: bool = False
+    """Producers of transactions, consume-transform-produce loops, and readers of committed records."""
+    drowsy: bool = False
+    """Producers of transactions sleep in most of them, have the longest timeout, and know version 0 only."""
+    used_up_epochs: bool = False
+    """The producers of transactions begin near the last epoch of their ids."""
+    transaction_version_changes: bool = False
+    """transaction.version is switched off and on, all the time."""
     compacted: bool = False
     """An additional, compacted topic."""
     recreated: bool = False
@@ -43,6 +55,10 @@ class RunPlan:
     """Configurations of the topic in addition to min ISR."""
     strategy_changes: bool = False
     """unclean.recovery.strategy changes all the time."""
+    release: Release = NEWEST
+    """Of all nodes, at first."""
+    metadata_changes: bool = False
+    """metadata.version goes up and down, all the time."""
     feature_changes: bool = False
     """The eligible leader replicas are switched off and on, all the time."""
     manager_changes: bool = False

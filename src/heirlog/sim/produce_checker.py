@@ -1,5 +1,7 @@
 """What leaders promise to producers, checked when each answer leaves the leader (T17).
 
+It also records which broker acknowledged in which leader epoch, for `two-leaders` (`heirlog.sim.history_checks.sends`).
+
 When an acks=all Produce succeeds, first or repeated, its records are committed. Two error codes mean success:
 
     NONE                        with the offset: the records end there
@@ -20,6 +22,7 @@ from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import ProduceRequest
 from heirlog.protocol.primitives import records_view
 from heirlog.protocol.types import Uuid
+from heirlog.sim.history import AcknowledgedBy
 from heirlog.sim.invariants import t17_success_is_committed
 from heirlog.sim.oracle import Key, Oracle
 from heirlog.sim.world import Process
@@ -51,6 +54,8 @@ class ProduceChecker:
     def _judge(self, broker: int, key: Key, partition: Partition, records: Any, answer: Any) -> None:
         headers = [header for _, header in walk(records_view(records))]
         model = self._seen.model(key)
+        if partition.role is ReplicaRole.LEADER:
+            self._seen.history.acknowledged_by.add(AcknowledgedBy(model.name, partition.leader_epoch, broker))
         if model.begins_at_epoch is not None:
             return
         end = _end_of(partition, headers, answer)

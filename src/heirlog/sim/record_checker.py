@@ -21,7 +21,9 @@ from heirlog.metadata.state import BrokerRegistration, Ids, PartitionRegistratio
 from heirlog.protocol.records import (
     BrokerRegistrationChangeRecord,
     ClearElrRecord,
+    FeatureLevelRecord,
     RegisterBrokerRecord,
+    RegisterControllerRecord,
     RemoveTopicRecord,
 )
 from heirlog.protocol.types import BrokerId, Uuid
@@ -29,7 +31,7 @@ from heirlog.sim import invariants, leader_checker
 from heirlog.sim.cluster import Machine
 from heirlog.sim.disk_checker import DiskChecker
 from heirlog.sim.disk_logs import LogOnDisk, log_on_disk
-from heirlog.sim.election_checker import KnownReplica, judge_election
+from heirlog.sim.election_checker import KnownReplica, candidates, judge_election
 from heirlog.sim.leader_checker import is_lossy
 from heirlog.sim.nemesis import DRIFTS_PPM
 from heirlog.sim.oracle import Key, Oracle
@@ -51,6 +53,8 @@ class RecordChecker:
         """Partitions whose lists a ClearElr of the current batch has emptied, with the state before."""
         self._handed_over: list[Key] = []
         """Partitions whose ELR has become the ISR: by a downgrade, if the current batch ends with the feature off."""
+        self._metadata_version = 0
+        """The newest level; 0: not known yet."""
         self._was_off = False
         """Without the feature the last member stays in the ISR, fenced or not, and is in it when the feature is back
         on.
@@ -70,6 +74,8 @@ class RecordChecker:
                 if clears_elr and before is not None:
                     self._cleared.setdefault(key, before)
                 self._committed(key, before, after, clears_elr)
+        if isinstance(record, (FeatureLevelRecord, RegisterBrokerRecord, RegisterControllerRecord)):
+            self._check_levels(record)
         if isinstance(record, RemoveTopicRecord):
             self.disk_checker.topic_removed(Uuid(record.topic_id))
         if isinstance(record, RegisterBrokerRecord):
@@ -149,6 +155,24 @@ class RecordChecker:
         partitions = sum(map(len, self._seen.image.partitions.values()))
         return model.begins_at_epoch is None or partitions <= LOOKED_AT_EACH_TIME
 
+    def _check_levels(self, record: Any) -> None:
+        """T20; also counts the changes of metadata.version."""
+        image = self._seen.image
+        if image.metadata_version != self._metadata_version:
+            if self._metadata_version:
+                raised = image.metadata_version > self._metadata_version
+                self._seen.world.counters["metadata_raised" if raised else "metadata_lowered"] += 1
+            self._metadata_version = image.metadata_version
+        nodes = {
+            **{f"broker {broker.id}": broker.features for broker in image.brokers.values()},
+            **{f"controller {controller.id}": controller.features for controller in image.controllers.values()},
+        }
+        supported = {
+            node: {feature.name: (feature.min_version, feature.max_version) for feature in features}
+            for node, features in nodes.items()
+        }
+        self._seen.must_not("T20", invariants.t20_levels_are_supported(image.features, supported))
+
     def _check_racks(self, key: Key, state: PartitionRegistration) -> None:
         """T19, of a new partition."""
         image = self._seen.image
@@ -170,10 +194,16 @@ class RecordChecker:
         if finding is not None:
             self._seen.broken(finding.check, f"{model.name}: {finding.sentence}")
         self._judge_election(key, model, event)
-        if event.is_lossy:
+        stands_again = event.elects and event.after.leader in model.last_standing
+        if stands_again:
+            model.stands_again = event.after.leader_epoch
+        if event.is_lossy or stands_again:
             model.begins_at_epoch = event.after.leader_epoch
+            election = event.after.basis if event.is_lossy else None
+            model.answers = () if election is None else candidates(election, self._seen.image)
             # a winner from the last known replicas is the lineage now: what it holds is everything
             model.not_caught_up.pop(event.after.leader, None)
+            model.last_standing.pop(event.after.leader, None)
 
     def _judge_election(self, key: Key, model: PartitionModel, event: leader_checker.CommittedChange) -> None:
         election = event.after.basis
@@ -282,10 +312,12 @@ class RecordChecker:
             self._seen.world.counters["clean_registration"] += 1
             return
         self._seen.world.counters["unclean_registration"] += 1
-        if not self._seen.image.elr_enabled:
-            return
         for topic_id, index, state in self._seen.image.replicas_on(broker):
             model = self._seen.model((topic_id, index))
+            if not self._seen.image.elr_enabled and state.isr == (broker,):
+                model.last_standing[broker] = None
+                self._seen.world.counters["last_standing"] += 1
+                continue
             model.not_caught_up[broker] = None
             self._seen.must_not("T11", invariants.t11_returned_uncleanly(broker, state, True), model.name)
 

@@ -1,9 +1,10 @@
 """What happens in a run: a swarm of faults that each seed draws for itself, or a script.
 
-    swarm, moves, feature-levels, outages, controllers       `heirlog.sim.swarms`
+    swarm, moves, feature-levels, outages, controllers, loose-transport     `heirlog.sim.swarms`
     last-replica-standing   KIP-966's motivation: A stops, B stops, C loses power; A and B return, then C
     kip-903-race            a follower loses its disk's tail while the request that adds it to the ISR is in flight
     overtaken-isr-change, leader-epoch-jump     `heirlog.sim.races`
+    late-fetch-answer, late-registration    `heirlog.sim.late_answers`
     forgotten-vote, older-epoch-commit, late-vote, replaced-voter, two-voter-changes     `heirlog.sim.quorum_races`
     initial-leader, leader-failure, all-voters-killed, leader-cut-off, majority-reachable, split-start,
     split-followers, back-to-back-failures, lost-voter-disk     `heirlog.sim.quorum_elections`
@@ -11,7 +12,12 @@
     whole-power-cut, wrong-order, repeated-batches, failed-directory    `heirlog.sim.outages`
     older-metadata, seeded-aggressive, accepted-metadata    `heirlog.sim.older_metadata`
     broken-disks            `heirlog.sim.broken_disks`
+    bit-rot                 `heirlog.sim.bit_rot`
+    lying-disks             `heirlog.sim.lying_disks`
+    rolling-upgrade         `heirlog.sim.upgrades`
+    transactions, late-coordinators, zombie-copiers    `heirlog.sim.transaction_races`
     manager-switch          `heirlog.sim.switches`
+    durability:...          brokers that fail independently of each other (`heirlog.sim.durability`)
     U1 ... U18, replaced-disk   unclean recovery (`heirlog.sim.recoveries.catalogue`)
 
 docs/internals/simulation.md describes each.
@@ -24,17 +30,34 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 
 from heirlog.broker.isr import PendingExpandIsr
 from heirlog.metadata.state import PartitionRegistration
 from heirlog.protocol.types import BrokerId
-from heirlog.sim import broken_disks, older_metadata, outages, quorum_elections, quorum_races, races, swarms, switches
+from heirlog.sim import (
+    bit_rot,
+    broken_disks,
+    late_answers,
+    lying_disks,
+    older_metadata,
+    outages,
+    quorum_elections,
+    quorum_races,
+    races,
+    swarms,
+    switches,
+    transaction_races,
+    upgrades,
+)
+from heirlog.sim.durability import cell
+from heirlog.sim.durability.play import play as durability
 from heirlog.sim.nemesis import FaultMix
 from heirlog.sim.plan import RunPlan
 from heirlog.sim.recoveries.catalogue import RECOVERIES
 from heirlog.sim.simulation import Simulation
-from heirlog.sim.swarms import degrade_network, restore_network, with_voters
+from heirlog.sim.swarms import degrade_network, restore_network, with_nodes
 
 STEP_LIMIT_MS = 30_000
 
@@ -213,19 +236,25 @@ def _more_is_committed(simulation: Simulation) -> Callable[[], bool]:
     return lambda: simulation.checker.committed.end > end
 
 
-SWARMS = ("swarm", "moves", "feature-levels", "outages", "controllers")
+SWARMS = ("swarm", "moves", "feature-levels", "rolling-upgrade", "outages", "controllers", "loose-transport")
 """They work with any number of brokers and controllers; a script needs those of its story."""
 
 SCENARIOS: Mapping[str, Scenario] = {
+    "lying-disks": Scenario(lying_disks.lying_disks_plan, lying_disks.lying_disks),
+    "bit-rot": Scenario(bit_rot.bit_rot_plan, bit_rot.bit_rot),
     "broken-disks": Scenario(broken_disks.broken_disks_plan, broken_disks.broken_disks),
-    "outages": Scenario(with_voters(swarms.outages_plan), swarms.outages),
+    "outages": Scenario(with_nodes(swarms.outages_plan), swarms.outages),
     "controllers": Scenario(swarms.controllers_plan, swarms.controllers),
-    "swarm": Scenario(with_voters(swarms.swarm_plan), swarms.swarm),
-    "moves": Scenario(with_voters(swarms.moves_plan), swarms.moves),
-    "feature-levels": Scenario(with_voters(swarms.feature_plan), swarms.feature_levels),
+    "swarm": Scenario(with_nodes(swarms.swarm_plan), swarms.swarm),
+    "loose-transport": Scenario(with_nodes(swarms.swarm_plan), swarms.loose_transport),
+    "moves": Scenario(with_nodes(swarms.moves_plan), swarms.moves),
+    "rolling-upgrade": Scenario(with_nodes(upgrades.rolling_upgrade_plan), upgrades.rolling_upgrade),
+    "feature-levels": Scenario(with_nodes(swarms.feature_plan), swarms.feature_levels),
     "last-replica-standing": Scenario(_drill_plan, _last_replica_standing),
     "kip-903-race": Scenario(_race_plan, _kip_903_race),
     "overtaken-isr-change": Scenario(races.overtaken_plan, races.overtaken_isr_change),
+    "late-registration": Scenario(late_answers.late_registration_plan, late_answers.late_registration),
+    "late-fetch-answer": Scenario(late_answers.late_fetch_plan, late_answers.late_fetch_answer),
     "leader-epoch-jump": Scenario(races.jump_plan, races.leader_epoch_jump),
     "forgotten-vote": Scenario(quorum_races.forgotten_vote_plan, quorum_races.forgotten_vote),
     "older-epoch-commit": Scenario(quorum_races.older_epoch_plan, quorum_races.older_epoch_commit),
@@ -240,7 +269,20 @@ SCENARIOS: Mapping[str, Scenario] = {
     "older-metadata": Scenario(older_metadata.older_metadata_plan, older_metadata.older_metadata),
     "seeded-aggressive": Scenario(older_metadata.aggressive_plan, older_metadata.older_metadata),
     "accepted-metadata": Scenario(older_metadata.accepted_plan, older_metadata.accepted_metadata),
+    "transactions": Scenario(transaction_races.transactions_plan, transaction_races.transactions),
+    "late-coordinators": Scenario(transaction_races.late_coordinators_plan, transaction_races.late_coordinators),
+    "zombie-copiers": Scenario(transaction_races.late_coordinators_plan, transaction_races.zombie_copiers),
     "manager-switch": Scenario(switches.manager_switch_plan, switches.manager_switch),
     **{name: Scenario(quorum_elections.elections_plan, play) for name, play in quorum_elections.ELECTIONS.items()},
     **{name: Scenario(plan, play) for name, (plan, play) in RECOVERIES.items()},
 }
+
+
+def scenario_named(name: str) -> Scenario:
+    """One of SCENARIOS, or a cell of `durability`. Raises ValueError with a sentence."""
+    if name.startswith(cell.PREFIX):
+        found = cell.cell_of(name)
+        return Scenario(found.plan, partial(durability, found))
+    if name not in SCENARIOS:
+        raise ValueError(f"there is no scenario {name}; there are {', '.join(SCENARIOS)}, {cell.FORM}")
+    return SCENARIOS[name]

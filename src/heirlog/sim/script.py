@@ -151,7 +151,7 @@ class Script:
         while left > 0 and world.events_run - before < 20 * events + 2000:
             if not world.step(world.now_us + 5_000_000):
                 break
-            left -= world.last_events[-1][1] == controller
+            left -= world.last_node == controller
         self.cluster.kill(controller, lose_unflushed=bool(self.random.randrange(0, 2)))
         self.run_for(0, 800)
         self.cluster.start(controller)

@@ -16,10 +16,10 @@ from random import Random
 
 from heirlog.broker.partition import Partition
 from heirlog.client.offsets import TopicPartition
-from heirlog.metadata.image import ELR_VERSION, RECOVERY_VERSION
-from heirlog.metadata.state import PartitionRegistration
+from heirlog.metadata.image import ELR_VERSION, METADATA_VERSION, RECOVERY_VERSION
+from heirlog.metadata.state import TRANSACTION_VERSION, PartitionRegistration
 from heirlog.protocol.types import BrokerId
-from heirlog.sim import group_history, history
+from heirlog.sim import group_history
 from heirlog.sim.checker import Checker
 from heirlog.sim.clients.admin import (
     NONE,
@@ -42,11 +42,14 @@ from heirlog.sim.compaction_checker import lost_key
 from heirlog.sim.disk import SimDisk
 from heirlog.sim.group_history import GroupHistory
 from heirlog.sim.healed_quorum import HealedQuorum
-from heirlog.sim.history import AcknowledgedRecord, Finding, History, Observed
+from heirlog.sim.history import AcknowledgedRecord, Finding, History
+from heirlog.sim.history_checks import verdict
+from heirlog.sim.history_checks.records import LOST_WRITE
 from heirlog.sim.invariants import t12_latest_was_known
 from heirlog.sim.loss_report_checker import unreported
 from heirlog.sim.oracle import Violation
 from heirlog.sim.plan import RunPlan
+from heirlog.sim.transactional_load import TransactionalLoad
 from heirlog.sim.voter_operator import VoterOperator
 from heirlog.sim.world import World
 
@@ -54,6 +57,8 @@ TOPIC = "t"
 COMPACTED = "c"
 RECREATED = "r"
 MANY = "m"
+TRANSACTIONAL = "x"
+TRANSACTIONAL_PARTITIONS = 2
 MANY_INTERVAL_MS = 8000
 GROUP = "g"
 COMPACTED_CONFIG = {
@@ -89,6 +94,7 @@ class Simulation:
             controllers=plan.controllers,
             elr=plan.elr,
             racks=plan.racks,
+            release=plan.release,
             wire=plan.wire,
             without_faults=plan.without_faults,
             config={
@@ -104,6 +110,18 @@ class Simulation:
         self.group_history = GroupHistory(GROUP)
         self.members: list[Member] = []
         self.recreator: TopicRecreator | None = None
+        self.transactions = (
+            TransactionalLoad(
+                self,
+                TOPIC,
+                TRANSACTIONAL,
+                [RECREATED] if plan.recreated else [],
+                used_up_epochs=plan.used_up_epochs,
+                drowsy=plan.drowsy,
+            )
+            if plan.transactions
+            else None
+        )
         self._admins: list[Client] = []
         self._voter_operator: VoterOperator | None = None
         self._quorum = HealedQuorum(self.checker)
@@ -122,15 +140,17 @@ class Simulation:
         self.world.event_listeners.append(self.checker.observe)
         self.cluster.start_all()
         # a broker may give up before the first leader of several controllers is elected
-        self.wait("brokers are unfenced", self._supervised(self.all_unfenced), START_LIMIT_MS)
+        self.wait("brokers are unfenced", self.supervised(self.all_unfenced), START_LIMIT_MS)
         self.backup = self.cluster.machines.back_up(self.cluster.controller.name)
         self._make_topics()
         self._start_clients()
 
     def _replicas(self, partitions: int) -> list[list[int]]:
-        """Three replicas for each partition; each assignment begins with another broker."""
+        """The replicas of each partition. Assignments begin with different brokers, as far apart as possible."""
         brokers = len(self.cluster.broker_names)
-        return [[(first + offset) % brokers + 1 for offset in range(min(3, brokers))] for first in range(partitions)]
+        step = max(1, brokers // partitions)
+        factor = min(self.plan.replication_factor, brokers)
+        return [[(step * index + offset) % brokers + 1 for offset in range(factor)] for index in range(partitions)]
 
     def topics(self) -> dict[str, int]:
         """With their partitions."""
@@ -141,6 +161,8 @@ class Simulation:
             topics[RECREATED] = 1
         if self.plan.many:
             topics[MANY] = self.plan.many
+        if self.plan.transactions:
+            topics[TRANSACTIONAL] = TRANSACTIONAL_PARTITIONS
         return topics
 
     def _make_topics(self) -> None:
@@ -157,7 +179,7 @@ class Simulation:
 
     def _start_clients(self) -> None:
         plan, bootstrap = self.plan, self.cluster.bootstrap
-        written = [topic for topic in self.topics() if topic not in (COMPACTED, MANY)]
+        written = [topic for topic in self.topics() if topic not in (COMPACTED, MANY, TRANSACTIONAL)]
         plain = Workload(ACKS_ALL, 0, plan.batch_records, plan.interval_ms, idempotent=False, keyed=(COMPACTED,))
         idempotent = replace(plain, idempotent=True)
         self._produce("producer-1", written, plain)
@@ -173,7 +195,9 @@ class Simulation:
             self._produce("producer-4", [COMPACTED], slower)
         if plan.many:
             self._produce("producer-6", [MANY], replace(idempotent, value_base=5_000_000, interval_ms=MANY_INTERVAL_MS))
-        self.consumers.append(self._reader("consumer-1", [topic for topic in self.topics() if topic != MANY]))
+        self.consumers.append(self.reader("consumer-1", [topic for topic in self.topics() if topic != MANY]))
+        if self.transactions is not None:
+            self.transactions.start()
         for number in range(1, plan.members + 1):
             self.members.append(self._member(f"member-{number}"))
         if plan.recreated:
@@ -196,8 +220,13 @@ class Simulation:
                 self.cluster.run_client("strategy", lambda env: StrategyChanger(env, "strategy", bootstrap, [TOPIC]))
             )
 
-        if plan.feature_changes or plan.manager_changes:
-            features = [ELR_VERSION] * plan.feature_changes + [RECOVERY_VERSION] * plan.manager_changes
+        if plan.feature_changes or plan.manager_changes or plan.metadata_changes or plan.transaction_version_changes:
+            features = [
+                *[TRANSACTION_VERSION] * plan.transaction_version_changes,
+                *[ELR_VERSION] * plan.feature_changes,
+                *[RECOVERY_VERSION] * plan.manager_changes,
+                *[METADATA_VERSION] * plan.metadata_changes,
+            ]
             ends_on = [RECOVERY_VERSION] * plan.manager_changes
             self._admins.append(
                 self.cluster.run_client(
@@ -210,10 +239,19 @@ class Simulation:
             name, lambda env: Member(env, name, self.cluster.bootstrap, TOPIC, self.group_history, self.history.now_ms)
         )
 
-    def _reader(self, name: str, topics: list[str]) -> Consumer:
+    def reader(self, name: str, topics: list[str], *, reads_committed: bool = False) -> Consumer:
         recreated = [RECREATED, TOPIC] if self.plan.script_recreates_topic else [RECREATED]
         return self.cluster.run_client(
-            name, lambda env: Consumer(env, name, self.cluster.bootstrap, topics, self.history, recreated=recreated)
+            name,
+            lambda env: Consumer(
+                env,
+                name,
+                self.cluster.bootstrap,
+                topics,
+                self.history,
+                recreated=recreated,
+                reads_committed=reads_committed,
+            ),
         )
 
     def _produce(self, name: str, topics: list[str], workload: Workload, kind: type[Producer] = Producer) -> None:
@@ -250,6 +288,13 @@ class Simulation:
         self.checker.oracle.directory_failed_on.add(name)
         self.checker.disk_checker.disk_replaced(name)
 
+    def damage_disk(self, name: str, path: str, how: str) -> None:
+        """Damage a file of a machine that is down (`SimDisk.damage`). That copy counts as lost, and no other one."""
+        damage = self.cluster.damage_disk(name, path, how)
+        if damage is not None:
+            self.checker.oracle.disk_damaged(name)
+            self.checker.disk_checker.disk_damaged(name)
+
     def replace_voter_disk(self, name: str) -> None:
         """Give a controller that is down a new disk: it is another voter then, and has no vote until it is added."""
         self.cluster.replace_disk(name)
@@ -272,11 +317,11 @@ class Simulation:
         """Everything that is down comes back, and the cluster with it."""
         for name in [*self.cluster.controller_names, *self.cluster.broker_names]:
             self._restart(name)
-        self._quorum.wait_until_it_works(self._supervised)
+        self._quorum.wait_until_it_works(self.supervised)
         operator = self._voter_operator
         if operator is not None:
             operator.want_all()
-            self.wait("every controller votes", self._supervised(lambda: operator.is_settled), HEAL_LIMIT_MS)
+            self.wait("every controller votes", self.supervised(lambda: operator.is_settled), HEAL_LIMIT_MS)
         clears_lists = self.plan.min_isr_changes or self.plan.feature_changes
         if self.plan.manager_changes:
             for client in self._admins:
@@ -284,10 +329,10 @@ class Simulation:
         if clears_lists or self.plan.topic_config.get(STRATEGY) == NONE or self._replaced:
             self._elect_where_operator_decides()
         self.wait(
-            "every partition is led and every ISR is whole", self._supervised(self.all_led_and_in_sync), HEAL_LIMIT_MS
+            "every partition is led and every ISR is whole", self.supervised(self.all_led_and_in_sync), HEAL_LIMIT_MS
         )
 
-    def _supervised(self, done: Callable[[], bool]) -> Callable[[], bool]:
+    def supervised(self, done: Callable[[], bool]) -> Callable[[], bool]:
         """`done`; meanwhile nodes whose start gave up are started again, as a supervisor does."""
         names = [*self.cluster.controller_names, *self.cluster.broker_names]
         next_ms = 0
@@ -316,7 +361,7 @@ class Simulation:
             "operator", lambda env: Operator(env, "operator", self.cluster.bootstrap, [])
         )
         # a controller that is new may take an incarnation that has ended for one that lives
-        self.wait("the brokers that run are unfenced", self._supervised(self._all_registered), HEAL_LIMIT_MS)
+        self.wait("the brokers that run are unfenced", self.supervised(self._all_registered), HEAL_LIMIT_MS)
         for _ in range(ELECTION_ATTEMPTS):
             self.cluster.run_for(2000)
             waiting = self._waiting_for_operator()
@@ -368,36 +413,42 @@ class Simulation:
             producer.stop()
         for admin in self._admins:
             admin.stop()
+        if self.transactions is not None:
+            self.transactions.stop()
         recreator = self.recreator
         if recreator is not None:
             # a broker whose registration was refused, while the session of its last process was live, may have given up
-            settled = self._supervised(lambda: recreator.settled)
+            settled = self.supervised(lambda: recreator.settled)
             self.wait("the topic that was made again is there", settled, HEAL_LIMIT_MS)
         self.cluster.run_for(4000)
         # a broker that was slow to come back may have been fenced once more, or have given up
         self.wait(
-            "every partition is led and every ISR is whole", self._supervised(self.all_led_and_in_sync), HEAL_LIMIT_MS
+            "every partition is led and every ISR is whole", self.supervised(self.all_led_and_in_sync), HEAL_LIMIT_MS
         )
         self._quorum.is_quiet()
         self.wait(
             "every batch is acknowledged or given up",
-            self._supervised(lambda: all(producer.idle for producer in self.producers)),
+            self.supervised(lambda: all(producer.idle for producer in self.producers)),
             SETTLE_LIMIT_MS,
         )
         self._audit_group()
+        if self.transactions is not None:
+            self.transactions.settle()
         if not self.cluster.run_until(lambda: self.checker.misplaced() is None, DELETION_LIMIT_MS):
             raise Violation("T14", self.checker.misplaced() or "")
         if not self.cluster.run_until(lambda: unreported(self.checker.oracle) is None, REPORT_LIMIT_MS):
             raise Violation("loss-report", unreported(self.checker.oracle) or "")
         # a leader may have been elected just now: its high watermark follows once the ISR has fetched
-        self.wait("everything is committed", self._supervised(self._all_committed), SETTLE_LIMIT_MS)
-        auditor = self._reader(AUDITOR, list(self.topics()))
+        self.wait("everything is committed", self.supervised(self._all_committed), SETTLE_LIMIT_MS)
+        auditor = self.reader(AUDITOR, list(self.topics()))
         ends = self._ends()
         self.wait(
             "everything was read",
             lambda: all(auditor.positions.get(name, -1) >= end for name, end in ends.items()),
             AUDIT_LIMIT_MS,
         )
+        if self.transactions is not None:
+            self.transactions.audit(ends)
         for consumer in [*self.consumers, auditor]:
             consumer.stop()
         self.checker.sweep()
@@ -445,36 +496,24 @@ class Simulation:
     def judge(self) -> None:
         """The history checks; raises Violation with the first finding."""
         seen, losses = self.history, self.checker.losses
-        compacted = [one for one in seen.acknowledged if _is_compacted(one)]
-        kept = [one for one in seen.acknowledged if not _is_compacted(one) and self._was_read(one)]
+        compacted = [one for one in seen.acknowledged if _is_compacted(one.partition)]
         findings = [
-            *history.latest_went_back(seen.latest, losses),
             *self._latest_unknown(),
-            *history.inconsistent_offsets(seen.acknowledged, seen.observed, losses),
-            *history.lost_write(kept, seen.observed, losses),
-            *history.unseen(
-                (one for one in kept if one.partition in self._audited),
-                (one for one in seen.observed if one.client == AUDITOR),
-                losses,
-            ),
-            *history.unseen_anywhere(
-                (one for one in seen.acknowledged_somewhere if one.partition in self._audited),
-                (one for one in seen.observed if one.client == AUDITOR),
-                losses,
-            ),
+            *verdict.findings(seen, losses, AUDITOR, self._audited, _is_compacted, self._has_markers),
+            *(() if self.transactions is None else self.transactions.findings(losses)),
             *lost_key(compacted, self._last_read, 3_000_000 + seen.sent, losses),
-            *history.stray(seen.acknowledged, seen.observed),
-            *history.duplicate(seen.observed, losses=losses),
-            *history.poll_skip((one for one in seen.observed if not _is_compacted(one)), losses),
             *group_history.findings(self.group_history, losses),
         ]
         self._count()
-        unreadable = [one for one in self._unreadable() if not one.partition.startswith(f"{RECREATED}-")]
+        unreadable = [one for one in self.lost() if not one.partition.startswith(f"{RECREATED}-")]
         if self.plan.keeps_everything and unreadable:
             sentence = f"{len(unreadable)} acknowledged records cannot be read any more"
-            findings.append(Finding(history.LOST_WRITE, sentence))
+            findings.append(Finding(LOST_WRITE, sentence))
         if findings:
             raise Violation(findings[0].check, findings[0].sentence)
+
+    def _has_markers(self, partition: str) -> bool:
+        return self.plan.transactions and partition.startswith((f"{TRANSACTIONAL}-", f"{RECREATED}-"))
 
     def _latest_unknown(self) -> Iterator[Finding]:
         """T12 of every answer to ListOffsets(latest)."""
@@ -486,28 +525,21 @@ class Simulation:
             if sentence is not None:
                 yield Finding("T12", f"{answer.partition}: {sentence}")
 
-    def _was_read(self, one: AcknowledgedRecord) -> bool:
-        """Whether a client that read the partition from start to end has read the record.
-
-        A client that was reading when a lossy election made offsets be assigned again may have skipped some, and a
-        deleted topic cannot be read again.
-        """
-        return one.partition in self._audited or all(loss.partition != one.partition for loss in self.checker.losses)
-
     def _count(self) -> None:
         """Count the events that clients caused, in addition to those that the checker saw."""
         counters = self.world.counters
         counters["group.generations"] += len({one.generation for one in self.group_history.owned})
         counters["group.commits"] += sum(one.answered is not None for one in self.group_history.commits.values())
         counters["group.reads"] += sum(one.token is not None for one in self.group_history.reads)
-        counters["reader.rewound"] += len(self.history.rewound)
+        counters["reader.rewound"] += len(self.history.seeks)
+        counters["judged.batches"] += len(self.history.batches)
+        counters["judged.copies"] += len(self.history.copies)
+        counters["judged.leaders"] += len(self.history.acknowledged_by)
+        counters["judged.answers"] += sum(len(loss.answers) for loss in self.checker.losses)
         counters["topic.remade"] += 0 if self.recreator is None else self.recreator.made
 
-    def lost(self) -> int:
+    def lost(self) -> list[AcknowledgedRecord]:
         """Acknowledged records that cannot be read in the end, excused or not; of topics that are not compacted."""
-        return len(self._unreadable())
-
-    def _unreadable(self) -> list[AcknowledgedRecord]:
         readable = {
             (one.partition, one.value)
             for one in self.history.observed
@@ -516,9 +548,12 @@ class Simulation:
         return [
             one
             for one in (*self.history.acknowledged, *self.history.acknowledged_somewhere)
-            if not _is_compacted(one) and (one.partition, one.value) not in readable
+            if not _is_compacted(one.partition) and (one.partition, one.value) not in readable
         ]
 
 
-def _is_compacted(one: AcknowledgedRecord | Observed) -> bool:
-    return one.partition.startswith(f"{COMPACTED}-")
+_OF_COMPACTED = f"{COMPACTED}-"
+
+
+def _is_compacted(partition: str) -> bool:
+    return partition.startswith(_OF_COMPACTED)

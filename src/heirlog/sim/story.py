@@ -3,6 +3,7 @@
     fault                   ***  power-cut broker-2
     what a node logs        broker-1        partition led: topic=t partition=0 ...
     a committed record      metadata        t-0: broker 3 leads in place of 2 (it was in the ISR), epoch 4; ISR 3; ELR 2
+    a decision              transactions    alone: PrepareCommit, producer 1000 in epoch 3: x-0 x-1
 
 Records are shown when the first node knows them to be committed. Times are virtual seconds since the run began.
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from heirlog.broker.transactions.records import StoredTransaction
 from heirlog.metadata.image import Image
 from heirlog.metadata.journal import ImageJournal
 from heirlog.metadata.state import BrokerRegistration, Ids, PartitionRegistration
@@ -19,8 +21,15 @@ from heirlog.sim.leader_checker import is_lossy
 from heirlog.sim.simulation import Simulation
 from heirlog.sim.world import LogLine
 
-FAULT, METADATA = "***", "metadata"
-REPEATED = ("replica-fetch-failed", "fetch-session-lost", "produce-refused", "heartbeat-failed")
+FAULT, METADATA, TRANSACTIONS = "***", "metadata", "transactions"
+REPEATED = (
+    "replica-fetch-failed",
+    "fetch-session-lost",
+    "produce-refused",
+    "heartbeat-failed",
+    "marker-not-written",
+    "internal-record-refused",
+)
 """Log lines of nodes that say nothing new: each follows from a fault, many times."""
 
 
@@ -42,6 +51,7 @@ class Story:
         simulation.world.log_listeners.append(self._logged)
         simulation.cluster.fault_listeners.append(lambda what: self._add(FAULT, what))
         simulation.checker.record_listeners.append(self._committed)
+        simulation.checker.transactions.record_listeners.append(self._transaction)
 
     def until(self, time_s: float | None) -> Iterable[Line]:
         """None: to the end of the run."""
@@ -55,6 +65,15 @@ class Story:
             values = " ".join(f"{name}={value}" for name, value in line.values.items())
             what = line.event.replace("-", " ")
             self._add(line.node, f"{what}: {values}" if values else what)
+
+    def _transaction(self, stored: StoredTransaction) -> None:
+        transactional_id, now = stored
+        if now is None:
+            self._add(TRANSACTIONS, f"{transactional_id} is deleted")
+            return
+        partitions = " ".join(f"{topic}-{index}" for topic, index in sorted(now.partitions))
+        what = f"{transactional_id}: {now.state.text}, producer {now.producer_id} in epoch {now.producer_epoch}"
+        self._add(TRANSACTIONS, f"{what}: {partitions}" if partitions else what)
 
     def _committed(self, record: Any, image: Image, journal: ImageJournal) -> None:
         for broker, registration in journal.brokers.items():

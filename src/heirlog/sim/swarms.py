@@ -2,13 +2,15 @@
 
 swarm            a mix of everything in `heirlog.sim.nemesis`
 moves            a swarm while replicas are reassigned, and disks replaced
-feature-levels   a swarm while the ELR is switched off and on
+feature-levels   a swarm while the ELR is switched off and on, in half of the runs the recovery manager too, and
+                 metadata.version goes up and down
 outages          a swarm with faults of the whole cluster and starts that fail (`heirlog.sim.cluster_nemesis`); racks,
                  in which new topics are placed; files that differ from node to node; one seed in twenty has hundreds
                  of partitions
+loose-transport  a swarm in which messages arrive after their connections have closed (`heirlog.sim.loose_transport`)
 controllers      a swarm with three or five controllers, and faults of their own (`heirlog.sim.controller_nemesis`)
 
-The others have one, three or five controllers, too.
+The others have three or five controllers, too. All have three to seven brokers, in most seeds three; some have racks.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from heirlog.sim.clients.reassigner import Reassigner
 from heirlog.sim.cluster import RECOVERY_MANAGER
 from heirlog.sim.cluster_nemesis import KINDS, ClusterNemesis
 from heirlog.sim.controller_nemesis import ControllerNemesis
+from heirlog.sim.loose_transport import LooseTransport
 from heirlog.sim.nemesis import FaultMix, Nemesis, draw_mix
 from heirlog.sim.plan import RunPlan
 from heirlog.sim.simulation import Simulation
@@ -35,9 +38,17 @@ MOVES_MS = 2000
 """Between two moments at which a disk may be replaced."""
 REGISTRATION_TIMEOUT = "initial.broker.registration.timeout.ms"
 MANY_MIN, MANY_MAX = 120, 240
-VOTERS = (1, 1, 1, 3, 1, 5)
-"""Controllers of a swarm. More of them cost more time per run."""
+VOTERS = (3, 3, 5, 3, 3, 5)
+"""Controllers of a swarm: three in two of three runs. A run of three takes 1.5 times as long as one of a single
+controller, a run of five 2.2 times. One controller is played by scripts, and by `--controllers 1`."""
+TRANSACTIONS_IN = 3
+"""One run of so many has transactions."""
 AUTO_JOIN = "controller.quorum.auto.join.enable"
+BROKERS = (3, 3, 3, 3, 3, 3, 3, 4, 5, 7)
+"""Brokers of a swarm, if the swarm draws no others. A run of seven takes 1.6 times as long as one of three."""
+FACTORS = (3, 3, 3, 3, 3, 3, 2, 4, 5)
+"""Replication factors; never more than there are brokers."""
+RACKS = ("a", "b", "c")
 SNAPSHOT_BYTES = "metadata.log.max.record.bytes.between.snapshots"
 SHORT_METADATA_LOG = {"metadata.max.retention.bytes": "1", "metadata.log.segment.ms": "2000"}
 """One snapshot is kept, and the log after it."""
@@ -82,16 +93,36 @@ def _draw_recovery(plan: RunPlan, random: Random) -> None:
     plan.config = {**plan.config, TIMEOUT: str((1000, 4000, 300_000)[random.randrange(0, 3)])}
 
 
-def with_voters(plan: Callable[[Random], RunPlan]) -> Callable[[Random], RunPlan]:
-    """`plan` with one, three or five controllers. They are drawn last, so that the rest of the plan does not change."""
+def with_nodes(plan: Callable[[Random], RunPlan]) -> Callable[[Random], RunPlan]:
+    """`plan` with three or five controllers, and more brokers than three in some runs. They are drawn last, so that the
+    rest of the plan does not change.
+    """
 
     def drawn(random: Random) -> RunPlan:
         made = plan(random)
         made.controllers = VOTERS[random.randrange(0, len(VOTERS))]
         _draw_snapshots(made, random)
+        _draw_brokers(made, random)
+        _draw_transactions(made, random)
         return made
 
     return drawn
+
+
+def _draw_transactions(plan: RunPlan, random: Random) -> None:
+    """A third of the runs has transactions. They take 1.5 times as long."""
+    plan.transactions = not random.randrange(0, TRANSACTIONS_IN) and not plan.many
+    plan.used_up_epochs = not random.randrange(0, 10)
+    plan.transaction_version_changes = plan.transactions and not random.randrange(0, 4)
+
+
+def _draw_brokers(plan: RunPlan, random: Random) -> None:
+    """Three to seven brokers, replicas of each partition, and racks in some runs."""
+    brokers, factor = BROKERS[random.randrange(0, len(BROKERS))], FACTORS[random.randrange(0, len(FACTORS))]
+    racks = RACKS[: random.randrange(2, 4)] if not random.randrange(0, 6) else ()
+    plan.brokers = max(plan.brokers, brokers)
+    plan.replication_factor = min(factor, plan.brokers)
+    plan.racks = plan.racks or racks
 
 
 def _draw_snapshots(plan: RunPlan, random: Random) -> None:
@@ -103,6 +134,16 @@ def _draw_snapshots(plan: RunPlan, random: Random) -> None:
 def swarm(simulation: Simulation) -> None:
     random = simulation.world.stream("faults")
     with_faults(simulation, draw_mix(random), random, lambda: simulation.cluster.run_for(SWARM_MS))
+
+
+def loose_transport(simulation: Simulation) -> None:
+    """A swarm whose nodes' requests and registrations may be delivered after their connections have closed."""
+    chance = simulation.world.stream("loose")
+    loose = simulation.cluster.network.loose = LooseTransport(chance, (0.005, 0.02)[chance.randrange(0, 2)])
+    swarm(simulation)
+    simulation.cluster.network.loose = None
+    simulation.world.counters["network.late-request"] += loose.late_requests
+    simulation.world.counters["network.late-answer"] += loose.late_answers
 
 
 def with_faults(simulation: Simulation, mix: FaultMix, random: Random, meanwhile: Callable[[], None]) -> None:
@@ -182,15 +223,14 @@ def moves(simulation: Simulation) -> None:
 def feature_plan(random: Random) -> RunPlan:
     plan = swarm_plan(random)
     plan.feature_changes = True
+    plan.metadata_changes = True
+    plan.manager_changes = plan.manager and bool(random.randrange(0, 2))
     return plan
 
 
 def feature_levels(simulation: Simulation) -> None:
-    """A swarm in which no broker loses power: without the ELR that loses records, by Kafka's rule."""
-    random = simulation.world.stream("faults")
-    mix = draw_mix(random)
-    weights = {**mix.weights, "power-cut": 0, "ladder": 0, "kill": mix.weights["kill"] + mix.weights["power-cut"] + 1}
-    with_faults(simulation, replace(mix, weights=weights), random, lambda: simulation.cluster.run_for(SWARM_MS))
+    """A swarm. What the last member of an ISR loses while the ELR is off is Kafka's rule, and counted as that."""
+    swarm(simulation)
 
 
 # the whole cluster
@@ -201,7 +241,7 @@ def outages_plan(random: Random) -> RunPlan:
     plan.pipelined = bool(random.randrange(0, 2))
     if not random.randrange(0, 3):
         plan.brokers = random.randrange(4, 7)
-        plan.racks = ("a", "b", "c")[: random.randrange(2, 4)]
+        plan.racks = RACKS[: random.randrange(2, 4)]
     plan.manager_changes = plan.manager and not random.randrange(0, 4)
     if not random.randrange(0, 20):
         plan.many = random.randrange(MANY_MIN, MANY_MAX)
@@ -236,6 +276,8 @@ def controllers_plan(random: Random) -> RunPlan:
     _draw_snapshots(plan, random)
     if not random.randrange(0, 4):
         plan.config = {**plan.config, AUTO_JOIN: "true"}
+    _draw_brokers(plan, random)
+    _draw_transactions(plan, random)
     return plan
 
 

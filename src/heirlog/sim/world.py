@@ -9,8 +9,8 @@ A *host* is a machine: its name, its clocks, its disk. A *process* is one incarn
 * Time is an integer count of microseconds. Events of the same moment run in the order in which they were scheduled.
 * Chance comes in named streams (`stream("network")`), each seeded from the run's seed and the name, so that one more
   draw in one place does not change what happens in another.
-* Each event that runs feeds (time, node, event, state) into a running hash. Nothing in it depends on `hash()`, on
-  ids of objects or on the version of Python: of `random.Random` only `random`, `getrandbits`, `randrange`,
+* Each event that runs feeds (time, node, event, state before it) into a running hash. Nothing in it depends on
+  `hash()`, on ids of objects or on the version of Python: of `random.Random` only `random`, `getrandbits`, `randrange`,
   `randbytes` and `shuffle` are used, which are the same in 3.11 - 3.14.
 """
 
@@ -24,7 +24,7 @@ from heapq import heappop, heappush
 from random import Random
 
 START_WALL_MS = 1_700_000_000_000
-_TRACE_FLUSH = 256
+_TRACE_FLUSH = 512
 
 
 class Event:
@@ -142,7 +142,6 @@ class World:
         self.hosts: dict[str, Host] = {}
         self.counters: Counter[str] = Counter()
         self.logs: deque[LogLine] = deque(maxlen=kept_logs)
-        self.last_events: deque[tuple[int, str, str]] = deque(maxlen=kept_events)
         self.event_listeners: list[Callable[[Process | None], None]] = []
         """Called after each event with the process that it belonged to: where invariants are checked."""
         self.log_listeners: list[Callable[[LogLine], None]] = []
@@ -151,7 +150,11 @@ class World:
         self._heap: list[tuple[int, int, Event]] = []
         self._sequence = 0
         self._hash = blake2b(digest_size=16)
-        self._unhashed: list[str] = []
+        self._kept_events = kept_events
+        self._hashed: list[tuple[int, str, str, int]] = []
+        """The newest ones, which a report shows."""
+        self._unhashed: list[tuple[int, str, str, int]] = []
+        """Time, node, event, state of the node."""
 
     # chance
 
@@ -193,23 +196,22 @@ class World:
         process.paused = False
         held, process.held = process.held, []
         for event in held:
-            self._push(self.now_us, event)
+            self._sequence += 1
+            heappush(self._heap, (self.now_us, self._sequence, event))
 
     # events
 
     def schedule(self, delay_us: int, process: Process | None, label: str, fn: Callable[[], None]) -> Event:
         event = Event(process, label, fn)
-        self._push(self.now_us + delay_us, event)
+        self._sequence += 1
+        heappush(self._heap, (self.now_us + delay_us, self._sequence, event))
         return event
 
     def schedule_at(self, time_us: int, process: Process | None, label: str, fn: Callable[[], None]) -> Event:
         event = Event(process, label, fn)
-        self._push(time_us if time_us > self.now_us else self.now_us, event)
-        return event
-
-    def _push(self, time_us: int, event: Event) -> None:
         self._sequence += 1
-        heappush(self._heap, (time_us, self._sequence, event))
+        heappush(self._heap, (time_us if time_us > self.now_us else self.now_us, self._sequence, event))
+        return event
 
     def step(self, end_us: int) -> bool:
         """Run the next event; False when there is none up to and including that moment."""
@@ -230,14 +232,11 @@ class World:
             event.fn = None
             self.events_run += 1
             if process is None:
-                self.last_events.append((time_us, "-", event.label))
-                fn()
-                self._trace(f"{time_us} - {event.label}\n")
+                self._trace((time_us, "-", event.label, 0))
             else:
                 host = process.host
-                self.last_events.append((time_us, host.name, event.label))
-                fn()
-                self._trace(f"{time_us} {host.name} {event.label} {host.fingerprint:x}\n")
+                self._trace((time_us, host.name, event.label, host.fingerprint))
+            fn()
             for listener in self.event_listeners:
                 listener(process)
             return True
@@ -264,15 +263,27 @@ class World:
 
     # traces
 
+    @property
+    def last_events(self) -> list[tuple[int, str, str]]:
+        """The newest events and notes, with their times and nodes; the last one may be under way."""
+        kept = [*self._hashed, *self._unhashed][-self._kept_events :]
+        return [(time_us, node, label) for time_us, node, label, _ in kept]
+
+    @property
+    def last_node(self) -> str:
+        """The node of the newest event or note; "-" for the network and the script."""
+        return (self._unhashed or self._hashed)[-1][1]
+
     def note(self, node: str, what: str) -> None:
         """Add something that is not an event (a fault, a digest of a message) to the hash."""
-        self.last_events.append((self.now_us, node, what))
-        self._trace(f"{self.now_us} {node} {what}\n")
+        self._trace((self.now_us, node, what, 0))
 
     def trace_hash(self) -> str:
-        """Of all that has happened so far."""
+        """Of all that has happened so far, and of the state of all nodes now."""
         self._flush_trace()
-        return self._hash.hexdigest()
+        hash = self._hash.copy()
+        hash.update(" ".join(f"{host.name} {host.fingerprint:x}" for host in self.hosts.values()).encode())
+        return hash.hexdigest()
 
     def log(self, node: str, level: str, event: str, values: dict[str, object]) -> None:
         self.counters[f"log.{event}"] += 1
@@ -281,11 +292,13 @@ class World:
         for listener in self.log_listeners:
             listener(line)
 
-    def _trace(self, line: str) -> None:
-        self._unhashed.append(line)
+    def _trace(self, what: tuple[int, str, str, int]) -> None:
+        self._unhashed.append(what)
         if len(self._unhashed) >= _TRACE_FLUSH:
             self._flush_trace()
 
     def _flush_trace(self) -> None:
-        self._hash.update("".join(self._unhashed).encode())
+        lines = [f"{time_us} {node} {label} {state:x}\n" for time_us, node, label, state in self._unhashed]
+        self._hash.update("".join(lines).encode())
+        self._hashed = [*self._hashed, *self._unhashed][-self._kept_events :]
         self._unhashed.clear()

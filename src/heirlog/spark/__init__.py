@@ -13,7 +13,11 @@ Floor 9, the extra `heirlog[spark]`: the only package that imports pyspark, pyar
     clients.py, resolve.py, read.py           requests to the cluster, and reading one range
     worker.py                                 work that a worker process does only once
     source.py, stream.py, sink.py, groups.py  what Spark calls
+    partitioners.py, arranged.py              the rows of a topic and of a partition
+    exactly_once.py                           a batch of the sink as one transaction
     java.py, interpreter.py, session.py       a Java and a Python to run on, a session on this machine
+    pipeline/                                 pipelines that a file describes
+    sweep/                                    many runs of the simulator
 """
 
 from __future__ import annotations
@@ -26,7 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-__all__ = ["commit_progress", "register", "write"]
+__all__ = ["by_partition", "commit_progress", "register", "write"]
 
 _REDACTION = "spark.sql.redaction.options.regex"
 _SECRET_OPTIONS = r"(?i)url|secret|passw|token|jaas|keystore\.key|sasl|credential"
@@ -46,9 +50,22 @@ def write(rows: DataFrame, **options: str) -> None:
     """Append the rows to topics. The same as `rows.write.format("heirlog").mode("append")` with these options and
     `save()`.
 
-    options: see docs/reference/spark.md. Pass options whose names have a dot as a mapping, `**{...}`.
+    options: see docs/reference/spark.md. Pass options whose names have a dot as a mapping, `**{...}`. With exactlyOnce
+    the rows pass through `by_partition` first.
     """
+    if any(name.lower() == "exactlyonce" and value.lower() == "true" for name, value in options.items()):
+        rows = by_partition(rows, **options)
     rows.write.format("heirlog").mode("append").options(**options).save()
+
+
+def by_partition(rows: DataFrame, **options: str) -> DataFrame:
+    """The rows, batch or stream, arranged so that each partition is written by one task, as exactlyOnce requires.
+
+    options: those of the sink.
+    """
+    from heirlog.spark import arranged
+
+    return arranged.by_partition(rows, options)
 
 
 def commit_progress(query: StreamingQuery, group: str, options: Mapping[str, str]) -> None:

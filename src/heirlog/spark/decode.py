@@ -9,9 +9,8 @@ much as forty records. Decompression waits until the batch's turn, so that one a
 cannot fill the memory. The client checks the checksums (`heirlog.blocking`).
 
 Skipped records. A fetch may begin before its offset, because batches come whole. After compaction offsets have gaps. A
-control batch ends a transaction and holds no data. For an aborted transaction the broker names the producer and the
-first offset; from there on that producer's transactional batches are skipped, until its abort marker (KIP-98,
-"isolation.level"). This list belongs to one answer and is complete for it.
+control batch ends a transaction and holds no data, and with read_committed batches of aborted transactions are skipped
+(`client/aborted.py`).
 
 Columns that were not requested are not built. Row memory is Arrow's own, so buffers are reused between batches.
 """
@@ -26,9 +25,9 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from heirlog.client.aborted import AbortedTransactions
 from heirlog.env import Buffer
 from heirlog.protocol.batch import HEADER_SIZE, BatchHeader, InvalidBatch, walk
-from heirlog.protocol.batch import decode_records as decode_plainly
 from heirlog.protocol.compression import DecompressionError, decompress
 from heirlog.spark import kernels
 from heirlog.spark.kernels import (
@@ -60,8 +59,6 @@ TYPES = {
     "timestampType": pa.int32(),
     "headers": pa.list_(HEADER_TYPE),
 }
-
-_ABORT_MARKER = 0
 
 
 class CorruptRecords(ValueError):
@@ -110,7 +107,7 @@ class PartitionDecoder:
         aborted: (producer id, first offset) of the aborted transactions, empty for read_uncommitted.
         Raises CorruptRecords.
         """
-        transactions = _Aborted(aborted)
+        transactions = AbortedTransactions(aborted)
         try:
             for position, header in walk(records, partial_tail=True):
                 if header.base_offset >= self._end_offset:
@@ -119,7 +116,7 @@ class PartitionDecoder:
                 passed_over = header.last_offset < self.next_offset
                 if not passed_over:
                     self.next_offset = header.next_offset
-                if transactions.skip_aborted(records, position, header) or passed_over or not header.record_count:
+                if transactions.skips(records, position, header) or passed_over or not header.record_count:
                     continue
                 yield from self._take(records, position, header)
         except (InvalidBatch, DecompressionError) as error:
@@ -161,31 +158,6 @@ class PartitionDecoder:
 
     def _corrupt(self, offset: int, why: str) -> CorruptRecords:
         return CorruptRecords(self._topic, self._partition, offset, why)
-
-
-class _Aborted:
-    """Decides which batches of one answer belong to aborted transactions, and which contain no data."""
-
-    def __init__(self, aborted: Sequence[tuple[int, int]]) -> None:
-        self._upcoming = sorted(((first_offset, producer) for producer, first_offset in aborted), reverse=True)
-        self._producers: set[int] = set()
-
-    def skip_aborted(self, records: Buffer, position: int, header: BatchHeader) -> bool:
-        """Call this for each batch, in order."""
-        while self._upcoming and self._upcoming[-1][0] <= header.last_offset:
-            self._producers.add(self._upcoming.pop()[1])
-        if header.is_control:
-            if header.producer_id in self._producers and _is_abort_marker(records, position):
-                self._producers.discard(header.producer_id)
-            return True
-        return header.is_transactional and header.producer_id in self._producers
-
-
-def _is_abort_marker(records: Buffer, position: int) -> bool:
-    """A control record's key: its version and its type, int16 each."""
-    markers = decode_plainly(records, position)
-    key = markers[0].key if markers else None
-    return key is not None and len(key) >= 4 and int.from_bytes(key[2:4], "big") == _ABORT_MARKER
 
 
 class _Group:

@@ -46,6 +46,8 @@ LARGEST_INT = 2**31 - 1
 DEFAULT_MAX_TRIGGER_DELAY_MS = 15 * 60 * 1000
 DEFAULT_POLL_TIMEOUT_MS = 120_000
 DEFAULT_RETRY_INTERVAL_MS = 1000
+DEFAULT_TRANSACTION_TIMEOUT_MS = 900_000
+"""Of a batch: the largest that brokers accept by default (transaction.max.timeout.ms)."""
 KAFKA = "kafka."
 
 _REFUSED = {
@@ -59,7 +61,6 @@ _REFUSED = {
 _REFUSED_IN_SINK = {
     "key.serializer": "keys are written as byte arrays; encode them with DataFrame operations",
     "value.serializer": "values are written as byte arrays; encode them with DataFrame operations",
-    "transactional.id": "records are written at least once and in no transaction; for exactly once write into a table",
     "partitioner.class": "it is a Java class, and no Java runs here; give the partition in the column partition",
     "interceptor.classes": "interceptors are Java classes, and no Java runs here",
 }
@@ -211,6 +212,17 @@ def columns_of(given: Mapping[str, str]) -> tuple[str, ...]:
             raise error from None
 
 
+@dataclass(frozen=True, slots=True)
+class ExactlyOnce:
+    """Of a sink that writes each batch in one transaction."""
+
+    transactional_id: str
+    transaction_timeout_ms: int
+    batch_id: str | None
+    """Names the batch, for a run of it that is repeated; None in a stream, which has names of its own."""
+    is_stream: bool
+
+
 @dataclass(frozen=True)
 class SinkOptions:
     """Of one write. Picklable; its repr shows no secret."""
@@ -222,13 +234,14 @@ class SinkOptions:
     acks: int
     idempotent: bool
     delivery_timeout_ms: int
+    exactly_once: ExactlyOnce | None = None
 
     @property
     def bootstrap(self) -> str:
         return self.properties["bootstrap.servers"]
 
 
-def sink_options(given: Mapping[str, str]) -> SinkOptions:
+def sink_options(given: Mapping[str, str], *, streaming: bool = False) -> SinkOptions:
     """Raises OptionError."""
     # Kafka's client ignores spaces around a value
     options = {name: value.strip() for name, value in in_lower_case(given).items()}
@@ -249,6 +262,30 @@ def sink_options(given: Mapping[str, str]) -> SinkOptions:
         acks=_ACKS[acks],
         idempotent=idempotent,
         delivery_timeout_ms=_number(options, "kafka.delivery.timeout.ms", DEFAULT_POLL_TIMEOUT_MS),
+        exactly_once=_exactly_once(options, idempotent, streaming),
+    )
+
+
+def _exactly_once(options: Mapping[str, str], idempotent: bool, streaming: bool) -> ExactlyOnce | None:
+    transactional_id = options.get("kafka.transactional.id", "")
+    batch_id = options.get("batchid") or None
+    if not _boolean(options, "exactlyOnce", False):
+        for name, value in (("kafka.transactional.id", transactional_id), ("batchId", batch_id)):
+            if value:
+                raise OptionError(f"{name} is set and exactlyOnce is not: set exactlyOnce to true, or remove {name}")
+        return None
+    if not transactional_id:
+        raise OptionError("exactlyOnce needs kafka.transactional.id: a name that no other query or program uses")
+    if not idempotent:
+        raise OptionError("exactlyOnce needs kafka.acks=all and kafka.enable.idempotence=true: change or remove them")
+    if streaming and batch_id is not None:
+        raise OptionError("batchId is for batch writes: a stream numbers its batches itself")
+    timeout_ms = _positive(options, "kafka.transaction.timeout.ms", LARGEST_INT)
+    return ExactlyOnce(
+        transactional_id,
+        DEFAULT_TRANSACTION_TIMEOUT_MS if timeout_ms is None else timeout_ms,
+        batch_id,
+        streaming,
     )
 
 

@@ -9,12 +9,16 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Iterator, Mapping, MutableMapping
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
+from pyspark import SparkContext, java_gateway
 from pyspark.sql import SparkSession
 
 from heirlog.spark import interpreter, java, register, scratch
@@ -75,7 +79,8 @@ def start(
     # PySpark keeps a folder of its own until Java answers
     tempfile.tempdir = str(scratch.folder())
     try:
-        session = builder.getOrCreate()
+        with _no_java_left():
+            session = builder.getOrCreate()
     finally:
         tempfile.tempdir = before
     if on_interrupt not in (signal.default_int_handler, None) and threading.current_thread() is threading.main_thread():
@@ -83,6 +88,36 @@ def start(
         signal.signal(signal.SIGINT, on_interrupt)
     register(session)
     return session
+
+
+@contextmanager
+def _no_java_left() -> Iterator[None]:
+    """End the Java process if PySpark stops waiting for it, as after Ctrl-C.
+
+    PySpark removes the folder in which Java is to write its port. Java fails there, and never comes to the point at
+    which it ends with its parent.
+    """
+    launched: list[subprocess.Popen[bytes]] = []
+
+    class Popen(subprocess.Popen[bytes]):
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            launched.append(self)
+            super().__init__(*args, **kwargs)
+
+    # until Java answers, PySpark keeps its process to itself
+    names = vars(java_gateway)
+    before, names["Popen"] = names["Popen"], Popen
+    try:
+        yield
+    except BaseException:
+        if SparkContext._gateway is None:
+            for process in launched:
+                if hasattr(process, "pid"):
+                    process.kill()
+                    process.wait()
+        raise
+    finally:
+        names["Popen"] = before
 
 
 def silence_py4j() -> None:

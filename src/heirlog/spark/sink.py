@@ -5,10 +5,12 @@
 A row has `value` and may have `key`, `headers`, `partition` and `topic`; the option `topic` overrides that column. Rows
 that cannot be records are refused before the query starts, by the same rules as in Spark's Kafka sink.
 
-At least once. Within a task, retries of the producer append nothing twice. But a task that failed may have written
-records, and Spark runs it again from its beginning; the same holds for a micro-batch that Spark has not marked as
-finished. `abort` cannot undo anything. For exactly-once, write to a table (docs/reference/spark.md) or let consumers
-ignore repetitions.
+At least once by default. Within a task, retries of the producer append nothing twice. But a task that failed may have
+written records, and Spark runs it again from its beginning; the same holds for a micro-batch that Spark has not marked
+as finished. `abort` cannot undo anything. With the option `exactlyOnce` a batch is one transaction (`exactly_once.py`).
+
+Spark makes a writer for each batch and pickles it for the tasks: that is when a transaction begins. It makes another
+one to commit a micro-batch, which learns from the messages of the tasks what to commit.
 """
 
 from __future__ import annotations
@@ -16,8 +18,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import (
@@ -29,54 +30,65 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from heirlog.blocking import BatchProducer, Client
-from heirlog.spark import clients, worker
-from heirlog.spark.options import OptionError, SinkOptions
+from heirlog.blocking import BatchProducer, Client, TopicPartition
+from heirlog.spark import clients, exactly_once, worker
+from heirlog.spark.exactly_once import Begun, Written
+from heirlog.spark.options import ExactlyOnce, OptionError, SinkOptions
+from heirlog.spark.partitioners import TopicPartitioners
 from heirlog.spark.worker import SentToWorkers
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from heirlog.spark.encode import Partitioner
-
 _BYTES = (StringType, BinaryType)
 
 
-@dataclass
-class Written(WriterCommitMessage):
-    """What one task wrote."""
+class _Writer(SentToWorkers):
+    """What the batch sink and the streaming sink have in common."""
 
-    records: int
-
-
-class HeirlogWriter(SentToWorkers, DataSourceArrowWriter):
     def __init__(self, options: SinkOptions, schema: StructType) -> None:
         check_schema(options, schema)
         self._options = options
+        self._begun: Begun | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        settings = self._options.exactly_once
+        if settings is not None and self._begun is None:
+            self._begun = exactly_once.begin(self._options, settings)
+        return self.__dict__
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
-        return write_batches(self._options, iterator)
+        settings = self._options.exactly_once
+        if settings is None:
+            return write_batches(self._options, iterator)
+        assert self._begun is not None, "it was pickled on its way here"
+        return write_once(self._options, settings, self._begun, iterator)
 
+    def _commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Without transactions every task waited for its acknowledgements, and nothing is left to do."""
+        if self._options.exactly_once is not None:
+            exactly_once.commit(self._options, messages)
+
+    def _abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Without transactions what was appended stays: a log has no undo."""
+        if self._options.exactly_once is not None:
+            exactly_once.abort(self._options, messages, self._begun)
+
+
+class HeirlogWriter(_Writer, DataSourceArrowWriter):
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Every task waited for its acknowledgements: nothing is left to do."""
+        self._commit(messages)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """What was appended stays: a log has no undo."""
+        self._abort(messages)
 
 
-class HeirlogStreamWriter(SentToWorkers, DataSourceStreamArrowWriter):
-    def __init__(self, options: SinkOptions, schema: StructType) -> None:
-        check_schema(options, schema)
-        self._options = options
-
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
-        return write_batches(self._options, iterator)
-
+class HeirlogStreamWriter(_Writer, DataSourceStreamArrowWriter):
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
-        """Every task waited for its acknowledgements: nothing is left to do."""
+        self._commit(messages)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
-        """What was appended stays: a log has no undo."""
+        self._abort(messages)
 
 
 def check_schema(options: SinkOptions, schema: StructType) -> None:
@@ -111,7 +123,6 @@ def _unsupported(name: str, kind: DataType, wanted: str) -> OptionError:
 
 def write_batches(options: SinkOptions, batches: Iterator[pa.RecordBatch]) -> Written:
     """Returns once everything is acknowledged. Raises Unencodable, KafkaError, OSError."""
-    records = 0
     with (
         clients.lend(options.properties) as client,
         client.producer(
@@ -123,35 +134,49 @@ def write_batches(options: SinkOptions, batches: Iterator[pa.RecordBatch]) -> Wr
         task = _Task(options, client, producer)
         for batch in batches:
             task.write(batch)
-            records += batch.num_rows
     worker.settle()
-    return Written(records)
+    return Written(task.records)
+
+
+def write_once(options: SinkOptions, settings: ExactlyOnce, begun: Begun, batches: Iterator[pa.RecordBatch]) -> Written:
+    """`write_batches` in the transaction of the batch; a batch that the ledger has is read and not written.
+
+    Raises BatchAborted too.
+    """
+    name = exactly_once.batch_name(settings)
+    if name in begun.committed:
+        # read all the same: the job may count the rows on their way
+        return Written(sum(batch.num_rows for batch in batches))
+    opened = begun.opened
+    with (
+        clients.lend(options.properties) as client,
+        client.transactional_producer(
+            opened.transactional_id, opened=opened, delivery_timeout_s=options.delivery_timeout_ms / 1000
+        ) as producer,
+    ):
+        task = _Task(options, client, producer)
+        for batch in batches:
+            if batch.num_rows and not task.records:
+                exactly_once.claim(client, opened)
+            task.write(batch)
+        producer.flush()
+    worker.settle()
+    return Written(task.records, frozenset(task.partitions), opened, name)
 
 
 class _Task:
     def __init__(self, options: SinkOptions, client: Client, producer: BatchProducer) -> None:
-        from heirlog.spark.encode import BATCH_BYTES
-
         self._options = options
-        self._client = client
         self._producer = producer
-        self._batch_bytes = options.batch_bytes or BATCH_BYTES
-        self._partitioners: dict[str, Partitioner] = {}
+        # tasks start with different partitions, so that rows without a key are distributed
+        self._partitioners = TopicPartitioners(client, random.randrange(1 << 30), options.batch_bytes)
+        self.records = 0
+        self.partitions: set[TopicPartition] = set()
 
     def write(self, batch: pa.RecordBatch) -> None:
-        if not batch.num_rows:
-            return
-        if self._options.topic is not None:
-            self._write_to(self._options.topic, batch)
-            return
-        from heirlog.spark.encode import Unencodable
-
-        topics = batch.column("topic")
-        if topics.null_count:
-            raise Unencodable("null topic present in the data: set the option topic, or fill the column")
-        found = topics.unique()
-        for topic in found.to_pylist():
-            self._write_to(topic, batch if len(found) == 1 else batch.filter(_equal(topics, topic)))
+        for topic, rows, _ in self._partitioners.by_topic(batch, self._options.topic):
+            self._write_to(topic, rows)
+        self.records += batch.num_rows
 
     def _write_to(self, topic: str, batch: pa.RecordBatch) -> None:
         from heirlog.spark.encode import Records, encode_batches, rows_by_partition
@@ -159,21 +184,8 @@ class _Task:
         records = Records.of(batch)
         given = batch.column("partition") if "partition" in batch.schema.names else None
         now_ms = int(time.time() * 1000)
-        for partition, rows in rows_by_partition(self._partitioner(topic).choose(records, given)):
-            for encoded in encode_batches(records, rows, now_ms, self._options.codec, self._batch_bytes):
+        partitioners = self._partitioners
+        for partition, rows in rows_by_partition(partitioners.of(topic).choose(records, given)):
+            self.partitions.add((topic, partition))
+            for encoded in encode_batches(records, rows, now_ms, self._options.codec, partitioners.batch_bytes):
                 self._producer.send(topic, partition, encoded)
-
-    def _partitioner(self, topic: str) -> Partitioner:
-        from heirlog.spark.encode import Partitioner
-
-        if topic not in self._partitioners:
-            count = len(self._client.topics([topic], create=True)[topic].partitions)
-            # tasks start with different partitions, so that rows without a key are distributed
-            self._partitioners[topic] = Partitioner(count, random.randrange(count), self._batch_bytes)
-        return self._partitioners[topic]
-
-
-def _equal(column: pa.Array, value: str) -> pa.Array:
-    from pyarrow import compute
-
-    return compute.equal(column, value)

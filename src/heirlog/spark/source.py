@@ -103,7 +103,7 @@ class HeirlogDataSource(DataSource):
         return HeirlogWriter(sink_options(self.options), schema)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> HeirlogStreamWriter:
-        return HeirlogStreamWriter(sink_options(self.options), schema)
+        return HeirlogStreamWriter(sink_options(self.options, streaming=True), schema)
 
 
 def _refuse_other_schema(schema: StructType, options: Options) -> None:

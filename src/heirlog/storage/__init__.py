@@ -5,7 +5,8 @@
     log_loader.py     opens a log after any stop; recovery.py repairs it
     segment.py        one `.log` file with its `.index` and `.timeindex` (index.py)
     epochs.py         the start offset of each leader epoch: `leader-epoch-checkpoint`
-    producers.py      idempotence: the last batches of each producer id, `.snapshot`
+    producers.py      idempotence: the last batches of each producer id, `.snapshot`; its transaction
+    transactions.py   which transactions are undecided: the first unstable offset; transaction_index.py: `.txnindex`
     log_directory.py  one entry of `log.dirs`: identity, clean-shutdown file, the logs in it, their checkpoints
                       (directory_checkpoints.py), and the logs that were removed from it (removed_logs.py)
     cleaning/         compaction of one log, in small steps

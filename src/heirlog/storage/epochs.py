@@ -28,6 +28,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 
 from heirlog.env import Files
+from heirlog.protocol.batch import BatchHeader
 from heirlog.storage.atomic import AtomicFile, OnDurable, read_file
 from heirlog.storage.checkpoints import parse_checkpoint, render_checkpoint
 from heirlog.storage.open_files import OpenFileLimit
@@ -38,7 +39,7 @@ UNDEFINED_OFFSET = -1
 
 
 class LeaderEpochCache:
-    __slots__ = ("_as_read", "_epochs", "_file", "_is_behind", "_on_written", "_starts")
+    __slots__ = ("_as_read", "_epochs", "_file", "_is_behind", "_on_written", "_starts", "latest")
 
     def __init__(
         self, files: Files, dir_path: str, on_written: OnDurable, open_files: OpenFileLimit | None = None
@@ -52,6 +53,8 @@ class LeaderEpochCache:
         self._on_written = on_written
         self._epochs: list[int] = []
         self._starts: list[int] = []
+        self.latest = UNDEFINED_EPOCH
+        """The latest epoch; -1 if the log never had a leader."""
         self._is_behind = False
         """The file lacks an epoch that `begin` has entered."""
         content = read_file(files, f"{dir_path}/{LEADER_EPOCH_CHECKPOINT}")
@@ -65,11 +68,6 @@ class LeaderEpochCache:
         self._as_read = None
         if changed:
             self._write()
-
-    @property
-    def latest(self) -> int:
-        """The latest epoch; -1 if the log never had a leader."""
-        return self._epochs[-1] if self._epochs else UNDEFINED_EPOCH
 
     @property
     def first_start(self) -> int:
@@ -116,6 +114,7 @@ class LeaderEpochCache:
             self._starts.pop()
         self._epochs.append(epoch)
         self._starts.append(start_offset)
+        self.latest = epoch
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
         """(epoch, end offset), or (-1, -1): see the top of the module."""
@@ -130,6 +129,15 @@ class LeaderEpochCache:
         """The epoch whose leader wrote `offset`; -1 below the first known."""
         i = bisect_right(self._starts, offset) - 1
         return self._epochs[i] if i >= 0 else UNDEFINED_EPOCH
+
+    def agrees(self, header: BatchHeader) -> bool:
+        """Whether the batch is of the epoch in which its offsets were written, as far as that is known."""
+        offset = header.base_offset
+        return (
+            not self._starts
+            or offset < self._starts[0]
+            or header.leader_epoch in (UNDEFINED_EPOCH, self.epoch_for_offset(offset))
+        )
 
     def prepend(self, entries: Sequence[tuple[int, int]]) -> None:
         """Add entries before the first known one, in rising order. Raises OSError."""
@@ -170,6 +178,7 @@ class LeaderEpochCache:
         self._file.close()
 
     def _write(self) -> None:
+        self.latest = self._epochs[-1] if self._epochs else UNDEFINED_EPOCH
         if self._as_read is None:
             self._is_behind = False
             self._file.write(render_checkpoint(self.entries), self._on_written)

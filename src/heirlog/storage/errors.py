@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from heirlog.protocol.errors import ErrorCode, KafkaError
 
+_INPUT_OUTPUT_ERROR = 5
+"""EIO: what a disk reports that notices its own damage."""
+
 
 class LogError(KafkaError):
     """An append, read or truncation was refused; the log is as it was."""
@@ -32,6 +35,16 @@ class UnexpectedAppendOffset(LogError):
         super().__init__(
             ErrorCode.UNKNOWN_SERVER_ERROR, f"{log} ends at {expected}; batches that begin at {offset} leave a gap"
         )
+
+
+class DamagedLog(OSError):
+    """Bytes on the disk are not those that were written: the disk has failed, though it reports no error."""
+
+    def __init__(self, path: str, position: int, base_offset: int) -> None:
+        super().__init__(_INPUT_OUTPUT_ERROR, f"the batch at byte {position} is damaged", path)
+        self.position = position
+        self.base_offset = base_offset
+        """Of the segment."""
 
 
 class StorageFormatError(Exception):

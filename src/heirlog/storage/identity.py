@@ -2,6 +2,7 @@
 
     meta.properties        version=1, node.id, cluster.id, directory.id (KIP-858)
     partition.metadata     version: 0, topic_id: <22 characters>
+    both                   a line with a checksum (`check_line.py`)
 
 Without these files a node could serve the data of another cluster or node under its own name, and a partition directory
 of a deleted topic could be used for a new topic of the same name.
@@ -14,11 +15,13 @@ from dataclasses import dataclass
 from heirlog.env import Files
 from heirlog.protocol.types import Uuid, uuid_from_text, uuid_text
 from heirlog.storage.atomic import AtomicFile, OnDurable, read_file
+from heirlog.storage.check_line import checked, with_check_line
 from heirlog.storage.errors import StorageFormatError
 from heirlog.storage.open_files import OpenFileLimit
 
 META_PROPERTIES = "meta.properties"
 PARTITION_METADATA = "partition.metadata"
+_COMMENT = "# "
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +31,11 @@ class MetaProperties:
     directory_id: Uuid
 
     def render(self) -> bytes:
-        return (
+        content = (
             f"version=1\ncluster.id={self.cluster_id}\ndirectory.id={uuid_text(self.directory_id)}\n"
             f"node.id={self.node_id}\n"
-        ).encode()
+        )
+        return with_check_line(content, _COMMENT)
 
 
 def read_meta_properties(files: Files, path: str) -> MetaProperties | None:
@@ -40,11 +44,12 @@ def read_meta_properties(files: Files, path: str) -> MetaProperties | None:
     if content is None:
         return None
     try:
-        return _parse_meta_properties(content.decode())
+        return _parse_meta_properties(checked(content, _COMMENT))
     except (ValueError, KeyError) as error:
         raise StorageFormatError(
-            f"{path}/{META_PROPERTIES} is damaged ({error}): restore it, or empty the directory and run "
-            "`heirlog storage format --cluster-id <id> --config <server.properties>` on it"
+            f"{path}/{META_PROPERTIES} is damaged ({error}): restore it (or, after a change by hand, remove the line "
+            "with its checksum), or empty the directory and run `heirlog storage format --cluster-id <id> "
+            "--config <server.properties>` on it"
         ) from error
 
 
@@ -120,7 +125,7 @@ class PartitionMetadataFile:
             )
         file = self._files.open(self._path, create=True)
         file.truncate(0)
-        file.append(f"version: 0\ntopic_id: {uuid_text(topic_id)}\n".encode())
+        file.append(with_check_line(f"version: 0\ntopic_id: {uuid_text(topic_id)}\n"))
         file.close()
         self.topic_id = topic_id
         self._waiting = [on_durable]
@@ -164,7 +169,7 @@ def parse_partition_metadata(content: bytes | None) -> Uuid | None:
     if content is None:
         return None
     try:
-        lines = content.decode().splitlines()
+        lines = checked(content).splitlines()
         fields = dict(line.split(": ", 1) for line in lines if line)
         return uuid_from_text(fields["topic_id"]) if fields["version"] == "0" else None
     except (ValueError, KeyError):

@@ -15,7 +15,7 @@ complete or missing, and there is no preallocation (and trimming) as in Kafka.
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from itertools import pairwise
 from struct import Struct, unpack
 
@@ -52,6 +52,11 @@ class OffsetIndex:
         """The last indexed batch that begins at or before `position`."""
         i = bisect_right(self.positions, position) - 1
         return self.positions[i] if i >= 0 else 0
+
+    def offset_above(self, position: int) -> int | None:
+        """An offset that no batch which begins before `position` reaches; None: no later batch is indexed."""
+        i = bisect_left(self.positions, position)
+        return self.base_offset + self.relative_offsets[i] if i < len(self.positions) else None
 
     def truncate(self, position: int) -> None:
         """Forget batches that begin at or after `position`."""

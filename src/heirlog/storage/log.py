@@ -2,7 +2,8 @@
 
 Who may do what:
 
-* a leader appends a producer's batch: validated, given offset and epoch in place, written at once (`append_as_leader`)
+* a leader appends a producer's batch: validated, given offset and epoch in place, written at once (`append_as_leader`);
+  and the markers with which a coordinator ends transactions (`append_marker`)
 * a follower, and the metadata log, append batches that have both already (`append_as_follower`)
 * every caller reads whole batches, out of one segment at a time (`read`, and for clients `read_for_client`)
 * a follower truncates at the end, retention deletes at the start, the log cleaner replaces segments between (`swaps`)
@@ -19,24 +20,28 @@ Its parts: `log_segments.py`, `log_flusher.py` (what is durable), `log_failure.p
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from heirlog.env import Buffer, Region
 from heirlog.protocol.batch import (
+    CONTROL,
     NO_TIMESTAMP,
     BatchHeader,
+    InvalidBatch,
     crc_matches,
+    read_header,
     rewrite,
     rewrite_as_log_append_time,
     walk,
 )
 from heirlog.protocol.errors import ErrorCode
+from heirlog.protocol.transaction_marker import TransactionMarker, encode_marker, read_marker
 from heirlog.protocol.types import Uuid
 from heirlog.storage.cleaning.records import continued_at, end_of_empty
 from heirlog.storage.cleaning.segment_swaps import SegmentSwaps
 from heirlog.storage.config import LogConfig
 from heirlog.storage.epochs import LeaderEpochCache
-from heirlog.storage.errors import LogError, OffsetOutsideLog, UnexpectedAppendOffset
+from heirlog.storage.errors import DamagedLog, LogError, OffsetOutsideLog, UnexpectedAppendOffset
 from heirlog.storage.flushing import OnFlushed
 from heirlog.storage.log_failure import LogFailure
 from heirlog.storage.log_flusher import LogFlusher
@@ -49,7 +54,9 @@ from heirlog.storage.recovery import Loaded, at_once, rebuild_producers
 from heirlog.storage.retention import SegmentDeletion, count_deletable
 from heirlog.storage.segment import Segment
 from heirlog.storage.timestamps import TimestampOffset, first_at_or_after, largest
+from heirlog.storage.transaction_index import AbortedTransaction
 from heirlog.storage.validation import check_client_batch
+from heirlog.storage.verification import VerificationGuard
 
 
 class LogAppendInfo(NamedTuple):
@@ -149,17 +156,29 @@ class Log:
 
     # appending
 
-    def append_as_leader(self, records: bytearray | memoryview, leader_epoch: int, wall_ms: int) -> LogAppendInfo:
+    def append_as_leader(
+        self,
+        records: bytearray | memoryview,
+        leader_epoch: int,
+        wall_ms: int,
+        guard: VerificationGuard | None = None,
+        *,
+        of_coordinator: bool = False,
+    ) -> LogAppendInfo:
         """Append one producer's batch; offset and epoch are written into `records`.
 
-        Raises LogError or InvalidBatch with Kafka's code, or OSError; nothing was appended then.
+        guard: what allows a transactional batch to begin a transaction here (`verification.py`). of_coordinator: a
+        coordinator writes its state; the sequences of such batches mean nothing. Raises LogError or InvalidBatch with
+        Kafka's code, or OSError; nothing was appended then.
         """
         if self.failure.error is not None:
             raise self.failure.error
         config = self.config
         header = check_client_batch(records, config, wall_ms)
-        if header.producer_id >= 0:
-            original = self.producers.check(header)
+        if of_coordinator and header.producer_id >= 0:
+            self.producers.check_offsets(header, guard)
+        elif header.producer_id >= 0:
+            original = self.producers.check(header, guard=guard)
             if original is not None:
                 return LogAppendInfo(
                     original.base_offset, original.last_offset, original.timestamp_ms, self.log_start_offset, True
@@ -176,18 +195,41 @@ class Log:
         self._append(records, [header.stored_at(first, leader_epoch, max_timestamp)], wall_ms)
         return LogAppendInfo(first, self.log_end_offset - 1, append_time_ms, self.log_start_offset, False)
 
+    def append_marker(
+        self,
+        marker: TransactionMarker,
+        producer_id: int,
+        producer_epoch: int,
+        transaction_version: int,
+        leader_epoch: int,
+        wall_ms: int,
+    ) -> LogAppendInfo:
+        """Append a coordinator's transaction marker, also if the producer has no open transaction here.
+
+        Raises LogError INVALID_PRODUCER_EPOCH or TRANSACTION_COORDINATOR_FENCED (`producers.py`), or OSError; nothing
+        was appended then.
+        """
+        if self.failure.error is not None:
+            raise self.failure.error
+        self.producers.check_marker(marker, producer_id, producer_epoch, transaction_version)
+        first = self.log_end_offset
+        batch = encode_marker(marker, producer_id, producer_epoch, first, leader_epoch, wall_ms)
+        self._append(batch, [read_header(batch)], wall_ms)
+        return LogAppendInfo(first, first, NO_TIMESTAMP, self.log_start_offset, False)
+
     def append_as_follower(self, records: Buffer, max_epoch: int) -> LogAppendInfo:
         """Append batches that have their offsets and epochs and continue this log.
 
         A batch cut off at the end, and everything from the first batch of an epoch above `max_epoch` on, is left out:
         it belongs to a leader that this follower has not checked its log against (KAFKA-18723). Raises
-        UnexpectedAppendOffset, LogError (CRC), InvalidBatch or OSError; nothing was appended then.
+        UnexpectedAppendOffset, LogError (CRC, epoch), InvalidBatch or OSError; nothing was appended then.
         """
         if self.failure.error is not None:
             raise self.failure.error
         first = expected = self.log_end_offset
         headers: list[BatchHeader] = []
         end = 0
+        leader_epoch = self.epochs.epoch_for_offset(first - 1)
         for position, header in walk(records, partial_tail=True):
             if header.leader_epoch > max_epoch:
                 break
@@ -199,7 +241,15 @@ class Log:
                 raise LogError(
                     ErrorCode.CORRUPT_MESSAGE, f"the CRC of the batch at offset {expected} of {self} does not match"
                 )
+            if header.leader_epoch < leader_epoch:
+                # no CRC covers the epoch: appended, it would hide where this log diverges from others
+                raise LogError(
+                    ErrorCode.CORRUPT_MESSAGE,
+                    f"the batch at offset {expected} of {self} is of leader epoch {header.leader_epoch}, after one of "
+                    f"epoch {leader_epoch}",
+                )
             headers.append(header)
+            leader_epoch = header.leader_epoch
             expected, end = header.next_offset, position + header.size
         if headers:
             self._append(memoryview(records)[:end], headers, None)
@@ -224,14 +274,25 @@ class Log:
         self.log_end_offset = next_offset
         for header in headers:
             if header.producer_id >= 0:
-                self.producers.update(header)
+                if header.attributes & CONTROL:
+                    self._end_transaction(header)
+                else:
+                    self.producers.update(header)
+
+    def _end_transaction(self, header: BatchHeader) -> None:
+        active = self._segments.active
+        marker = read_marker(active.read_batch(active.position_of(header.base_offset)), header)
+        aborted = None if marker is None else self.producers.end_transaction(marker, header)
+        if aborted is not None:
+            self._segments.index_aborted(aborted)
 
     # reading
 
     def read(self, offset: int, max_bytes: int, upto_offset: int, min_one: bool = True) -> FetchDataInfo:
         """Whole batches, from the one that holds `offset` to at most `upto_offset`, out of one segment.
 
-        `min_one`: the first batch comes even if it is larger than `max_bytes` (KIP-74). Raises OffsetOutsideLog.
+        `min_one`: the first batch comes even if it is larger than `max_bytes` (KIP-74). Raises OffsetOutsideLog, and
+        DamagedLog if these bytes are read for the first time and are not what was written.
         """
         if offset < self.log_start_offset or offset > self.log_end_offset:
             raise OffsetOutsideLog(str(self), offset, self.log_start_offset, self.log_end_offset)
@@ -243,6 +304,14 @@ class Log:
         segment_end = self.log_end_offset
         if offset < segment.base_offset:
             segment, segment_end = self._segments.closed_at(offset)
+        try:
+            return self._read(segment, offset, max_bytes, upto_offset, segment_end, min_one)
+        except (InvalidBatch, DamagedLog) as error:
+            return self._read_by_new_indexes(segment, error, offset, max_bytes, upto_offset, segment_end, min_one)
+
+    def _read(
+        self, segment: Segment, offset: int, max_bytes: int, upto_offset: int, segment_end: int, min_one: bool
+    ) -> FetchDataInfo:
         start = segment.position_of(offset)
         end = segment.size if upto_offset >= segment_end else segment.position_of(upto_offset)
         if end - start > max_bytes:
@@ -251,7 +320,19 @@ class Log:
                 end = segment.end_of_batch(start)
         if end <= start:
             return _NOTHING
+        if start < segment.unchecked.end:
+            segment.check(start, end, self.epochs)
         return FetchDataInfo([Region(segment.log, start, end - start)], end - start)
+
+    def _read_by_new_indexes(self, segment: Segment, error: Exception, *how: Any) -> FetchDataInfo:
+        """The bytes that were found are no batches: either the index points elsewhere, or the log is damaged."""
+        try:
+            segment.distrust_indexes()
+            return self._read(segment, *how)
+        except InvalidBatch:
+            if isinstance(error, DamagedLog):
+                raise error from None
+            raise segment.damage() from error
 
     def read_for_client(self, offset: int, max_bytes: int, upto_offset: int, min_one: bool = True) -> FetchDataInfo:
         """As `read`, but never batches without records (the log cleaner's) alone where records follow them.
@@ -263,6 +344,17 @@ class Log:
         while found.size and (behind := end_of_empty(found.regions[0])) is not None:
             found = self.read(behind, max_bytes, upto_offset, min_one)
         return found if found.size else first
+
+    def aborted_transactions(self, from_offset: int, upto_offset: int) -> list[AbortedTransaction]:
+        """Those with records from `from_offset` on and below `upto_offset`. Raises InvalidBatch, OSError."""
+        return self._segments.aborted(from_offset, upto_offset)
+
+    def aborted_in(self, from_offset: int, found: FetchDataInfo, upto_offset: int) -> list[AbortedTransaction]:
+        """Every aborted transaction that has records in the result of a read from `from_offset` to `upto_offset`.
+
+        Some may have their records after it. Raises InvalidBatch, OSError.
+        """
+        return self._segments.aborted_in(from_offset, found.regions[0], upto_offset)
 
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
         """(epoch, end offset) of the largest epoch not above the one asked for, or (-1, -1): see `epochs.py`."""
@@ -297,7 +389,7 @@ class Log:
 
     def _write_indexes_and_snapshot(self) -> None:
         """What is on disk for a segment that is complete, and what the next loading starts from."""
-        self._flusher.add_index_files(self._segments.active.write_indexes())
+        self._flusher.add_index_files(self._segments.active.write_sparse_indexes())
         write_snapshot(
             self._directory.files, self.dir_path, self.log_end_offset, self.producers, self.failure.background_done
         )
@@ -326,7 +418,7 @@ class Log:
             self.truncate_fully_and_start_at(self.log_start_offset)
             return
         self._before_cut(cut_at)
-        self._flusher.lower_to(cut_at)
+        self._flusher.lower_to(segment.base_offset if segment.aborts_from(cut_at) else cut_at)
         self.epochs.truncate_from_end(cut_at)
         self._segments.drop_from(place + 1)
         segment.truncate_to(position, cut_at)
@@ -337,7 +429,7 @@ class Log:
             )
         )
         self._directory.changed()
-        self.flush(self.failure.background_done)
+        self._flush(self.failure.background_done, may_remove_aborted=False)
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Restart, empty, at `offset`. Raises OSError."""
@@ -409,12 +501,31 @@ class Log:
         """Whether a flush is due. Ask after appends, from time to time, and when a flush has ended."""
         return self._flusher.needs_flush(self.log_end_offset, self.config, wall_ms)
 
+    def accept_damage(self, error: DamagedLog) -> None:
+        """Read the segment as it is from now on, for a reader that can skip what is damaged."""
+        for segment in self.segments:
+            if segment.base_offset == error.base_offset:
+                segment.unchecked.all_checked()
+
+    def distrust(self, offset: int) -> None:
+        """Damaged records were found in the segment that begins there: the next start has to read it."""
+        self._flusher.distrust(offset)
+
     def flush(self, on_flushed: OnFlushed) -> None:
         """Make everything appended so far durable; `on_flushed(None)` is called after the recovery point moved.
 
         Raises OSError if the log has failed. `on_flushed` is not called if the log was closed or deleted meanwhile.
         """
-        self._flusher.flush(self.log_end_offset, on_flushed)
+        self._flush(on_flushed, may_remove_aborted=self._flusher.is_idle)
+
+    def _flush(self, on_flushed: OnFlushed, *, may_remove_aborted: bool) -> None:
+        self.failure.check()
+        written, unwritten_from = self._segments.write_aborted(may_remove=may_remove_aborted)
+        if written:
+            self._flusher.add_index_files(written)
+            self._directory.changed()
+        upto_offset = self.log_end_offset if unwritten_from is None else unwritten_from
+        self._flusher.flush(upto_offset, on_flushed)
 
     def finish(self, on_flushed: OnFlushed) -> None:
         """Before a clean stop: write indexes and the producer snapshot, then flush everything. Raises OSError."""
@@ -422,7 +533,7 @@ class Log:
         self.swaps.settle()
         self._write_indexes_and_snapshot()
         self._directory.changed()
-        self.flush(on_flushed)
+        self._flush(on_flushed, may_remove_aborted=True)
 
     def flush_and_close(self, on_done: OnFlushed) -> None:
         """Of a detached log: make its records durable, wherever its directory is by now, then close the files."""

@@ -70,6 +70,8 @@ class LogDirectory:
         self._listener = listener
         self.missing: list[tuple[TopicPartition, int, int]] = []
         """After loading: logs that end below what the clean stop had flushed, with both ends."""
+        self.unproven: list[TopicPartition] = []
+        """After loading: logs that the checkpoint of the clean stop does not name."""
         self.removed = RemovedLogs(files, path, self._checkpoints, self._background_done)
         self._files = files
         self._open_files = OpenFileLimit()
@@ -193,7 +195,7 @@ class LogDirectory:
                 )
             self._add(key, log)
             on_log(log)
-        if self.was_clean and not self._holds(self._checkpoints.recovery_points):
+        if self.was_clean and not (self._names_all_logs() and self._holds(self._checkpoints.recovery_points)):
             self.clean_broker_epoch = None
         self._loaded = True
 
@@ -216,6 +218,14 @@ class LogDirectory:
             listener=self._log_listener,
         )
         return at_once(slices)
+
+    def _names_all_logs(self) -> bool:
+        """Whether the checkpoint of recovery points names every log, as a clean stop leaves it.
+
+        Without it nothing proves that the logs are as long as they were."""
+        named = self._checkpoints.recovery_points
+        self.unproven = [key for key, log in sorted(self.logs.items()) if log.topic_id is not None and key not in named]
+        return not self.unproven
 
     def _holds(self, recovery_points: Mapping[TopicPartition, int]) -> bool:
         """Whether everything is there that the clean stop had flushed.
@@ -306,6 +316,14 @@ class LogDirectory:
         Raises OSError; a later failure fails the directory. `on_durable` is called after the last of the three files.
         """
         self._checkpoints.write(high_watermarks, on_durable)
+
+    def distrust(self, log: Log, offset: int, on_durable: OnDurable) -> None:
+        """Damaged records were found in the segment of `log` that begins at `offset`; the next start reads it again.
+
+        on_durable: called once that start would know. Raises OSError.
+        """
+        log.distrust(offset)
+        self._checkpoints.write({}, on_durable)
 
     # stopping
 

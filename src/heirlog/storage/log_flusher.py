@@ -8,7 +8,7 @@ Whatever is not flushed may be missing after a crash, in any part: `recovery.py`
 point on. That point rises only when a flush has ended that covered everything below it:
 
     segments with records above the recovery point
-    index files of segments that were closed since
+    index files of segments that were closed since, and new aborted transactions
     the epoch file (`epochs.py`)
     the topic id, the directory's entries, and the entry of a new directory in its parent (`partition_directory.py`)
 
@@ -40,6 +40,7 @@ class LogFlusher:
         "_epochs",
         "_failure",
         "_index_files",
+        "_limit",
         "_on_truncated",
         "_pending",
         "_requested",
@@ -67,11 +68,18 @@ class LogFlusher:
         self._on_truncated = on_truncated
         self.recovery_point = recovery_point
         """Everything below this offset is flushed."""
+        self._limit: int | None = None
+        """The recovery point does not rise above it: damaged records were found there."""
         self._requested = recovery_point
         """Offset up to which a flush was requested."""
         self._pending: list[PendingFlush] = []
         self._unflushed_since_ms: int | None = None
         self._index_files = list(index_files)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether every requested flush has ended; a truncation requests one."""
+        return not self._pending
 
     def needs_flush(self, log_end_offset: int, config: LogConfig, wall_ms: int) -> bool:
         """Whether a flush is due by flush.messages or flush.ms.
@@ -126,7 +134,7 @@ class LogFlusher:
         if error is not None:
             self._failure.background_done(error)
         elif pending.target > self.recovery_point:
-            self.recovery_point = pending.target
+            self.recovery_point = pending.target if self._limit is None else min(pending.target, self._limit)
 
     def flush_detached(self, on_flushed: OnFlushed) -> None:
         """Of a detached log: flush its records only, because its directory may have another name by now."""
@@ -144,6 +152,11 @@ class LogFlusher:
         if offset < self.recovery_point:
             self.recovery_point = offset
             self._on_truncated()
+
+    def distrust(self, offset: int) -> None:
+        """From here on the log has to be read by the next start, whatever is flushed until then."""
+        self._limit = offset
+        self.recovery_point = min(self.recovery_point, offset)
 
     def restart_at(self, offset: int) -> None:
         """The log is empty and begins at `offset`; `lower_to` was called before the old records were removed."""

@@ -72,13 +72,13 @@ def _load(request: _Request, last_stop: LastStop) -> Slices[Log]:
     try:
         loaded = yield from load_segments(files, path, config, epochs, last_stop)
         trusted = last_stop.clean and loaded.scanned_from == loaded.log_end_offset
+        producers = yield from rebuild_producers(
+            files, path, loaded.segments, loaded.scanned_from, loaded.log_end_offset, trust_absence=trusted
+        )
         for segment in loaded.segments[:-1]:
             if segment.base_offset >= loaded.scanned_from:
                 index_files += segment.write_indexes()
             segment.retire()
-        producers = yield from rebuild_producers(
-            files, path, loaded.segments, loaded.scanned_from, loaded.log_end_offset, trust_absence=trusted
-        )
     except InvalidBatch:
         failure.detach()
         epochs.close()

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from heirlog.env import Buffer
 from heirlog.protocol.batch import BatchHeader
-from heirlog.storage.cleaning.records import payload_of, rewritten, spans
+from heirlog.storage.cleaning.records import latest_timestamp, payload_of, rewritten, spans
 from heirlog.storage.config import LogConfig
 from heirlog.storage.validation import check_size
 
@@ -20,7 +20,7 @@ from heirlog.storage.validation import check_size
 def recompressed(batch: Buffer, header: BatchHeader, codec: int, config: LogConfig) -> tuple[bytearray, BatchHeader]:
     """The whole batch in `codec`. Raises InvalidBatch, DecompressionError, and LogError where it is too large now."""
     payload = payload_of(batch, header)
-    latest = max(span.timestamp_delta for span in spans(payload, header))
-    again, new_header = rewritten(header, payload, header.base_timestamp + latest, codec, config.compression_level)
+    max_timestamp = latest_timestamp(header, spans(payload, header))
+    again, new_header = rewritten(header, payload, max_timestamp, codec, config.compression_level)
     check_size(new_header.size, config)
     return bytearray(again), new_header

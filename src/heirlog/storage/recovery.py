@@ -1,6 +1,8 @@
 """Opening a log after any kind of stop.
 
-Clean (the directory's `.kafka_cleanshutdown` said so): files are trusted; a missing or inconsistent index is rebuilt.
+Clean (the directory's `.kafka_cleanshutdown` said so): files are trusted if each segment ends where the next one
+begins, and the last one with a whole batch; otherwise they are read as after an unclean stop. A missing or inconsistent
+index is rebuilt.
 
 Unclean: everything below the recovery point was flushed; the rest may be complete, incomplete or missing. From the
 segment that holds the recovery point on, every batch is read and its CRC checked:
@@ -9,7 +11,8 @@ segment that holds the recovery point on, every batch is read and its CRC checke
     not the offset that follows (no CRC covers it)                 the file is cut there, later segments are dropped
     the next segment does not begin where this one ended           it and all later ones are dropped
 
-Indexes and epochs of scanned batches are rebuilt. Segments before the recovery point are not read, but each must end
+Indexes and epochs of scanned batches are rebuilt; indexes of aborted transactions together with the producers, whose
+state they need. Segments before the recovery point are not read, but each must end
 where the next one begins, in the epoch of the epoch cache. This detects what an old recovery point or an undone unlink
 could leave: otherwise a tail that a truncation had removed could come back after newer records, or in another epoch.
 A compacted log is contiguous too: empty batches cover the records that the log cleaner removed (`cleaning/`). Work of
@@ -28,14 +31,16 @@ from itertools import pairwise
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from heirlog.env import Files
-from heirlog.protocol.batch import InvalidBatch
+from heirlog.protocol.batch import BatchHeader, InvalidBatch
+from heirlog.protocol.transaction_marker import read_marker
 from heirlog.storage.cleaning.swap import complete_swaps
 from heirlog.storage.config import LogConfig
 from heirlog.storage.epochs import LeaderEpochCache
 from heirlog.storage.producers import ProducerStateManager, read_newest_snapshot, remove_snapshots
-from heirlog.storage.segment import Segment
+from heirlog.storage.segment import SEGMENT_SUFFIXES, Segment
+from heirlog.storage.transaction_index import TRANSACTION_INDEX_SUFFIX
 
-_INDEX_SUFFIXES = (".index", ".timeindex")
+_INDEX_SUFFIXES = SEGMENT_SUFFIXES[1:]
 _LEFTOVER_SUFFIXES = (".deleted", ".cleaned", ".swap")
 SLICE_BYTES = 8 << 20
 """Bytes checked without a pause: some milliseconds of work."""
@@ -90,11 +95,12 @@ def load_segments(
 ) -> Slices[Loaded]:
     """Raises OSError."""
     clean, recovery_point, log_start_offset = last_stop
-    segments = [Segment.open(files, dir_path, base) for base in _tidy(files, dir_path)]
+    bases, with_transaction_index = _tidy(files, dir_path)
+    segments = [Segment.open(files, dir_path, base, base in with_transaction_index) for base in bases]
     if not segments:
         segments = [Segment.create(files, dir_path, log_start_offset)]
     found_bytes = sum(segment.size for segment in segments)
-    log_end_offset = _open_trusted(segments) if clean else None
+    log_end_offset = _open_trusted(segments, epochs) if clean else None
     scanned_from = log_end_offset
     if log_end_offset is None or scanned_from is None:
         scanned_from, log_end_offset = yield from _recover(segments, config, epochs, recovery_point)
@@ -113,8 +119,11 @@ def load_segments(
     return Loaded(segments, log_start_offset, log_end_offset, scanned_from, cut_bytes)
 
 
-def _tidy(files: Files, dir_path: str) -> list[int]:
-    """Finish the log cleaner's work and remove unused files; returns the base offsets of the segments."""
+def _tidy(files: Files, dir_path: str) -> tuple[list[int], set[int]]:
+    """Finish the log cleaner's work and remove unused files.
+
+    Returns the base offsets of the segments, and of those with an index of aborted transactions.
+    """
     complete_swaps(files, dir_path)
     names = files.list(dir_path)
     bases = [int(name[:-4]) for name in names if name.endswith(".log") and name[:-4].isdecimal()]
@@ -124,15 +133,16 @@ def _tidy(files: Files, dir_path: str) -> list[int]:
         orphan = dot + suffix in _INDEX_SUFFIXES and stem not in known
         if orphan or name.endswith(_LEFTOVER_SUFFIXES):
             files.unlink(f"{dir_path}/{name}")
-    return sorted(bases)
+    indexed = {name for name in names if name.endswith(TRANSACTION_INDEX_SUFFIX)}
+    return sorted(bases), {base for base in bases if indexed and f"{base:020d}{TRANSACTION_INDEX_SUFFIX}" in indexed}
 
 
-def _open_trusted(segments: list[Segment]) -> int | None:
+def _open_trusted(segments: list[Segment], epochs: LeaderEpochCache) -> int | None:
     """The log end; None if the files are not as a clean stop leaves them."""
     try:
-        for segment in segments[:-1]:
-            segment.load_summary()
-            segment.retire()
+        for segment, following in pairwise(segments):
+            if not _ends_at(segment, following.base_offset, epochs):
+                return None
         active = segments[-1]
         active.load_summary()
         last = active.last_header()
@@ -177,7 +187,7 @@ def _ends_at(segment: Segment, offset: int, epochs: LeaderEpochCache) -> bool:
         last = segment.last_header()
     except InvalidBatch:
         return False
-    if last is None or last.next_offset != offset or segment.torn_bytes():
+    if last is None or last.next_offset != offset or segment.torn_bytes() or segment.aborts_from(offset):
         return False
     if epochs.entries and epochs.epoch_for_offset(last.last_offset) != last.leader_epoch:
         return False
@@ -190,6 +200,7 @@ def _scan(
 ) -> Slices[tuple[int, int, bool]]:
     """Index the segment and cut incomplete batches; yields (end offset, last leader epoch, was complete)."""
     segment.start_indexes()
+    segment.start_transaction_index()
     expected, end = segment.base_offset, 0
     work_bytes = 0
     for position, header in segment.scan():
@@ -204,6 +215,7 @@ def _scan(
         if work_bytes >= SLICE_BYTES:
             work_bytes = 0
             yield
+    segment.unchecked.all_checked()
     whole = end == segment.size
     if not whole:
         segment.log.truncate(end)
@@ -240,8 +252,9 @@ def rebuild_producers(
 ) -> Slices[ProducerStateManager]:
     """The state at `end_offset`, from the newest usable snapshot at or below `loaded_from` and the batches after it.
 
-    Newer snapshots are removed: their records are gone or were scanned. `trust_absence`: after a clean stop a missing
-    snapshot means that there was no state (an older version wrote none), and the log is not read for it.
+    Newer snapshots are removed: their records are gone or were scanned. Segments from `loaded_from` on get their
+    aborted transactions. `trust_absence`: after a clean stop a missing snapshot means that there was no state (an older
+    version wrote none), and the log is not read for it.
     """
     remove_snapshots(files, dir_path, lambda offset: offset > loaded_from)
     newest = read_newest_snapshot(files, dir_path, loaded_from)
@@ -254,11 +267,25 @@ def rebuild_producers(
         if upper <= start:
             continue
         begin = segment.position_of(start) if start > segment.base_offset else 0
-        for _, header in segment.headers_from(begin):
+        for position, header in segment.headers_from(begin):
             if header.base_offset >= start:
-                states.update(header)
+                _replay(segment, position, header, states, index_aborted=segment.base_offset >= loaded_from)
             work_bytes += _BATCH_WORK_BYTES
             if work_bytes >= SLICE_BYTES:
                 work_bytes = 0
                 yield
     return states
+
+
+def _replay(
+    segment: Segment, position: int, header: BatchHeader, states: ProducerStateManager, *, index_aborted: bool
+) -> None:
+    if header.producer_id < 0:
+        return
+    if not header.is_control:
+        states.update(header)
+        return
+    marker = read_marker(segment.read_batch(position), header)
+    aborted = None if marker is None else states.end_transaction(marker, header)
+    if aborted is not None and index_aborted:
+        segment.index_aborted(aborted)

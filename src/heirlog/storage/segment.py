@@ -1,5 +1,7 @@
 """One segment: a `.log` file named after its base offset, its indexes, and the way from an offset to a position.
 
+`transaction_index` is None while the segment has no abort marker, which is the normal case.
+
 Ways to find the position of an offset, cheapest first:
 
     1. `recent`: the last few hundred appended batches, as two parallel lists. Serves followers and tail consumers.
@@ -17,6 +19,8 @@ from collections.abc import Iterator
 from heirlog.env import Buffer, File, Files
 from heirlog.protocol.batch import HEADER_SIZE, BatchHeader, InvalidBatch, crc_matches, read_header
 from heirlog.storage.config import LogConfig
+from heirlog.storage.epochs import LeaderEpochCache
+from heirlog.storage.errors import DamagedLog
 from heirlog.storage.index import (
     OFFSET_ENTRY_BYTES,
     TIME_ENTRY_BYTES,
@@ -25,13 +29,19 @@ from heirlog.storage.index import (
     read_offset_index,
     read_time_index,
 )
+from heirlog.storage.transaction_index import TRANSACTION_INDEX_SUFFIX, AbortedTransaction, TransactionIndex
+from heirlog.storage.unchecked_bytes import UncheckedBytes
 
+SEGMENT_SUFFIXES = (".log", ".index", ".timeindex", TRANSACTION_INDEX_SUFFIX)
+"""The `.log` first: loading removes an index without a log, but must rebuild a missing index."""
 _MAX_RECENT = 512
 _MAX_RESUMES = 64
 _HEADER_CHUNK_BYTES = 4096
 _SCAN_CHUNK_BYTES = 1024 * 1024
 _MAX_RELATIVE_OFFSET = 2**31 - 1
 _REBUILD_INTERVAL_BYTES = 4096
+_CHECKED_AT_ONCE_BYTES = 1024 * 1024
+"""A small read checks so much more: the next ones will follow."""
 
 
 def segment_path(dir_path: str, base_offset: int, suffix: str) -> str:
@@ -55,6 +65,8 @@ class Segment:
         "log",
         "max_timestamp",
         "max_timestamp_offset",
+        "transaction_index",
+        "unchecked",
     )
 
     def __init__(self, files: Files, dir_path: str, base_offset: int, log: File, created_ms: int) -> None:
@@ -76,6 +88,8 @@ class Segment:
         self.max_timestamp = -1
         self.max_timestamp_offset = base_offset
         """Last offset of the batch with the largest timestamp."""
+        self.transaction_index: TransactionIndex | None = None
+        self.unchecked = UncheckedBytes(log.size)
 
     @classmethod
     def create(cls, files: Files, dir_path: str, base_offset: int, suffix: str = "") -> Segment:
@@ -92,9 +106,12 @@ class Segment:
         return segment
 
     @classmethod
-    def open(cls, files: Files, dir_path: str, base_offset: int) -> Segment:
+    def open(cls, files: Files, dir_path: str, base_offset: int, has_transaction_index: bool = False) -> Segment:
+        """has_transaction_index: whether the segment has a `.txnindex` file."""
         path = segment_path(dir_path, base_offset, ".log")
         segment = cls(files, dir_path, base_offset, files.open(path), files.modified_ms(path))
+        if has_transaction_index:
+            segment.transaction_index = segment._new_transaction_index()
         try:
             segment.first_timestamp = segment.header_at(0).max_timestamp
         except InvalidBatch:
@@ -149,6 +166,16 @@ class Segment:
             del offsets[: _MAX_RECENT // 2]
             del self._recent_positions[: _MAX_RECENT // 2]
 
+    def index_aborted(self, entry: AbortedTransaction) -> None:
+        """The marker of this transaction is in the segment."""
+        if self.transaction_index is None:
+            self.transaction_index = self._new_transaction_index()
+        self.transaction_index.append(entry)
+
+    def _new_transaction_index(self) -> TransactionIndex:
+        path = segment_path(self.dir_path, self.base_offset, TRANSACTION_INDEX_SUFFIX)
+        return TransactionIndex(self._files, path, self.base_offset)
+
     def must_roll(self, size: int, max_timestamp_ms: int, last_offset: int, wall_ms: int, config: LogConfig) -> bool:
         """Whether an append of `size` bytes up to `last_offset` belongs to the next segment.
 
@@ -192,7 +219,7 @@ class Segment:
         try:
             return self._position_after(self.offset_index.floor(offset), offset)
         except InvalidBatch:
-            self._distrust_indexes()
+            self.distrust_indexes()
             return self._position_after(self.offset_index.floor(offset), offset)
 
     def _position_after(self, floor: int, offset: int) -> int:
@@ -211,7 +238,7 @@ class Segment:
                 raise InvalidBatch(f"byte {floor} of {self.log.path} is inside a batch")
             yield position, header
 
-    def _distrust_indexes(self) -> None:
+    def distrust_indexes(self) -> None:
         """The indexes do not point at a batch: either they belong to another log, or this log is damaged.
 
         Raises InvalidBatch if the log is damaged. That is checked only once, because it reads the whole segment.
@@ -238,7 +265,7 @@ class Segment:
         try:
             return self._boundary_after(max(start, self.offset_index.floor_of_position(limit)), limit)
         except InvalidBatch:
-            self._distrust_indexes()
+            self.distrust_indexes()
             return self._boundary_after(max(start, self.offset_index.floor_of_position(limit)), limit)
 
     def _boundary_after(self, floor: int, limit: int) -> int:
@@ -261,6 +288,18 @@ class Segment:
         header = self.header_at(position)
         self._remember_resume(header.next_offset, position + header.size)
         return position + header.size
+
+    def offset_above(self, position: int) -> int | None:
+        """An offset that no batch which begins before `position` reaches; None: only the segment's end is known as one.
+
+        It comes from the index, so it may be some batches too high.
+        """
+        above = self.offset_index.offset_above(position)
+        at = bisect_left(self._recent_positions, position)
+        if at == len(self._recent_positions):
+            return above
+        recent = self._recent_offsets[at]
+        return recent if above is None else min(above, recent)
 
     def modified_ms(self) -> int:
         """Wall time of the last write."""
@@ -302,6 +341,35 @@ class Segment:
             yield position, header
             position += header.size
 
+    def check(self, start: int, end: int, epochs: LeaderEpochCache) -> None:
+        """Check the batches from one boundary to another, as far as none of this was checked before.
+
+        That is their CRCs, their offsets, which follow each other, and their leader epochs, which no CRC covers. Raises
+        DamagedLog.
+        """
+        ahead = min(max(end, start + _CHECKED_AT_ONCE_BYTES), self.unchecked.end)
+        for first, last in list(self.unchecked.parts(start, ahead)):
+            position, expected = first, -1
+            for at, header in self.scan(first):
+                if at >= last or expected not in (-1, header.base_offset) or not epochs.agrees(header):
+                    break
+                position, expected = at + header.size, header.next_offset
+            self.unchecked.checked(first, position)
+            if position < min(last, end):
+                raise DamagedLog(self.log.path, position, self.base_offset)
+            if position < last:
+                return  # what is asked for is sound
+
+    def damage(self) -> DamagedLog:
+        """Where the file stops being a row of batches, by their headers."""
+        end = 0
+        try:
+            for position, header in self.headers_from(0):
+                end = position + header.size
+        except InvalidBatch:
+            pass
+        return DamagedLog(self.log.path, end, self.base_offset)
+
     def last_header(self) -> BatchHeader | None:
         """Header of the last batch; None in an empty segment."""
         last: BatchHeader | None = None
@@ -324,8 +392,11 @@ class Segment:
     def truncate_to(self, position: int, offset: int) -> None:
         """Truncate the file at a boundary; `offset` is the first removed offset."""
         self.log.truncate(position)
+        self.unchecked.cut(position)
         self.offset_index.truncate(position)
         self.time_index.truncate(offset)
+        if self.transaction_index is not None:
+            self.transaction_index.truncate(offset)
         keep = bisect_left(self._recent_positions, position)
         del self._recent_positions[keep:]
         del self._recent_offsets[keep:]
@@ -352,6 +423,16 @@ class Segment:
         self._resumes.clear()
         self.max_timestamp, self.max_timestamp_offset = -1, self.base_offset
 
+    def aborts_from(self, offset: int) -> bool:
+        """Whether a transaction was aborted here, at `offset` or above."""
+        index = self.transaction_index
+        return index is not None and bool(index.entries) and index.entries[-1].last_offset >= offset
+
+    def start_transaction_index(self) -> None:
+        """Start with an empty index of aborted transactions; the caller then calls `index_aborted` for each."""
+        if self.transaction_index is not None:
+            self.transaction_index.clear()
+
     def can_hold(self, header: BatchHeader) -> bool:
         """Whether a batch with these offsets may be in this segment.
 
@@ -363,7 +444,14 @@ class Segment:
         self._appended(header, position, index_interval_bytes)
 
     def write_indexes(self, name_suffix: str = "") -> list[File]:
-        """Write both index files; the caller flushes the returned files and closes them."""
+        """Write the index files; the caller flushes the returned files and closes them."""
+        written = self.write_sparse_indexes(name_suffix)
+        if self.transaction_index is not None and (file := self.transaction_index.write(name_suffix)) is not None:
+            written.append(file)
+        return written
+
+    def write_sparse_indexes(self, name_suffix: str = "") -> list[File]:
+        """As `write_indexes`, without that of aborted transactions."""
         self.time_index.maybe_append(self.max_timestamp, self.max_timestamp_offset)
         written: list[File] = []
         for suffix, data in ((".index", self.offset_index.encode()), (".timeindex", self.time_index.encode())):
@@ -381,12 +469,16 @@ class Segment:
         self._recent_positions = []
         self._offset_index = None
         self._time_index = None
+        if self.transaction_index is not None and self.transaction_index.is_written:
+            self.transaction_index.retire()
 
     def load_summary(self) -> None:
         """Load the largest timestamp from the time index; rebuild a missing or inconsistent index.
 
-        Raises InvalidBatch if that is not possible.
+        Raises InvalidBatch if that is not possible: an index of aborted transactions needs the state of producers.
         """
+        if self.transaction_index is not None:
+            self.transaction_index.read()
         self._load_indexes()
         self.max_timestamp, self.max_timestamp_offset = self.time_index.last
 
@@ -406,12 +498,12 @@ class Segment:
                     f"a batch at offset {header.base_offset} in the segment that begins at {self.base_offset}"
                 )
             self._appended(header, position, _REBUILD_INTERVAL_BYTES)
-        for file in self.write_indexes():
+        for file in self.write_sparse_indexes():
             file.close()
 
     def unlink(self) -> None:
-        """Unlink the `.log` first: loading removes an index without a log, but must rebuild a missing index."""
-        for suffix in (".log", ".index", ".timeindex"):
+        """Unlink all files of the segment. Raises OSError."""
+        for suffix in SEGMENT_SUFFIXES:
             path = segment_path(self.dir_path, self.base_offset, suffix)
             if self._files.exists(path):
                 self._files.unlink(path)

@@ -4,7 +4,7 @@ They read the header, the CRC over the rest, and of an uncompressed batch the fi
 the topic is compacted, for their keys).
 
 A request has one batch per partition, at base offset 0. That is Kafka's rule since Produce 3; it also prevents that an
-idempotent batch is a duplicate in part. Only brokers write control batches; there are no transactions yet.
+idempotent batch is a duplicate in part. Only brokers write control batches.
 
 Timestamps far in the future are refused (message.timestamp.after.max.ms): one of them would keep its segment from
 retention for years. The age (before.max.ms) is checked for the batch's first record, since only the header is read.
@@ -17,10 +17,12 @@ from __future__ import annotations
 from heirlog.env import Buffer
 from heirlog.protocol.batch import (
     COMPRESSION_MASK,
+    CONTROL,
     HEADER_SIZE,
     NO_PRODUCER_ID,
     NO_SEQUENCE,
     NO_TIMESTAMP,
+    TRANSACTIONAL,
     BatchHeader,
     crc_matches,
     read_header,
@@ -32,7 +34,6 @@ from heirlog.storage.cleaning.records import keyless
 from heirlog.storage.config import LogConfig
 from heirlog.storage.errors import InvalidRecords, LogError
 
-_CONTROL_OR_TRANSACTIONAL = 0x30
 SMALLEST_RECORD_BYTES = 7
 """Length, attributes, timestamp, offset, key, value and number of headers take a byte each."""
 RECORDS_LOOKED_AT = 4
@@ -157,8 +158,10 @@ def _check_not_empty(records: Buffer) -> None:
 
 
 def _check_attributes(header: BatchHeader, config: LogConfig) -> None:
-    if header.attributes & _CONTROL_OR_TRANSACTIONAL:
-        raise _not_for_clients(header)
+    if header.attributes & CONTROL:
+        raise LogError(ErrorCode.INVALID_RECORD, "clients may not write control batches")
+    if header.attributes & TRANSACTIONAL and header.producer_id < 0:
+        raise LogError(ErrorCode.INVALID_RECORD, "a transactional batch without a producer id")
     if header.compression > ZSTD:
         raise LogError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"{header.compression} is not a compression codec")
     if header.log_append_time and not config.log_append_time:
@@ -186,12 +189,6 @@ def _wrong_size(header: BatchHeader, available: int) -> LogError:
             ErrorCode.INVALID_RECORD, f"a batch of {header.size} bytes of which only {available} have arrived"
         )
     return LogError(ErrorCode.INVALID_RECORD, "a Produce request must have exactly one record batch per partition")
-
-
-def _not_for_clients(header: BatchHeader) -> LogError:
-    if header.is_control:
-        return LogError(ErrorCode.INVALID_RECORD, "clients may not write control batches")
-    return LogError(ErrorCode.INVALID_TXN_STATE, "transactions are not supported yet")
 
 
 def _wrong_content(header: BatchHeader) -> LogError:

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from heirlog.broker.groups import coordinator, shard
+from heirlog.broker import internal_topic_writer
+from heirlog.broker.groups import coordinator
 from heirlog.broker.groups.group import GroupState
 from heirlog.broker.groups.membership import MEMBER_ID_PREFIX_CHARACTERS, PENDING_MEMBERS_MAX
 from heirlog.pending import Pending
@@ -184,7 +185,7 @@ def test_of_one_member_one_join_and_one_sync_wait() -> None:
 def test_writes_that_wait_for_the_watermark_are_bounded_and_nothing_more_is_written(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(shard, "WRITES_MAX", 5)
+    monkeypatch.setattr(internal_topic_writer, "WRITES_MAX", 5)
     rig = Coordinating([1, 2])
     rig.followed()
     rig.env.advance(1)

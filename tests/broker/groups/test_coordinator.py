@@ -10,8 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heirlog.broker.groups import admin, offset_requests
-from heirlog.broker.groups.coordinator import partition_for
+from heirlog.broker.groups.offsets import OffsetAndMetadata
+from heirlog.broker.groups.records import offset_record
 from heirlog.broker.internal_topic_loader import LOAD_SLICE_BYTES
+from heirlog.broker.internal_topic_shards import partition_for
+from heirlog.protocol.batch import encode_batch
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import (
     DeleteGroupsRequest,
@@ -25,6 +28,8 @@ from heirlog.protocol.messages import (
     OffsetFetchRequest,
     SyncGroupRequest,
 )
+from heirlog.protocol.transaction_marker import TransactionMarker
+from heirlog.storage.unchecked_bytes import UncheckedBytes
 
 from ..fakes import TOPIC_IDS, Rig, answer_of, context, state
 
@@ -281,6 +286,42 @@ def test_a_loaded_group_is_as_it_was() -> None:
     assert rig.described().group_state == "Empty", "a member that has not found the new coordinator is out"
 
 
+def test_offsets_of_a_transaction_are_loaded_only_if_it_was_committed() -> None:
+    rig = Coordinating()
+    log = rig.partition(OFFSETS).log
+    committed, aborted = TransactionMarker(True, 0), TransactionMarker(False, 0)
+
+    def commit_in_transaction(producer_id: int, group: str, offset: int) -> None:
+        key, value = offset_record(group, ("foo", 0), OffsetAndMetadata(offset, -1, "", rig.env.wall_ms()))
+        at = log.log_end_offset
+        log.append_as_follower(encode_batch([(key, value, (), 0)], at, 5, 0, producer_id, 0, 0, transactional=True), 5)
+
+    commit_in_transaction(7, "committed", 10)
+    commit_in_transaction(8, "aborted", 20)
+    commit_in_transaction(7, "overtaken", 30)
+    rig.commit(31, "overtaken")
+    log.append_marker(committed, 7, 0, 0, 5, 0)
+    log.append_marker(aborted, 8, 0, 0, 5, 0)
+    commit_in_transaction(9, "open", 40)
+    rig.lead(6)
+    assert [rig.committed(group) for group in ("committed", "aborted", "overtaken", "open")] == [10, -1, 31, -1]
+
+
+def test_a_damaged_batch_of_the_only_copy_is_skipped_and_the_rest_is_loaded() -> None:
+    rig = Coordinating()
+    rig.commit(1, "before")
+    rig.commit(2, "damaged")
+    rig.commit(3, "after")
+    log = rig.partition(OFFSETS).log
+    segment = log.segments[0]
+    position = segment.position_of(1)
+    segment.log.pwrite(b"\xff", position + segment.header_at(position).size - 1)
+    segment.unchecked = UncheckedBytes(segment.size)
+    rig.lead(6)
+    rig.env.advance(10)
+    assert (rig.committed("before"), rig.committed("after")) == (1, 3)
+
+
 def test_a_long_log_is_loaded_in_slices() -> None:
     rig = Coordinating()
     for number in range(1500):
@@ -401,6 +442,16 @@ def test_a_group_is_deleted_when_nobody_is_in_it() -> None:
     assert rig.described(version=6).error_code == ErrorCode.GROUP_ID_NOT_FOUND
     rig.lead(6)
     assert rig.broker.groups.shards()[0].groups == {}
+
+
+def test_a_group_is_deleted_whose_sessions_ended_while_the_process_was_paused() -> None:
+    rig = Coordinating()
+    member = rig.member()
+    rig.commit(5, generation_id_or_member_epoch=member[1], member_id=member[0])
+    # the clock goes on, and the request is handled before the timers
+    rig.env.world.now_us += 10_001_000
+    answer = admin.delete_groups(rig.broker.groups, DeleteGroupsRequest(groups_names=["g"]))
+    assert [result.error_code for result in answer_of(answer).results] == [ErrorCode.NONE]
 
 
 def test_an_operator_deletes_offsets_that_no_member_reads() -> None:

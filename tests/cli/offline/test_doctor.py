@@ -18,6 +18,7 @@ from heirlog.env import Files
 from heirlog.local.errors import LocalError
 from heirlog.local.format import Disk
 from heirlog.protocol.batch import encode_batch
+from heirlog.protocol.transaction_marker import TransactionMarker
 from heirlog.protocol.types import ZERO_UUID, BrokerEpoch, Uuid, uuid_text
 from heirlog.server.main import lock_directories
 from heirlog.storage.clean_shutdown import read_clean_shutdown
@@ -28,6 +29,7 @@ from heirlog.storage.log_directory import LogDirectory
 
 CONFIG = LogConfig(segment_bytes=2000, index_interval_bytes=200)
 KEYS = ("orders", 0), ("orders", 1)
+ABORT = TransactionMarker(commit=False, coordinator_epoch=0)
 
 
 def write_folder(path: Path, *, clean: bool) -> None:
@@ -59,6 +61,11 @@ def _append(log: Log, number: int, timestamp_ms: int) -> None:
     sequence = log.producers.producers[9].batches[-1].last_sequence + 1 if 9 in log.producers.producers else 0
     batch = encode_batch(records, producer_id=9, producer_epoch=0, base_sequence=sequence)
     log.append_as_leader(batch, number // 20, timestamp_ms)
+    if number % 9 == 4:
+        base = log.log_end_offset
+        batch = encode_batch(records[:1], base, number // 20, 0, 8, 0, base, transactional=True)
+        log.append_as_follower(batch, number // 20)
+        log.append_marker(ABORT, 8, 0, 0, number // 20, timestamp_ms)
 
 
 @pytest.fixture(scope="module")
@@ -211,6 +218,7 @@ CASES: dict[str, tuple[bool, Callable[[Path], None]]] = {
     "log-cut": (False, cut_tail),
     "batch-damaged": (True, lambda path: flip(oldest(path, ".log"), 63)),
     "index-damaged": (True, lambda path: os.truncate(oldest(path, ".index"), 5)),
+    "index-damaged ": (True, lambda path: os.truncate(oldest(path, ".txnindex"), 5)),
     "index-missing": (True, lambda path: oldest(path, ".timeindex").unlink()),
     "index-wrong": (True, lambda path: flip(oldest(path, ".index"), 7, 1)),
     "leader-epochs-damaged": (True, lambda path: flip(path / "orders-0/leader-epoch-checkpoint", 0)),
@@ -235,7 +243,7 @@ def test_each_kind_of_damage_has_a_name(heirlog: Heirlog, folders: dict[bool, Pa
     shutil.copytree(folders[clean], path)
     break_it(path)
     report = examine(str(path))
-    assert kind in [finding.kind for finding in report.findings], report.as_json()
+    assert kind.strip() in [finding.kind for finding in report.findings], report.as_json()
     assert heirlog("doctor", str(path)).code == 1
     compare(path)
 

@@ -16,15 +16,23 @@ from hypothesis import strategies as st
 from heirlog.broker.groups.offsets import OffsetAndMetadata
 from heirlog.broker.groups.records import group_record, offset_record
 from heirlog.cli.offline.decode import Decoder, Stopped
-from heirlog.protocol.batch import encode_batch
+from heirlog.protocol.batch import encode_batch, read_header
 from heirlog.protocol.metadata_record import encode_record
-from heirlog.protocol.records import ConfigRecord, GroupMetadataValue, TopicRecord
+from heirlog.protocol.primitives import encode_bytes
+from heirlog.protocol.records import (
+    ConfigRecord,
+    GroupMetadataValue,
+    TopicRecord,
+    TransactionLogKey,
+    TransactionLogValue,
+)
 from heirlog.raft.quorum_state import QuorumState
 from heirlog.raft.quorum_state import encode as encode_quorum_state
 from heirlog.raft.snapshot import encode as encode_snapshot
 from heirlog.storage.checkpoints import render_checkpoint, render_offsets
 from heirlog.storage.index import OffsetIndex, TimeIndex
 from heirlog.storage.producers import ProducerStateManager
+from heirlog.storage.transaction_index import TRANSACTION_ENTRY
 
 NOW_MS = int(time.time() * 1000)
 TOPIC = TopicRecord(name="orders", topic_id=b"t" * 16)
@@ -118,14 +126,36 @@ def test_offsets_and_groups_are_decoded(heirlog: Heirlog, tmp_path: Path) -> Non
     assert unknown["record"] == "unknown"
 
 
+def test_transactions_are_decoded_in_their_topic_and_elsewhere_on_request(heirlog: Heirlog, tmp_path: Path) -> None:
+    value = TransactionLogValue(producer_id=4000, producer_epoch=2, transaction_status=1, transaction_partitions=None)
+    key = b"\0\0" + encode_bytes(TransactionLogKey(transactional_id="app"), 0)
+    stored = [(key, b"\0\1" + encode_bytes(value, 1), (), NOW_MS), (key, None, (), NOW_MS)]
+    data = bytes(encode_batch(stored))
+    _, ongoing, forgotten = rows(heirlog, put(tmp_path / "__transaction_state-7", "00000000000000000000.log", data))
+    assert (ongoing["record"], ongoing["transactional_id"], ongoing["state"]) == (
+        "TransactionMetadata",
+        "app",
+        "Ongoing",
+    )
+    assert ongoing["fields"]["producer_id"] == 4000
+    assert forgotten["fields"] is None
+    elsewhere = put(tmp_path / "copy-7", "00000000000000000000.log", data)
+    assert rows(heirlog, elsewhere, "--transaction-log-decoder")[1]["state"] == "Ongoing"
+    refused = heirlog("dump", "--transaction-log-decoder", "--offsets-decoder", str(elsewhere))
+    assert refused.code == 2 and "exclude each other" in refused.err
+
+
 def whole_files() -> dict[str, bytes]:
     offsets, times = OffsetIndex(100), TimeIndex(100)
     offsets.append(105, 4200)
     times.maybe_append(NOW_MS, 105)
     states = ProducerStateManager()
+    states.update(read_header(encode_batch([(b"k", b"v", (), NOW_MS)], 90, 3, 0, 7, 2, 0, transactional=True)))
+    aborted = TRANSACTION_ENTRY.pack(0, 7, 90, 105, 106)
     return {
         "00000000000000000100.index": offsets.encode(),
         "00000000000000000100.timeindex": times.encode(),
+        "00000000000000000100.txnindex": aborted,
         "00000000000000000100.snapshot": states.encode(),
         "00000000000000000008-0000000001.checkpoint": b"".join(encode_snapshot([TOPIC], 1, NOW_MS, ())),
         "leader-epoch-checkpoint": render_checkpoint([(0, 0), (4, 17)]),
@@ -142,6 +172,9 @@ def test_the_other_files_are_rows_too(heirlog: Heirlog, tmp_path: Path) -> None:
     found = {name: rows(heirlog, put(tmp_path / "x-0", name, data)) for name, data in whole_files().items()}
     assert found["00000000000000000100.index"][0]["offset"] == 105
     assert found["00000000000000000100.timeindex"][0]["timestamp_ms"] == NOW_MS
+    (aborted,) = found["00000000000000000100.txnindex"]
+    assert (aborted["producer_id"], aborted["first_offset"], aborted["last_offset"]) == (7, 90, 105)
+    assert found["00000000000000000100.snapshot"][0]["transaction_start_offset"] == 90
     assert found["00000000000000000008-0000000001.checkpoint"][3]["record"] == "TopicRecord"
     assert [row["start_offset"] for row in found["leader-epoch-checkpoint"]] == [0, 17]
     assert found["replication-offset-checkpoint"][0]["offset"] == 12

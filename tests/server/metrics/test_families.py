@@ -15,11 +15,15 @@ from heirlog.metadata.survey import AT_A_TIME
 from heirlog.node.node import Node
 from heirlog.pending import Pending
 from heirlog.protocol.batch import encode_batch
+from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.frames import RequestHeader
 from heirlog.protocol.messages import (
     CreateTopicsRequest,
     DeleteTopicsRequest,
+    EndTxnRequest,
     FetchRequest,
+    FindCoordinatorRequest,
+    InitProducerIdRequest,
     ProduceRequest,
     RemoveRaftVoterRequest,
 )
@@ -29,11 +33,9 @@ from heirlog.sim.cluster import SimCluster
 from heirlog.sim.world import World
 
 ABSENT = {
-    "kafka_cluster_partition_laststableoffsetlag": "needs a last stable offset apart from the high watermark",
     "kafka_controller_controllereventmanager_": "there is no event queue: requests are handled as they are read",
     "kafka_controller_kafkacontroller_eventqueueoperations": "the same",
     "kafka_controller_kafkacontroller_ignoredstaticvoters": "static voters are not ignored here",
-    "kafka_coordinator_transaction_": "there are no transactions",
     "kafka_log_logcleaner": "the cleaner is no thread; what it does stands in the log",
     "kafka_log_logflushstats_": "flushes are not timed",
     "kafka_network_acceptor_": "one thread accepts, reads and answers",
@@ -44,7 +46,7 @@ ABSENT = {
     "kafka_network_requestmetrics_temporarymemorybytes": "no memory pool",
     "kafka_network_socketserver_expiredconnectionskilledcount": "no SASL sessions",
     "kafka_network_socketserver_memorypool": "no memory pool",
-    "kafka_server_addpartitions": "there are no transactions",
+    "kafka_server_addpartitionsmanager_channel_metrics_": "connections are not counted by channel",
     "kafka_server_app_info_": "process_start_time_seconds says it",
     "kafka_server_broker_metadata_metrics_ignored_static_voters": "static voters are not ignored here",
     "kafka_server_brokermetadatalistener_": "batches of metadata are not timed",
@@ -75,13 +77,11 @@ ABSENT = {
     "kafka_server_replicaalterlogdirsmanager_": "replicas do not move between directories",
     "kafka_server_replicafetchermanager_deadthreadcount": "fetchers are no threads",
     "kafka_server_replicafetchermanager_minfetchrate": "a rate over replicationbytesin_total says it",
-    "kafka_server_replicamanager_partitionswithlatetransactionscount": "there are no transactions",
     "kafka_server_request_": "no quotas",
     "kafka_server_share": "no share groups",
     "kafka_server_snapshotemitter_": "snapshots stand in the log",
     "kafka_server_socket_server_metrics_broker_connection_accept_rate": "no limit on accepting",
-    "kafka_server_transaction_coordinator_metrics_": "there are no transactions",
-    "kafka_server_txn": "there are no transactions",
+    "kafka_server_txn_marker_channel_metrics_": "connections are not counted by channel",
     "kafka_utils_throttler_": "no throttlers",
 }
 """What Apache Kafka shows and heirlog does not, by the beginning of the name, and why."""
@@ -100,6 +100,8 @@ OURS = {
 def brain() -> Brain:
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(CONFIG, "heirlog.metrics.listener", "127.0.0.1:0")
+        patch.setitem(CONFIG, "transaction.state.log.replication.factor", "1")
+        patch.setitem(CONFIG, "transaction.state.log.min.isr", "1")
         brain = Brain()
     wait_for_coordinator(brain)
     assert produced(brain, "t", records(3)).error_code == 0
@@ -162,6 +164,32 @@ def test_what_is_produced_and_fetched_counts_for_the_topic_and_in_all(brain: Bra
         assert after(family, topic="counted") == value
         assert after(family) - before(family) == value, name
     assert after("kafka_server_brokertopicmetrics_replicationbytesout_total") == 0
+
+
+def test_an_open_transaction_shows_what_consumers_of_committed_records_miss(brain: Brain) -> None:
+    create(brain, "open")
+    brain.ask(FindCoordinatorRequest(key_type=1, coordinator_keys=["x"]), 4)
+    brain.world.run_for(2000)
+    starting = InitProducerIdRequest(transactional_id="x", transaction_timeout_ms=60_000)
+    assert ask(brain, starting, 5).error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "no producer id is at hand yet"
+    brain.world.run_for(1000)
+    made = ask(brain, starting, 5)
+    assert made.error_code == ErrorCode.NONE
+    producer = {"producer_id": made.producer_id, "producer_epoch": made.producer_epoch}
+    batch = encode_batch([(b"k", b"v", (), WALL_MS)] * 3, base_sequence=0, transactional=True, **producer)
+    data = ProduceRequest.PartitionProduceData(index=0, records=batch)
+    topics = [ProduceRequest.TopicProduceData(name="open", partition_data=[data])]
+    sent = ProduceRequest(transactional_id="x", acks=-1, timeout_ms=1000, topic_data=topics)
+    assert ask(brain, sent, 12).responses[0].partition_responses[0].error_code == 0
+    place = {"topic": "open", "partition": "0"}
+    found = scrape(brain.node)
+    assert found("kafka_cluster_partition_laststableoffsetlag", **place) == 3
+    asked = "kafka_server_addpartitionstotxnmanager_"
+    assert found(asked + "verificationtimems_count_total") == 1
+    assert found(asked + "verificationfailurerate_count_total") == 0
+    assert ask(brain, EndTxnRequest(transactional_id="x", committed=True, **producer), 5).error_code == 0
+    brain.world.run_for(1000)
+    assert scrape(brain.node)("kafka_cluster_partition_laststableoffsetlag", **place) == 0
 
 
 def test_refused_batches_count_by_their_reason(brain: Brain) -> None:

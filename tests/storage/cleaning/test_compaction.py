@@ -95,13 +95,12 @@ def test_records_without_key_go(files: MemoryFiles) -> None:
     assert plain(records(log)) == [(1, "a", "1")]
 
 
-def test_control_and_transactional_batches_stay(files: MemoryFiles, log: Log) -> None:
-    transactional = keyed(("a", "1"), transactional=True, producer_id=7, producer_epoch=0, base_sequence=0)
-    marker = encode_batch([(b"\0\0\0\1", b"", (), 0)], 1, control=True, transactional=True, producer_id=7)
-    log.append_as_follower(transactional + marker + keyed(("a", "2"), base_offset=2), 0)
+def test_a_control_batch_that_is_no_transaction_marker_stays(files: MemoryFiles, log: Log) -> None:
+    control = encode_batch([(b"\0\0\0\2", b"", (), 0)], control=True)
+    log.append_as_follower(control + keyed(("a", "1"), base_offset=1) + keyed(("a", "2"), base_offset=2), 0)
     closed(files, log)
     compact(files, log)
-    assert [r.offset for r in records(log)] == [0, 1, 2]
+    assert [r.offset for r in records(log)] == [0, 2]
 
 
 @pytest.mark.parametrize("codec", range(5))

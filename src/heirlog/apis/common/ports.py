@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 if TYPE_CHECKING:
     from heirlog.broker.broker import Broker
     from heirlog.broker.groups.coordinator import GroupCoordinator
+    from heirlog.broker.transactions.coordinator import TransactionCoordinator
     from heirlog.context import Context, Reply
     from heirlog.controller.controller import Controller
     from heirlog.controller.controller_result import ControllerResult
@@ -69,6 +70,15 @@ class OnQuorum(Protocol[Part]):
 class CoordinatesGroups(Protocol):
     @property
     def groups(self) -> GroupCoordinator: ...
+
+
+class CoordinatesTransactions(Protocol):
+    @property
+    def transactions(self) -> TransactionCoordinator: ...
+
+
+class Coordinates(CoordinatesGroups, CoordinatesTransactions, Protocol):
+    """The coordinators of groups and of transactions."""
 
 
 class ChangesMetadata(Protocol):

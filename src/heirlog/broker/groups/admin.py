@@ -140,7 +140,9 @@ def delete_groups(coordinator: GroupCoordinator, request: DeleteGroupsRequest) -
         group = shard.groups.get(group_id)
         if group is None:
             settled(group_id, ErrorCode.GROUP_ID_NOT_FOUND)
-        elif not group.is_empty:
+            continue
+        shard.membership.sessions.end_overdue(group)
+        if not group.is_empty:
             settled(group_id, ErrorCode.NON_EMPTY_GROUP)
         else:
             shard.delete_group(group, partial(settled, group_id))

@@ -1,8 +1,4 @@
-"""The group coordinator of this broker: which groups it coordinates, and their requests.
-
-A group belongs to the partition of `__consumer_offsets` that its id hashes to, and the leader of that partition is its
-coordinator. So the image alone says which broker coordinates a group. A `GroupCoordinatorShard` exists from the image
-that makes this broker the leader to the one that changes that.
+"""The group coordinator of this broker: the requests of the groups whose partition of `__consumer_offsets` it leads.
 
 Every request first finds its shard, or gets NOT_COORDINATOR (find the coordinator again) or
 COORDINATOR_LOAD_IN_PROGRESS (retry). Two answers differ while the shard is loading, because the members' state is not
@@ -14,13 +10,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from operator import mul
-from struct import unpack
 from typing import Any
 
 from heirlog.broker.groups.group import ClassicGroup, GroupState
 from heirlog.broker.groups.membership import GroupLimits, join_refusal, request_bytes
 from heirlog.broker.groups.shard import GroupCoordinatorConfig, GroupCoordinatorShard
+from heirlog.broker.internal_topic_shards import InternalTopicShards
+from heirlog.broker.partition import Partition
 from heirlog.broker.replica_manager import ReplicaManager
 from heirlog.context import Context
 from heirlog.env import Env
@@ -59,25 +55,6 @@ member is accepted and no member may grow. Enough for some 100,000 members with 
 """
 
 
-_HASHED_AT_A_TIME = 256
-_POWERS = [31**power & 0xFFFFFFFF for power in range(_HASHED_AT_A_TIME + 1)]
-
-
-def partition_for(group_id: str, partition_count: int) -> int:
-    """Kafka's partition for the group: Java's hash of the id (over UTF-16 units, 32 bits), without its sign."""
-    encoded = group_id.encode("utf-16-be", "surrogatepass")
-    units = unpack(f">{len(encoded) // 2}H", encoded)
-    code = 0
-    # many units at a time: a request may name very many ids, or long ones
-    for start in range(0, len(units), _HASHED_AT_A_TIME):
-        part = units[start : start + _HASHED_AT_A_TIME]
-        code = (code * _POWERS[len(part)] + sum(map(mul, reversed(part), _POWERS))) & 0xFFFFFFFF
-    if code >= 1 << 31:
-        code = (1 << 32) - code
-    # the one number whose absolute value does not fit into 32 bits
-    return 0 if code == 1 << 31 else code % partition_count
-
-
 def group_id_error(group_id: str) -> str | None:
     """Why no group can have this id; None if one can."""
     return f"a group id has at most {NAME_MAX_CHARACTERS} characters" if len(group_id) > NAME_MAX_CHARACTERS else None
@@ -88,8 +65,7 @@ class GroupCoordinator:
         self._env = env
         self._replicas = replicas
         self.image = image
-        self._shards: dict[int, GroupCoordinatorShard] = {}
-        self._stopped = False
+        self._shards = InternalTopicShards(OFFSETS_TOPIC, replicas, image, self._new_shard)
         self.metadata_max_bytes = static.int("offset.metadata.max.bytes")
         self._limits = GroupLimits(
             initial_rebalance_delay_ms=static.int("group.initial.rebalance.delay.ms"),
@@ -109,7 +85,6 @@ class GroupCoordinator:
 
     def on_image(self, image: Image, changed: ImageJournal | None) -> None:
         """Called after the partitions have followed the image. `changed` is None if anything may differ."""
-        topic_id = image.topic_ids.get(OFFSETS_TOPIC)
         if changed is not None:
             gone = frozenset(
                 before.name
@@ -117,52 +92,35 @@ class GroupCoordinator:
                 if before is not None and changed_id not in image.topics
             )
             if gone:
-                for shard in self._shards.values():
+                for shard in self._shards.shards():
                     shard.forget_topics(gone)
-            if OFFSETS_TOPIC not in gone and all(changed_id != topic_id for changed_id, _ in changed.partitions):
-                return
-        if self._stopped:
-            return
-        self._follow()
+        self._shards.on_image(image, changed)
 
-    def _follow(self) -> None:
-        """Keep one shard per partition that we lead, created for its current leader epoch."""
-        for index in [index for index, shard in self._shards.items() if not shard.leads]:
-            self._shards.pop(index).close()
-        for index, partition in sorted(self._replicas.partitions_named(OFFSETS_TOPIC).items()):
-            if index not in self._shards:
-                shard = GroupCoordinatorShard(self._env, self._replicas, partition, self._config, self._has_room)
-                if shard.leads:
-                    self._shards[index] = shard
-                    shard.load()
+    def _new_shard(self, partition: Partition) -> GroupCoordinatorShard:
+        return GroupCoordinatorShard(self._env, self._replicas, partition, self._config, self._has_room)
 
     def _has_room(self, more_bytes: int) -> bool:
-        return sum(shard.memory_use.bytes for shard in self._shards.values()) + more_bytes <= MEMBERS_BYTES_MAX
+        return sum(shard.memory_use.bytes for shard in self._shards.shards()) + more_bytes <= MEMBERS_BYTES_MAX
 
     def stop(self) -> None:
         """The broker stops serving."""
-        self._stopped = True
-        shards, self._shards = self._shards, {}
-        for shard in shards.values():
-            shard.close()
+        self._shards.stop()
 
     def partition_of(self, group_id: str) -> int | None:
         """The partition of `__consumer_offsets` for this group; None while the topic does not exist."""
-        topic = self.image().topic_named(OFFSETS_TOPIC)
-        if topic is None:
-            return None
-        return partition_for(group_id, len(self.image().partitions[topic.id]))
+        return self._shards.partition_of(group_id)
+
+    def shard_at(self, index: int) -> GroupCoordinatorShard | None:
+        """The loaded shard of a partition of `__consumer_offsets`, if this broker coordinates its groups."""
+        shard = self._shards.shard_at(index)
+        return shard if shard is not None and shard.loaded else None
 
     def shard_of(self, group_id: str) -> GroupCoordinatorShard | ErrorCode:
         """The loaded shard of this group, or the error for the client."""
         if group_id_error(group_id):
             return ErrorCode.INVALID_GROUP_ID
-        index = self.partition_of(group_id)
-        shard = None if index is None else self._shards.get(index)
+        shard = self._shards.shard_of(group_id)
         if shard is None:
-            return ErrorCode.NOT_COORDINATOR
-        if not shard.leads:
-            shard.close()
             return ErrorCode.NOT_COORDINATOR
         return shard if shard.loaded else ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
@@ -180,7 +138,7 @@ class GroupCoordinator:
 
     def shards(self) -> list[GroupCoordinatorShard]:
         """All shards of this broker, loaded or not."""
-        return [shard for _, shard in sorted(self._shards.items()) if shard.leads]
+        return self._shards.shards()
 
     def _shard_with_members(self, group_id: str) -> GroupCoordinatorShard | ErrorCode:
         return self.shard_of(group_id) if group_id else ErrorCode.INVALID_GROUP_ID

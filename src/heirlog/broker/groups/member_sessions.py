@@ -42,6 +42,16 @@ class MemberSessions:
             member.cancel_timer()
             member.cancel_timer = None
 
+    def end_overdue(self, group: ClassicGroup) -> None:
+        """End the sessions that have timed out although their timers have not fired.
+
+        After a pause of the process, requests that waited in sockets are handled before timers.
+        """
+        for member in list(group.members.values()):
+            if member.cancel_timer is not None and self._env.now_ms() >= member.deadline_ms:
+                member.cancel_timer()
+                self._due(group, member)
+
     def _arm(self, group: ClassicGroup, member: ClassicGroupMember) -> None:
         member.timer_at_ms = member.deadline_ms
         delay_ms = max(0, member.deadline_ms - self._env.now_ms())

@@ -194,29 +194,59 @@ def fetch(coordinator: GroupCoordinator, request: OffsetFetchRequest, context: C
         by_id = context.api_version >= TOPIC_ID_VERSION
         # a group's complete offsets are in the response once, however often the request names it
         asked_for = {asked.group_id if asked.topics is None else id(asked): asked for asked in request.groups}
-        return OffsetFetchResponse(groups=[_fetch_group(coordinator, asked, by_id) for asked in asked_for.values()])
+        stable = request.require_stable
+        return OffsetFetchResponse(
+            groups=[_fetch_group(coordinator, asked, by_id, stable=stable) for asked in asked_for.values()]
+        )
     return _fetch_one(coordinator, request, context.api_version)
 
 
-def _committed(coordinator: GroupCoordinator, group_id: str) -> dict[TopicPartition, OffsetAndMetadata] | ErrorCode:
+def is_stable(*, is_open: bool) -> bool:
+    """Guard 26: an offset that an open transaction has written is not read by who asks for stable ones (KIP-447).
+
+    Without it the next owner of a partition reads once more what the transaction has read.
+    """
+    return not is_open
+
+
+def _committed(
+    coordinator: GroupCoordinator, group_id: str, *, stable: bool
+) -> dict[TopicPartition, OffsetAndMetadata | ErrorCode] | ErrorCode:
+    """What to say of each partition of a group.
+
+    stable: UNSTABLE_OFFSET_COMMIT for each partition whose offset an open transaction has written.
+    """
     shard = coordinator.shard_of(group_id)
     if isinstance(shard, ErrorCode):
         return shard
     group = shard.groups.get(group_id)
-    return {} if group is None else group.offsets.committed
+    found: dict[TopicPartition, OffsetAndMetadata | ErrorCode] = {}
+    if group is not None:
+        found |= group.offsets.committed
+    if stable:
+        unstable = shard.transactional.unstable(group_id)
+        found |= {each: ErrorCode.UNSTABLE_OFFSET_COMMIT for each in unstable if not is_stable(is_open=True)}
+    return found
+
+
+def _all_committed(coordinator: GroupCoordinator, group_id: str) -> Iterable[TopicPartition]:
+    """The partitions of a request that names none."""
+    shard = coordinator.shard_of(group_id)
+    group = None if isinstance(shard, ErrorCode) else shard.groups.get(group_id)
+    return () if group is None else group.offsets.committed
 
 
 def _fetch_group(
-    coordinator: GroupCoordinator, asked: OffsetFetchRequest.OffsetFetchRequestGroup, by_id: bool
+    coordinator: GroupCoordinator, asked: OffsetFetchRequest.OffsetFetchRequestGroup, by_id: bool, *, stable: bool
 ) -> OffsetFetchResponse.OffsetFetchResponseGroup:
     answer = OffsetFetchResponse.OffsetFetchResponseGroup(group_id=asked.group_id)
-    committed = _committed(coordinator, asked.group_id)
+    committed = _committed(coordinator, asked.group_id, stable=stable)
     if isinstance(committed, ErrorCode):
         answer.error_code = committed
         return answer
     image = coordinator.image()
     if asked.topics is None:
-        for name, partitions in _by_topic(committed):
+        for name, partitions in _by_topic(_all_committed(coordinator, asked.group_id)):
             topic = image.topic_named(name)
             if by_id and topic is None:
                 # the topic is deleted, and the tombstones are not committed yet: it has no id any more
@@ -247,11 +277,11 @@ def _fetch_group(
 
 
 def _fetch_one(coordinator: GroupCoordinator, request: OffsetFetchRequest, version: int) -> OffsetFetchResponse:
-    committed = _committed(coordinator, request.group_id)
+    committed = _committed(coordinator, request.group_id, stable=request.require_stable)
     code = committed if isinstance(committed, ErrorCode) else ErrorCode.NONE
     known = {} if isinstance(committed, ErrorCode) else committed
     if request.topics is None:
-        wanted = _by_topic(known)
+        wanted = _by_topic(_all_committed(coordinator, request.group_id))
     elif code is not ErrorCode.NONE and version >= OWN_ERROR_VERSION:
         wanted = []
     else:
@@ -282,8 +312,10 @@ def _by_topic(partitions: Iterable[TopicPartition]) -> list[tuple[str, list[int]
 
 
 def _place(
-    committed: OffsetAndMetadata | None, index: int, code: ErrorCode = ErrorCode.NONE
+    committed: OffsetAndMetadata | ErrorCode | None, index: int, code: ErrorCode = ErrorCode.NONE
 ) -> OffsetFetchResponse.OffsetFetchResponsePartitions:
+    if isinstance(committed, ErrorCode):
+        return _place(None, index, committed)
     if committed is None:
         return OffsetFetchResponse.OffsetFetchResponsePartitions(
             partition_index=index, committed_offset=NO_OFFSET, metadata="", error_code=code

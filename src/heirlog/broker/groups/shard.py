@@ -10,17 +10,13 @@ One rule applies to loading and to writing: state changes when its record is bel
 order. So a later coordinator loads exactly the state for which this one has answered, and nothing that was answered can
 be missing there.
 
-* `append` writes a batch, and queues its change and its answer. The queue is processed from its head as the high
-  watermark moves. An answer may time out (`offsets.commit.timeout.ms`); the change still happens, because its record is
-  in the log.
+* A change and its answer wait for the high watermark (`broker/internal_topic_writer.py`). An answer may time out
+  (`offsets.commit.timeout.ms`); the change still happens, because its record is in the log.
 * While the partition is loading (`broker/internal_topic_loader.py`), clients get COORDINATOR_LOAD_IN_PROGRESS.
-
-Trap: an answer may cause the client's next request, which may append, within the loop that processes the queue.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -29,25 +25,27 @@ from heirlog.broker.groups.membership import GroupLimits, Membership, join_refus
 from heirlog.broker.groups.offset_expiry import expired_offsets
 from heirlog.broker.groups.offsets import OffsetAndMetadata, TopicPartition
 from heirlog.broker.groups.records import KeyValue, StoredGroup, StoredOffset, group_record, offset_record, read_record
+from heirlog.broker.groups.transactional_offsets import TransactionalOffsets
 from heirlog.broker.internal_topic_loader import InternalTopicLoader
-from heirlog.broker.partition import ALL_IN_SYNC, Partition, ReplicaRole
+from heirlog.broker.internal_topic_writer import InternalTopicWriter, nothing
+from heirlog.broker.partition import Partition
 from heirlog.broker.replica_manager import ReplicaManager
 from heirlog.env import Cancel, Env
-from heirlog.protocol.batch import Record, encode_batch
-from heirlog.protocol.errors import ErrorCode, KafkaError
+from heirlog.protocol.batch import BatchHeader, Record, encode_batch
+from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import SyncGroupResponse
 from heirlog.protocol.primitives import Malformed
-from heirlog.protocol.types import PartitionKey
+from heirlog.protocol.transaction_marker import TransactionMarker
+from heirlog.storage.verification import VerificationGuard
 
 RECORDS_PER_BATCH = 500
 """Limit for deletions of expired offsets; a client's commit is always one batch."""
-WRITES_MAX = 100_000
-"""Limit of writes that wait for the high watermark. One more is refused: COORDINATOR_NOT_AVAILABLE."""
-
 _AS_COORDINATOR = {
+    ErrorCode.NONE: ErrorCode.NONE,
     ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
     ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
     ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.INVALID_COMMIT_OFFSET_SIZE,
     ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.INVALID_COMMIT_OFFSET_SIZE,
 }
@@ -67,21 +65,7 @@ class GroupCoordinatorConfig:
     """offsets.retention.check.interval.ms"""
 
 
-@dataclass(slots=True)
-class _Write:
-    end_offset: int
-    deadline_ms: int
-    apply: Callable[[], None]
-    answer: Callable[[ErrorCode], None]
-
-
-def _nothing(code: ErrorCode = ErrorCode.NONE) -> None:
-    pass
-
-
 class GroupCoordinatorShard:
-    """Also the one operation that all its writes share in the purgatory of produce requests."""
-
     def __init__(
         self,
         env: Env,
@@ -91,14 +75,11 @@ class GroupCoordinatorShard:
         has_room: Callable[[int], bool],
     ) -> None:
         self.groups: dict[str, ClassicGroup] = {}
+        self.transactional = TransactionalOffsets()
         self.memory_use = MemoryUse()
         self.loaded = False
-        self.closed = False
-        self.leader_epoch = partition.leader_epoch
         self.membership = Membership(env, config.limits, self._store_group, has_room, self.forget_if_no_record)
-        self.number = -1
         self._env = env
-        self._replicas = replicas
         self._partition = partition
         self._config = config
         self._replay = InternalTopicLoader(
@@ -106,19 +87,19 @@ class GroupCoordinatorShard:
             replicas,
             partition,
             on_record=self._take_over,
+            on_marker=lambda producer_id, marker: self._transaction_ended(producer_id, commit=marker.commit),
             on_unreadable=self._unreadable,
             on_done=self._loading_is_done,
         )
-        self._queue: deque[_Write] = deque()
-        self._settling = False
-        self._watching = False
+        self._writer = InternalTopicWriter(
+            env, replicas, partition, timeout_ms=config.commit_timeout_ms, on_closed=self._drop
+        )
         self._cancel_sweep: Cancel | None = None
 
     @property
     def leads(self) -> bool:
         """Whether this broker still leads the partition in the epoch for which this shard was created."""
-        partition = self._partition
-        return partition.role is ReplicaRole.LEADER and partition.leader_epoch == self.leader_epoch and not self.closed
+        return self._writer.leads
 
     # -- loading ------------------------------------------------------------------------------------------------
 
@@ -126,13 +107,15 @@ class GroupCoordinatorShard:
         """Start loading; `loaded` is False until that is done."""
         self._replay.read()
 
-    def _take_over(self, record: Record) -> None:
+    def _take_over(self, header: BatchHeader, record: Record) -> None:
         try:
             stored = read_record(record.key, record.value)
         except Malformed as error:
             self._unreadable(record.offset, error)
             return
-        if isinstance(stored, StoredOffset):
+        if isinstance(stored, StoredOffset) and header.is_transactional and stored.value is not None:
+            self.transactional.written(header.producer_id, stored.group, stored.partition, stored.value)
+        elif isinstance(stored, StoredOffset):
             self.set_offset(stored.group, stored.partition, stored.value)
         elif isinstance(stored, StoredGroup) and stored.value is not None:
             self.group_or_new(stored.group).load(stored.value)
@@ -157,7 +140,7 @@ class GroupCoordinatorShard:
             "info",
             "groups-loaded",
             partition=self._partition.index,
-            leader_epoch=self.leader_epoch,
+            leader_epoch=self._writer.leader_epoch,
             groups=len(self.groups),
         )
 
@@ -176,9 +159,17 @@ class GroupCoordinatorShard:
     def set_offset(self, group_id: str, partition: TopicPartition, committed: OffsetAndMetadata | None) -> None:
         """Apply a committed offset record."""
         if committed is not None:
+            self.transactional.replaced(group_id, partition)
             self.group_or_new(group_id).offsets.committed[partition] = committed
-        elif group_id in self.groups:
+            return
+        self.transactional.forgotten(group_id, partition)
+        if group_id in self.groups:
             self.groups[group_id].offsets.committed.pop(partition, None)
+
+    def _transaction_ended(self, producer_id: int, *, commit: bool) -> None:
+        """Apply a transaction marker."""
+        for (group_id, partition), committed in self.transactional.ended(producer_id, commit=commit):
+            self.group_or_new(group_id).offsets.committed[partition] = committed
 
     def _forget_group(self, group_id: str) -> None:
         """Apply a group's tombstone. Its offsets have tombstones of their own."""
@@ -197,65 +188,15 @@ class GroupCoordinatorShard:
         self, records: Sequence[KeyValue], apply: Callable[[], None], answer: Callable[[ErrorCode], None]
     ) -> None:
         """Write one batch. `apply` runs once it is committed; `answer` then, or earlier with an error or a timeout."""
-        if not self.leads:
-            answer(ErrorCode.NOT_COORDINATOR)
-            return
-        if len(self._queue) >= WRITES_MAX:
-            answer(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-            return
-        partition = self._partition
         wall_ms = self._env.wall_ms()
         batch = encode_batch(
             [(key, value, (), wall_ms) for key, value in records], compression=self._config.compression
         )
-        watermark = partition.high_watermark
-        try:
-            appended = partition.append(batch, ALL_IN_SYNC, wall_ms, self._env.now_ms())
-        except KafkaError as error:
-            self._env.log(
-                "warning", "group-record-refused", partition=partition.index, error=error.code.name, why=str(error)
-            )
-            answer(_AS_COORDINATOR.get(error.code, ErrorCode.UNKNOWN_SERVER_ERROR))
-            return
-        except OSError as error:
-            self._replicas.storage_failed(partition, error)
-            answer(ErrorCode.NOT_COORDINATOR)
-            return
-        self._queue.append(
-            _Write(appended.last_offset + 1, self._env.now_ms() + self._config.commit_timeout_ms, apply, answer)
-        )
-        self._replicas.log_grew(partition, watermark, wall_ms)
-        if self.leads:
-            self._settle()
-        else:
-            # the disk failed in a flush that was due
-            self.close()
-
-    def _settle(self) -> None:
-        """Process the writes that are below the high watermark."""
-        if self._settling:
-            return
-        self._settling = True
-        while self._queue and self._queue[0].end_offset <= self._partition.high_watermark and self.leads:
-            write = self._queue.popleft()
-            write.apply()
-            write.answer(ErrorCode.NONE)
-        self._settling = False
-        if self._queue:
-            self._watch()
+        self._writer.append(batch, apply, lambda code: answer(_as_coordinator(code)))
 
     def after_writes(self, answer: Callable[[ErrorCode], None]) -> None:
         """Answer once everything that is written by now is committed."""
-        if not self._queue:
-            answer(ErrorCode.NONE)
-            return
-        if len(self._queue) >= WRITES_MAX:
-            answer(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-            return
-        last = self._queue[-1]
-        self._queue.append(
-            _Write(last.end_offset, self._env.now_ms() + self._config.commit_timeout_ms, _nothing, answer)
-        )
+        self._writer.after_writes(lambda code: answer(_as_coordinator(code)))
 
     def commit_offsets(
         self,
@@ -271,9 +212,60 @@ class GroupCoordinatorShard:
 
         self._append([offset_record(group_id, p, committed) for p, committed in offsets.items()], apply, answer)
 
+    def commit_transactional(
+        self,
+        group_id: str,
+        offsets: dict[TopicPartition, OffsetAndMetadata],
+        producer: tuple[int, int],
+        guard: VerificationGuard | None,
+        answer: Callable[[ErrorCode], None],
+    ) -> None:
+        """Write offsets in a producer's transaction; they count once its marker commits them.
+
+        producer: its id and epoch. guard: what allows it to begin a transaction in this partition.
+        """
+        wall_ms = self._env.wall_ms()
+        records = [offset_record(group_id, partition, committed) for partition, committed in offsets.items()]
+        batch = encode_batch(
+            [(key, value, (), wall_ms) for key, value in records],
+            compression=self._config.compression,
+            producer_id=producer[0],
+            producer_epoch=producer[1],
+            base_sequence=0,
+            transactional=True,
+        )
+
+        def apply() -> None:
+            for partition, committed in offsets.items():
+                self.transactional.written(producer[0], group_id, partition, committed)
+
+        self._writer.append(batch, apply, lambda code: answer(_as_coordinator(code)), guard)
+
+    def end_transaction(
+        self,
+        marker: TransactionMarker,
+        producer: tuple[int, int],
+        transaction_version: int,
+        answer: Callable[[ErrorCode], None],
+    ) -> None:
+        """Write a transaction marker, and take over what it commits. `answer` gets the error of the log."""
+
+        def apply() -> None:
+            self._transaction_ended(producer[0], commit=marker.commit)
+
+        self._writer.append_marker(marker, producer, transaction_version, apply, answer)
+
+    def verification_guard(self, producer: tuple[int, int], *, raises_epoch: bool) -> VerificationGuard | None:
+        """The guard of a transaction that would begin in this partition; None if it is open. Raises KafkaError."""
+        producers = self._partition.log.producers
+        if not producers.needs_verification(*producer):
+            return None
+        wall_ms = self._env.wall_ms()
+        return producers.guards.guard(*producer, 0, raises_epoch=raises_epoch, wall_ms=wall_ms)
+
     def delete_group(self, group: ClassicGroup, answer: Callable[[ErrorCode], None]) -> None:
         """Delete an empty group with its offsets."""
-        self._forget_offsets(group, list(group.offsets.committed))
+        self._forget_offsets(group, [*group.offsets.committed, *self.transactional.unstable(group.group_id)])
 
         group.records_written = number = group.records_written + 1
 
@@ -300,7 +292,7 @@ class GroupCoordinatorShard:
             done(ErrorCode.UNKNOWN_SERVER_ERROR if code is ErrorCode.INVALID_COMMIT_OFFSET_SIZE else code)
 
         group.records_written += 1
-        self._append([group_record(group.group_id, group.as_record(assignments))], _nothing, answer)
+        self._append([group_record(group.group_id, group.as_record(assignments))], nothing, answer)
 
     # -- forgetting ---------------------------------------------------------------------------------------------
 
@@ -310,9 +302,16 @@ class GroupCoordinatorShard:
             return
         wall_ms = self._env.wall_ms()
         for group in list(self.groups.values()):
-            expired = expired_offsets(group, wall_ms, self._config.retention_ms)
-            if group.is_empty and not group.pending_members and len(expired) == len(group.offsets.committed):
-                self.delete_group(group, _nothing)
+            unstable = self.transactional.unstable(group.group_id)
+            expired = [
+                partition
+                for partition in expired_offsets(group, wall_ms, self._config.retention_ms)
+                if partition not in unstable
+            ]
+            if unstable:
+                self._forget_offsets(group, expired)
+            elif group.is_empty and not group.pending_members and len(expired) == len(group.offsets.committed):
+                self.delete_group(group, nothing)
             else:
                 self._forget_offsets(group, expired)
         self._cancel_sweep = self._env.call_later(self._config.retention_check_ms, self._sweep)
@@ -321,69 +320,33 @@ class GroupCoordinatorShard:
         """Delete the offsets of deleted topics: a new topic of the same name is a different one."""
         if self.loaded:
             for group in list(self.groups.values()):
-                self._forget_offsets(group, group.offsets.of_topics(topics))
+                unstable = [each for each in self.transactional.unstable(group.group_id) if each[0] in topics]
+                self._forget_offsets(group, [*group.offsets.of_topics(topics), *unstable])
 
     def _forget_offsets(self, group: ClassicGroup, partitions: list[TopicPartition]) -> None:
         for start in range(0, len(partitions), RECORDS_PER_BATCH):
             chunk: dict[TopicPartition, OffsetAndMetadata | None] = dict.fromkeys(
                 partitions[start : start + RECORDS_PER_BATCH]
             )
-            self.commit_offsets(group.group_id, chunk, _nothing)
-
-    # -- waiting for the watermark ------------------------------------------------------------------------------
-
-    @property
-    def keys(self) -> tuple[PartitionKey, ...]:
-        return (self._partition.key,)
-
-    def _watch(self) -> None:
-        if not self._watching and not self.closed:
-            self._watching = True
-            self._replicas.delayed.produce.watch(self, self._config.commit_timeout_ms)
-
-    def try_complete(self, key: PartitionKey) -> bool:
-        if not self.leads:
-            self.close()
-            return True
-        self._settle()
-        if self._queue:
-            return False
-        self._watching = False
-        return True
-
-    def on_expiration(self) -> None:
-        """Some answers timed out; the writes that they wait for still take effect."""
-        self._watching = False
-        now_ms = self._env.now_ms()
-        overdue = []
-        for write in self._queue:
-            if write.deadline_ms <= now_ms and write.answer is not _nothing:
-                overdue.append(write.answer)
-                write.answer = _nothing
-        for answer in overdue:
-            answer(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        if self._queue:
-            self._watch()
+            self.commit_offsets(group.group_id, chunk, nothing)
 
     # -- the end ------------------------------------------------------------------------------------------------
 
     def close(self) -> None:
         """This broker is not the coordinator any more: drop everything, and answer the waiting requests."""
-        if self.closed:
-            return
-        self.closed = True
+        self._writer.close()
+
+    def _drop(self) -> None:
         self._replay.stop()
         if self._cancel_sweep is not None:
             self._cancel_sweep()
-        if self._watching:
-            self._replicas.delayed.produce.remove(self)
-            self._watching = False
         groups, self.groups = self.groups, {}
-        writes, self._queue = self._queue, deque()
         for group in groups.values():
             group.mark_dead(self._env.wall_ms(), _refuse_as_moved)
-        for write in writes:
-            write.answer(ErrorCode.NOT_COORDINATOR)
+
+
+def _as_coordinator(code: ErrorCode) -> ErrorCode:
+    return _AS_COORDINATOR.get(code, ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
 def _refuse_as_moved(member: ClassicGroupMember) -> None:

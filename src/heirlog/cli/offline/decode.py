@@ -1,13 +1,14 @@
 """The files of a log directory as rows: what a name says a file is, and what is in it.
 
     .log                                 a batch per row, and, where asked or known, a row per record
-    .index .timeindex .snapshot          an entry per row
+    .index .timeindex .txnindex .snapshot    an entry per row
     .checkpoint                          a metadata snapshot, as a log of metadata records
     leader-epoch-checkpoint, *-offset-checkpoint, quorum-state,
     meta.properties, partition.metadata, .kafka_cleanshutdown
 
-Records of `__cluster_metadata` and `__consumer_offsets` are decoded wherever they are. A file that was cut or damaged
-gives its rows up to there, and then `Stopped` says where and why. Secrets that metadata may hold are not shown.
+Records of `__cluster_metadata`, `__consumer_offsets` and `__transaction_state` are decoded wherever they are. A file
+that was cut or damaged gives its rows up to there, and then `Stopped` says where and why. Secrets that metadata may
+hold are not shown.
 """
 
 from __future__ import annotations
@@ -19,9 +20,12 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
 from heirlog.broker.groups.records import StoredGroup, StoredOffset, read_record
+from heirlog.broker.transactions.records import read_value
+from heirlog.broker.transactions.state import TransactionState
 from heirlog.cli.offline.overlay import read_real
 from heirlog.cli.render import text_or_base64
 from heirlog.metadata.server_configs import SERVER_CONFIGS
+from heirlog.metadata.topic_name import TRANSACTIONS_TOPIC
 from heirlog.protocol.batch import (
     HEADER_SIZE,
     BatchHeader,
@@ -34,27 +38,30 @@ from heirlog.protocol.batch import (
 from heirlog.protocol.errors import KafkaError
 from heirlog.protocol.metadata_record import decode_control, decode_record
 from heirlog.protocol.primitives import Struct
+from heirlog.protocol.transaction_marker import marker_of
 from heirlog.protocol.types import METADATA_TOPIC, Uuid, uuid_text
+from heirlog.storage.check_line import WrongChecksum, checked
+from heirlog.storage.checkpoints import without_checksum
 from heirlog.storage.index import OFFSET_ENTRY, TIME_ENTRY
-from heirlog.storage.producers import ProducerStateManager
+from heirlog.storage.producers import NO_COORDINATOR_EPOCH, NO_TRANSACTION, ProducerStateManager
+from heirlog.storage.transaction_index import TRANSACTION_ENTRY, AbortedTransaction
 
 Row: TypeAlias = dict[str, Any]
 
 CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 GROUP_TOPIC: Final = "__consumer_offsets"
-MARKERS: Final = {0: "abort", 1: "commit"}
 REDACTED: Final = "(redacted)"
 SECRET_FIELDS: Final = frozenset({"salt", "stored_key", "server_key", "hmac"})
 UUID_FIELDS: Final = frozenset({"directories", "log_dirs", "id"})
 READABLE: Final = (
-    ".log, .index, .timeindex and .snapshot of a partition, .checkpoint of the metadata quorum, "
+    ".log, .index, .timeindex, .txnindex and .snapshot of a partition, .checkpoint of the metadata quorum, "
     "leader-epoch-checkpoint, the offset checkpoints, quorum-state, meta.properties, partition.metadata and "
     ".kafka_cleanshutdown"
 )
 
 # a segment, or what a truncation has discarded: with the leader epoch that gave it up
 _LOG_NAME = re.compile(r"\d+(\.\d+)?\.log(\.swap|\.cleaned|\.deleted)?")
-_SEGMENT_NAME = re.compile(r"\d+\.(index|timeindex)(\.swap|\.cleaned|\.deleted)?")
+_SEGMENT_NAME = re.compile(r"\d+\.(index|timeindex|txnindex)(\.swap|\.cleaned|\.deleted)?")
 
 
 class Stopped(Exception):
@@ -82,7 +89,7 @@ class Decoder:
         folder = os.path.basename(os.path.dirname(os.path.abspath(path)))
         topic = records_of or folder.rpartition("-")[0]
         self._topic = METADATA_TOPIC if self._name.endswith(".checkpoint") else topic
-        self._deep = deep or self._topic in (METADATA_TOPIC, GROUP_TOPIC)
+        self._deep = deep or self._topic in (METADATA_TOPIC, GROUP_TOPIC, TRANSACTIONS_TOPIC)
         self._from_offset = from_offset
         self._read = self._reader()
 
@@ -94,7 +101,8 @@ class Decoder:
         if _LOG_NAME.fullmatch(name) or name.endswith((".checkpoint", ".checkpoint.part")):
             return self._batches
         if _SEGMENT_NAME.fullmatch(name):
-            return self._index if ".index" in name else self._time_index
+            kind = name.split(".")[1]
+            return {"index": self._index, "timeindex": self._time_index, "txnindex": self._transaction_index}[kind]
         if name.endswith(".snapshot"):
             return self._producers
         if name == "leader-epoch-checkpoint":
@@ -145,6 +153,8 @@ class Decoder:
                 return _named(decode_record(record.value or b""))
             if self._topic == GROUP_TOPIC:
                 return _group(record)
+            if self._topic == TRANSACTIONS_TOPIC:
+                return _transaction(record)
         except (KafkaError, ValueError) as error:
             return {"error": str(error), **_payload(record)}
         return _payload(record)
@@ -165,6 +175,12 @@ class Decoder:
         for timestamp_ms, relative in self._entries(TIME_ENTRY.size, TIME_ENTRY.unpack):
             if base + relative >= self._from_offset:
                 yield {"type": "entry", "timestamp_ms": timestamp_ms, "offset": base + relative}
+
+    def _transaction_index(self) -> Iterator[Row]:
+        for version, *fields in self._entries(TRANSACTION_ENTRY.size, TRANSACTION_ENTRY.unpack):
+            aborted = AbortedTransaction(*fields)
+            if aborted.last_offset >= self._from_offset:
+                yield {"type": "aborted", "version": version, **aborted._asdict()}
 
     def _entries(self, size: int, unpack: Callable[[bytes], tuple[int, ...]]) -> Iterator[tuple[int, ...]]:
         data = self._whole()
@@ -192,10 +208,19 @@ class Decoder:
                     "last_offset": last.last_offset,
                     "offset_delta": last.offset_delta,
                 }
-            yield {**row, "timestamp_ms": state.last_timestamp}
+            row["timestamp_ms"] = state.last_timestamp
+            if state.coordinator_epoch != NO_COORDINATOR_EPOCH:
+                row["coordinator_epoch"] = state.coordinator_epoch
+            if state.transaction_start != NO_TRANSACTION:
+                row["transaction_start_offset"] = state.transaction_start
+            yield row
 
     def _checkpoint(self, *names: str) -> Iterator[Row]:
-        lines = self._text().split("\n")
+        text = self._text()
+        shown = without_checksum(text) if text.endswith("\n") else text
+        if shown is None:
+            raise Stopped(0, "the checksum, which is the blanks after the last entry, does not match")
+        lines = [*shown.split("\n"), ""] if text.endswith("\n") else shown.split("\n")
         if lines[0] != "0":
             raise Stopped(0, f"version {lines[0]!r} instead of '0'")
         position = len(lines[0]) + 1
@@ -213,7 +238,11 @@ class Decoder:
 
     def _json(self) -> Iterator[Row]:
         try:
-            found = json.loads(self._text())
+            found = json.loads(checked(self._whole()))
+        except UnicodeDecodeError as error:
+            raise Stopped(error.start, "no text") from error
+        except WrongChecksum as error:
+            raise Stopped(0, str(error)) from error
         except ValueError as error:
             raise Stopped(0, f"no JSON: {error}") from error
         yield {"type": "file", **(found if isinstance(found, dict) else {"value": found})}
@@ -272,9 +301,12 @@ def _payload(record: Record) -> Row:
 
 
 def _control(record: Record) -> Row:
-    marker = MARKERS.get(int.from_bytes((record.key or b"")[2:4], "big")) if record.key else None
+    marker = marker_of(record)
     if marker is not None:
-        return {"record": f"EndTransactionMarker ({marker})"}
+        return {
+            "record": f"EndTransactionMarker ({'commit' if marker.commit else 'abort'})",
+            "fields": {"coordinator_epoch": marker.coordinator_epoch},
+        }
     return _named(decode_control(record.key or b"", record.value or b""))
 
 
@@ -292,6 +324,18 @@ def _group(record: Record) -> Row:
         fields = None if stored.value is None else _fields(stored.value)
         return {"record": "GroupMetadata", "group": stored.group, "fields": fields}
     return {"record": "unknown", **_payload(record)}
+
+
+def _transaction(record: Record) -> Row:
+    stored = read_value(record.key, record.value)
+    if stored is None:
+        return {"record": "unknown", **_payload(record)}
+    row: Row = {"record": "TransactionMetadata", "transactional_id": stored.transactional_id}
+    if stored.value is None:
+        return {**row, "fields": None}
+    state = stored.value.transaction_status
+    row["state"] = TransactionState(state).text if state in set(TransactionState) else "unknown"
+    return {**row, "fields": _fields(stored.value)}
 
 
 def _fields(struct: Struct) -> Row:

@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from random import Random
+from types import MappingProxyType
 from typing import Any, NoReturn
 
 from heirlog.cli.offline.findings import Report
+from heirlog.cli.offline.open_transactions import Known, note_open_transactions
 from heirlog.cli.offline.overlay import Change, OverlayFiles
 from heirlog.cli.offline.segments import LogCheck
 from heirlog.env import Files
@@ -44,7 +46,7 @@ from heirlog.storage.errors import StorageFormatError
 from heirlog.storage.identity import META_PROPERTIES, PARTITION_METADATA, PartitionMetadataFile, read_meta_properties
 from heirlog.storage.log import Log
 from heirlog.storage.log_directory import LogDirectory
-from heirlog.storage.segment import Segment
+from heirlog.storage.segment import SEGMENT_SUFFIXES, Segment
 
 CHECKPOINTS = (RECOVERY_POINT_CHECKPOINT, LOG_START_CHECKPOINT, HIGH_WATERMARK_CHECKPOINT, CLEANER_CHECKPOINT)
 OFFLINE = "the broker continues without this directory, or does not start if it is the only one"
@@ -77,17 +79,28 @@ class OfflineEnv:
         raise AssertionError("a stopped node cannot stop")
 
 
-def examine(path: str, on_read: Callable[[int], None] = lambda count: None) -> Report:
+def examine(
+    path: str,
+    on_read: Callable[[int], None] = lambda count: None,
+    known: Mapping[int, list[Known]] = MappingProxyType({}),
+) -> Report:
     """Everything that is wrong below one log directory. Changes nothing.
 
-    on_read: called with the number of bytes just read. Raises OSError if the directory itself cannot be listed.
+    on_read: called with the number of bytes just read. known: from `known_to_coordinators`. Raises OSError if the
+    directory itself cannot be listed.
     """
-    return DirectoryCheck(os.path.abspath(path), on_read).run()
+    return DirectoryCheck(os.path.abspath(path), on_read, known).run()
 
 
 class DirectoryCheck:
-    def __init__(self, path: str, on_read: Callable[[int], None] = lambda count: None) -> None:
+    def __init__(
+        self,
+        path: str,
+        on_read: Callable[[int], None] = lambda count: None,
+        known: Mapping[int, list[Known]] = MappingProxyType({}),
+    ) -> None:
         self.path = path
+        self._known = known
         self.report = Report(path)
         self.after = OverlayFiles(on_read)
         """As the next start would leave it."""
@@ -223,6 +236,7 @@ class DirectoryCheck:
             )
         RecoveryFindings(self.report, self._disk, log, self.after.changes(log.dir_path)).add_all()
         LogCheck(self.report, self._disk, log, clean=self.report.stopped_cleanly).run()
+        note_open_transactions(self.report, log, self._known)
         for segment in log.segments:
             segment.retire()
         self.after.settle()
@@ -345,7 +359,7 @@ class RecoveryFindings:
                 self._report.note("index-orphan", change.path, "an index without its segment", "it is removed")
 
     def _is_orphan(self, path: str) -> bool:
-        return path.endswith((".index", ".timeindex")) and not self._disk.exists(f"{path.rpartition('.')[0]}.log")
+        return path.endswith(SEGMENT_SUFFIXES[1:]) and not self._disk.exists(f"{path.rpartition('.')[0]}.log")
 
     def _is_cut(self, change: Change) -> bool:
         """Records go: not where a compacted segment takes the place of others."""

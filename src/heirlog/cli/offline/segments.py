@@ -18,10 +18,12 @@ from heirlog.storage.index import OffsetIndex, TimeIndex, read_offset_index, rea
 from heirlog.storage.log import Log
 from heirlog.storage.producers import ProducerStateManager, snapshot_offsets, snapshot_path
 from heirlog.storage.segment import Segment, segment_path
+from heirlog.storage.transaction_index import TRANSACTION_INDEX_SUFFIX, decode
 
 Index = TypeVar("Index", OffsetIndex, TimeIndex)
 
 REBUILT = "it is rebuilt from the log"
+NOT_ITS_INDEX = "this is not the index of its segment"
 READERS_FIND_OUT = "nothing: it was flushed long ago and is not read again; consumers and followers get CORRUPT_MESSAGE"
 
 
@@ -156,11 +158,18 @@ class IndexCheck:
         self._times = self._open(disk, self._time_path, read_time_index(disk, self._time_path, base)) or TimeIndex(base)
         self._offset_at = self._time_at = 0
         self._wrong: dict[str, str] = {}
+        self._check_transaction_index(disk)
         self._largest = -1
         """Timestamp of the batches so far."""
 
     def _read_offsets(self, disk: OverlayFiles, base: int) -> OffsetIndex | None:
         return read_offset_index(disk, self._offset_path, base, max(self._segment.size, 1))
+
+    def _check_transaction_index(self, disk: OverlayFiles) -> None:
+        path = segment_path(self._segment.dir_path, self._segment.base_offset, TRANSACTION_INDEX_SUFFIX)
+        data = read_file(disk, path)
+        if data is not None and decode(data, self._segment.base_offset) is None:
+            self._report.add(self._severity, "index-damaged", path, NOT_ITS_INDEX, REBUILT)
 
     def _open(self, disk: OverlayFiles, path: str, index: Index | None) -> Index | None:
         there = disk.exists(path)
@@ -170,7 +179,7 @@ class IndexCheck:
                 self._severity,
                 "index-damaged" if there else "index-missing",
                 path,
-                "this is not the index of its segment" if there else "the index is missing",
+                NOT_ITS_INDEX if there else "the index is missing",
                 REBUILT,
             )
         return index

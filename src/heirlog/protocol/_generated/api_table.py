@@ -27,6 +27,11 @@ class ApiKey(IntEnum):
     DELETE_RECORDS = 21
     INIT_PRODUCER_ID = 22
     OFFSET_FOR_LEADER_EPOCH = 23
+    ADD_PARTITIONS_TO_TXN = 24
+    ADD_OFFSETS_TO_TXN = 25
+    END_TXN = 26
+    WRITE_TXN_MARKERS = 27
+    TXN_OFFSET_COMMIT = 28
     DESCRIBE_ACLS = 29
     CREATE_ACLS = 30
     DELETE_ACLS = 31
@@ -54,6 +59,7 @@ class ApiKey(IntEnum):
     BROKER_REGISTRATION = 62
     BROKER_HEARTBEAT = 63
     UNREGISTER_BROKER = 64
+    DESCRIBE_TRANSACTIONS = 65
     LIST_TRANSACTIONS = 66
     ALLOCATE_PRODUCER_IDS = 67
     CONTROLLER_REGISTRATION = 70
@@ -89,6 +95,11 @@ TABLE: dict[ApiKey, tuple[str, int, int, int, int, str]] = {
     ApiKey.DELETE_RECORDS: ("DeleteRecords", 0, 2, 2, 2, "delete_records"),
     ApiKey.INIT_PRODUCER_ID: ("InitProducerId", 0, 5, 5, 2, "init_producer_id"),
     ApiKey.OFFSET_FOR_LEADER_EPOCH: ("OffsetForLeaderEpoch", 2, 4, 4, 4, "offset_for_leader_epoch"),
+    ApiKey.ADD_PARTITIONS_TO_TXN: ("AddPartitionsToTxn", 0, 5, 5, 3, "add_partitions_to_txn"),
+    ApiKey.ADD_OFFSETS_TO_TXN: ("AddOffsetsToTxn", 0, 4, 4, 3, "add_offsets_to_txn"),
+    ApiKey.END_TXN: ("EndTxn", 0, 5, 5, 3, "end_txn"),
+    ApiKey.WRITE_TXN_MARKERS: ("WriteTxnMarkers", 1, 2, 2, 1, "write_txn_markers"),
+    ApiKey.TXN_OFFSET_COMMIT: ("TxnOffsetCommit", 0, 5, 5, 3, "txn_offset_commit"),
     ApiKey.DESCRIBE_ACLS: ("DescribeAcls", 1, 3, 3, 2, "describe_acls"),
     ApiKey.CREATE_ACLS: ("CreateAcls", 1, 3, 3, 2, "create_acls"),
     ApiKey.DELETE_ACLS: ("DeleteAcls", 1, 3, 3, 2, "delete_acls"),
@@ -116,6 +127,7 @@ TABLE: dict[ApiKey, tuple[str, int, int, int, int, str]] = {
     ApiKey.BROKER_REGISTRATION: ("BrokerRegistration", 0, 4, 4, 0, "broker_registration"),
     ApiKey.BROKER_HEARTBEAT: ("BrokerHeartbeat", 0, 1, 1, 0, "broker_heartbeat"),
     ApiKey.UNREGISTER_BROKER: ("UnregisterBroker", 0, 0, 0, 0, "unregister_broker"),
+    ApiKey.DESCRIBE_TRANSACTIONS: ("DescribeTransactions", 0, 0, 0, 0, "describe_transactions"),
     ApiKey.LIST_TRANSACTIONS: ("ListTransactions", 0, 2, 2, 0, "list_transactions"),
     ApiKey.ALLOCATE_PRODUCER_IDS: ("AllocateProducerIds", 0, 0, 0, 0, "allocate_producer_ids"),
     ApiKey.CONTROLLER_REGISTRATION: ("ControllerRegistration", 0, 0, 0, 0, "controller_registration"),

@@ -13,12 +13,16 @@ from heirlog.metadata.survey import in_groups
 from heirlog.node.node import Node
 from heirlog.protocol.api import ApiKey
 from heirlog.server.metrics.family import NO_LABELS, Family, Sample, counter, counters, gauge, gauges
+from heirlog.server.metrics.requests import QUANTILES
 
 SERVER = "kafka_server_"
 REPLICAS = SERVER + "replicamanager_"
 TOPICS = SERVER + "brokertopicmetrics_"
 CLUSTER = "kafka_cluster_partition"
 LOG = "kafka_log_log"
+COORDINATOR = SERVER + "transaction_coordinator_metrics_"
+MARKERS = "kafka_coordinator_transaction_transactionmarkerchannelmanager_"
+ASKED = SERVER + "addpartitionstotxnmanager_"
 GROUPS = "kafka_coordinator_group_groupmetadatamanager_"
 
 
@@ -33,6 +37,7 @@ def families(node: Node, broker: Broker) -> Iterator[Family | None]:
     yield from _topics(broker)
     yield from _purgatories(node, broker)
     yield from _groups(broker)
+    yield from _transactions(node, broker)
     yield from _log_directories(node, broker)
     yield from _partitions(broker)
 
@@ -63,6 +68,11 @@ def _replica_manager(broker: Broker) -> Iterator[Family | None]:
             found.reassigning_partitions,
         ),
         ("offlinereplicacount", "Replicas whose disk has failed.", found.offline_replica_count),
+        (
+            "partitionswithlatetransactionscount",
+            "Partitions led by this broker with a transaction that is open for longer than a producer may ask for.",
+            found.partitions_with_late_transactions,
+        ),
         ("produceridcount", "Idempotent producers known, counted once per partition.", found.producer_id_count),
     ):
         yield gauge(REPLICAS + name, text, value)
@@ -203,6 +213,38 @@ def _groups(broker: Broker) -> Iterator[Family | None]:
     yield gauge(GROUPS + "numoffsets", "Committed offsets of the groups that this broker coordinates.", offsets)
 
 
+def _transactions(node: Node, broker: Broker) -> Iterator[Family | None]:
+    coordinator, manager, now_ms = broker.transactions, broker.coordinators, node.env.now_ms()
+    average, longest = coordinator.load_times.average_and_max_ms(now_ms)
+    text = "Time to load a partition of __transaction_state, in milliseconds, in the last half minute:"
+    yield gauge(COORDINATOR + "partition_load_time_avg", f"{text} average.", average)
+    yield gauge(COORDINATOR + "partition_load_time_max", f"{text} longest.", longest)
+    yield gauge(
+        MARKERS + "unknowndestinationqueuesize",
+        "Decided transactions with a marker for a partition without a leader.",
+        coordinator.unknown_destinations,
+    )
+    yield gauge(
+        MARKERS + "logappendretryqueuesize",
+        "Transactions with all markers whose completion could not be written yet.",
+        coordinator.waiting_completions,
+    )
+    yield counter(
+        ASKED + "verificationfailurerate_count_total",
+        "Partitions that a transaction coordinator did not confirm to a leader that asked.",
+        manager.failures,
+    )
+    shares = [float(label) for label in QUANTILES.values()]
+    values = manager.times.quantiles_ms(now_ms, shares)
+    yield gauges(
+        ASKED + "verificationtimems",
+        "Time from a leader's question to the answer of the transaction coordinator, in milliseconds, in the last half "
+        "minute.",
+        [({"quantile": label}, value) for label, value in zip(QUANTILES.values(), values, strict=True)],
+    )
+    yield counter(ASKED + "verificationtimems_count_total", "Transactions that a leader asked about.", manager.answered)
+
+
 def _log_directories(node: Node, broker: Broker) -> Iterator[Family | None]:
     online = {directory.path for directory in broker.replicas.directories.online}
     paths = node.config.log_dirs
@@ -241,6 +283,11 @@ PER_LED_PARTITION: Sequence[tuple[str, str, Callable[[Partition], float]]] = (
     ("underminisr", "1 if the ISR is below min ISR.", attrgetter("is_under_min_isr")),
     ("atminisr", "1 if the ISR is exactly at min ISR.", attrgetter("is_at_min_isr")),
     ("insyncreplicascount", "Size of the ISR.", lambda partition: len(partition.isr.committed)),
+    (
+        "laststableoffsetlag",
+        "Offsets between the last stable offset and the high watermark: consumers of committed records wait there.",
+        lambda partition: partition.high_watermark - partition.last_stable_offset,
+    ),
     ("replicascount", "Assigned replicas.", lambda partition: len(partition.replicas)),
 )
 PER_PARTITION: Sequence[tuple[str, str, Callable[[Partition], float]]] = (

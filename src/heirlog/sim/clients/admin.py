@@ -14,6 +14,8 @@ from heirlog.client.call import Call, Conversation
 from heirlog.client.cluster import Cluster
 from heirlog.client.offsets import TopicPartition
 from heirlog.controller.update_features import SAFE_DOWNGRADE, UPGRADE
+from heirlog.metadata.features import SUPPORTED_FEATURES
+from heirlog.metadata.state import METADATA_VERSION, TRANSACTION_VERSION
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.messages import (
     AlterPartitionReassignmentsRequest,
@@ -167,7 +169,7 @@ class TopicRecreator(Admin):
 
 
 class RandomTopicCreator(Admin):
-    """Creates a topic now and then, whose replicas the controller places."""
+    """Creates a topic now and then, whose replicas the controller places. One that needs more brokers is refused."""
 
     def start(self) -> None:
         self._number = 0
@@ -183,7 +185,7 @@ class RandomTopicCreator(Admin):
         topic = CreateTopicsRequest.CreatableTopic(
             name=f"sown-{self._number}",
             num_partitions=self.env.random.randrange(1, 5),
-            replication_factor=self.env.random.randrange(2, 4),
+            replication_factor=self.env.random.randrange(2, 6),
         )
         self.once(CreateTopicsRequest(topics=[topic], timeout_ms=1000), self._pause)
 
@@ -230,7 +232,9 @@ class StrategyChanger(Admin):
 
 
 class FeatureChanger(Admin):
-    """Switches features off and on, again and again; leaves those of `ends_on` on."""
+    """Switches features off and on, again and again; leaves those of `ends_on` on. metadata.version and
+    transaction.version get any level that this release supports, older nodes in the cluster or not.
+    """
 
     def __init__(
         self,
@@ -254,7 +258,12 @@ class FeatureChanger(Admin):
         random = self.env.random
         level = random.randrange(0, 2)
         feature = self._features[random.randrange(0, len(self._features))] if self._features[1:] else self._features[0]
-        self.once(_at_controller(feature_level(feature, level)), self.start)
+        if feature in (METADATA_VERSION, TRANSACTION_VERSION):
+            levels = SUPPORTED_FEATURES[feature]
+            level = random.randrange(levels.min_version, levels.max_version + 1)
+            self.once(_at_controller(feature_level(feature, level, raises=bool(random.randrange(0, 2)))), self.start)
+        else:
+            self.once(_at_controller(feature_level(feature, level)), self.start)
 
     def stop(self) -> None:
         super().stop()
@@ -277,10 +286,12 @@ def _at_controller(request: Message) -> Conversation[Any]:
     return to_controller(request, lambda response: [response.error_code])
 
 
-def feature_level(feature: str, level: int) -> UpdateFeaturesRequest:
-    """Level 0 by a safe downgrade."""
+def feature_level(feature: str, level: int, *, raises: bool | None = None) -> UpdateFeaturesRequest:
+    """raises: by an upgrade, or by a safe downgrade; None: level 0 by a safe downgrade."""
+    if raises is None:
+        raises = level > 0
     update = UpdateFeaturesRequest.FeatureUpdateKey(
-        feature=feature, max_version_level=level, upgrade_type=UPGRADE if level else SAFE_DOWNGRADE
+        feature=feature, max_version_level=level, upgrade_type=UPGRADE if raises else SAFE_DOWNGRADE
     )
     return UpdateFeaturesRequest(feature_updates=[update], timeout_ms=1000)
 

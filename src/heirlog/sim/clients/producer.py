@@ -29,7 +29,7 @@ from heirlog.protocol.types import Endpoint
 from heirlog.sim.clients.client import REQUEST_TIMEOUT_S, RETRY_MS, Client
 from heirlog.sim.compaction_checker import NUMBER_HEADER, is_tombstone, key_of
 from heirlog.sim.env import SimEnv
-from heirlog.sim.history import History
+from heirlog.sim.history import AcknowledgedBatch, AcknowledgedBy, History
 
 ACKS_ALL = -1
 REQUEST_BYTES = 1 << 20
@@ -58,6 +58,10 @@ class _Numbered:
     partition: str = ""
     """As histories name it."""
     sent_ms: int = 0
+    sent: int = -1
+    """Tick at which it was sent first; -1: not yet."""
+    leader: tuple[int, int] = (-1, -1)
+    """Who that was, and in which epoch, by the metadata that the client had."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +184,10 @@ class Producer(Client):
             numbered = self._numbered[batch]
             numbered.partition = self.partition_name(*batch.partition)
             numbered.sent_ms = self.history.now_ms()
+            topic, index = batch.partition
+            numbered.leader = self.cluster.view.topics[topic].partitions[index]
+            if numbered.sent < 0:
+                numbered.sent = self.history.tick()
         self.driver.send(request.send, "produce", lambda got: self._answered(sender, request, got))
 
     def _answered(self, sender: Sender, request: Request, got: Any) -> None:
@@ -202,13 +210,22 @@ class Producer(Client):
 
     def _acknowledged(self, numbered: _Numbered, base_offset: int) -> None:
         """base_offset: -1 for a repeat that is older than what the leader remembers offsets of."""
-        partition, values, sent_ms = numbered.partition, numbered.values, numbered.sent_ms
+        history, partition, values, sent_ms = self.history, numbered.partition, numbered.values, numbered.sent_ms
         if self.workload.acks != ACKS_ALL:
-            self.history.acknowledged_by_leader += len(values)
-        elif base_offset < 0:
-            self.history.acknowledge_somewhere(partition, values, sent_ms)
-        else:
-            self.history.acknowledge(partition, base_offset, values, sent_ms)
+            history.acknowledged_by_leader += len(values)
+            return
+        broker, epoch = numbered.leader
+        history.acknowledged_by.add(AcknowledgedBy(partition, epoch, broker))
+        if base_offset < 0:
+            history.acknowledge_somewhere(partition, values, sent_ms)
+            return
+        history.acknowledge(partition, base_offset, values, sent_ms)
+        last, in_order = base_offset + len(values) - 1, self.workload.idempotent
+        history.batches.append(
+            AcknowledgedBatch(
+                partition, self.name, base_offset, last, numbered.sent, history.tick(), sent_ms, in_order=in_order
+            )
+        )
 
     def _start_over(self, failure: Exception) -> None:
         """Continue with a new sender; whether the batches of the old one were appended stays unknown."""

@@ -11,7 +11,7 @@ from heirlog.sim.env import SimEnv
 
 INDEXES = 3
 """Topics of a run have no more partitions than this; for a missing partition the answer is an error."""
-REPLICAS_MIN, REPLICAS_MAX = 2, 4
+REPLICAS_MIN, REPLICAS_MAX = 2, 5
 
 
 class Reassigner(Admin):

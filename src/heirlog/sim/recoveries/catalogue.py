@@ -17,7 +17,7 @@ that only it can make.
     U8   the assignment changes in between                     U18  a damaged clean-shutdown file is none
     replaced-disk   a broker that comes back with an empty disk is neither waited for nor elected
 
-U17 (readers notice what was given up) is checked in every run: poll-skip, `heirlog.sim.history`.
+U17 (readers notice what was given up) is checked in every run: ext-poll-skip, `heirlog.sim.history_checks`.
 
 Source: KIP-966, "Unclean recovery"; docs/internals/simulation.md.
 """

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from heirlog.protocol.messages import DeleteTopicsRequest, GetReplicaLogInfoRequest
 from heirlog.protocol.types import BrokerId
 from heirlog.sim.clients.admin import TopicCreator, reassignment
-from heirlog.sim.disk import SimFiles
+from heirlog.sim.disk_files import SimFiles
 from heirlog.sim.recoveries.plans import LOG_DIRS, MANY
 from heirlog.sim.script import KILL, POWER_CUT, STOP, Script
 from heirlog.sim.simulation import TOPIC, Simulation

@@ -11,6 +11,7 @@ values.
 
 from __future__ import annotations
 
+import logging
 import re
 import time
 from collections.abc import Callable, Mapping
@@ -19,11 +20,12 @@ from functools import cached_property
 from typing import Any
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # it has no types
-from pyspark.errors import PySparkAssertionError
+from pyspark.errors import PySparkAssertionError, PySparkException
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as f
 
 import heirlog.spark
+from heirlog.spark import exactly_once
 from heirlog.spark.options import TopicPartition, sink_options
 from heirlog.spark.pipeline import lakes
 from heirlog.spark.pipeline.checkpoint import claim, flush_plan, known_id, offset_log, planned_files, refuse_patterns
@@ -33,7 +35,10 @@ from heirlog.spark.pipeline.table import BatchTable, local_uri
 from heirlog.spark.pipeline.values import ADVICE, PLACE, REASON, Parsed, parse, parse_files
 from heirlog.spark.sink import check_schema
 
+_log = logging.getLogger("heirlog.spark")
 INPUT = "input"
+RUNS_AGAIN_MAX = 2
+"""Of a batch for topics in which a task was repeated."""
 LAKES = ("delta", "iceberg")
 _HEADERS = "array<struct<key: string, value: binary>>"
 _SENSITIVE = re.compile(r"passw|jaas|secret|token|credential|sasl|\.key\b|account\.key", re.IGNORECASE)
@@ -74,6 +79,18 @@ class BatchBody:
     """A batch has run in this process, so the next one has not run before in any process."""
 
     def __call__(self, rows: DataFrame, batch_id: int) -> None:
+        # with a query over the stream another run would change its state twice
+        for _ in range(0 if self.prepared else RUNS_AGAIN_MAX):
+            try:
+                self._run(rows, batch_id)
+                return
+            except (PySparkException, Py4JJavaError) as error:
+                if exactly_once.RUN_AGAIN not in str(error):
+                    raise
+                _log.warning("batch %d runs again, because a task of it was repeated", batch_id)
+        self._run(rows, batch_id)
+
+    def _run(self, rows: DataFrame, batch_id: int) -> None:
         pipeline, started = self.pipeline, time.time()
         tables = tables_of(pipeline)
         flush_plan(pipeline.checkpoint, batch_id)
@@ -145,7 +162,10 @@ class BatchBody:
 
     def _write(self, sink: Table | TopicSink, rows: DataFrame, batch_id: int, tables: list[BatchTable]) -> None:
         if isinstance(sink, TopicSink):
-            write_to_topic(sink, rows)
+            known = known_id(self.pipeline.checkpoint)
+            purpose = "sink" if sink is self.pipeline.sink else "dead-letters"
+            options = sink.batch_options(f"heirlog-pipeline-{known}-{purpose}", f"{known}/{batch_id}/{purpose}")
+            heirlog.spark.write(topic_rows(rows), **options)
             return
         refuse_columns(sink, rows)
         columns = partition_columns(sink)
@@ -292,11 +312,6 @@ def as_letters(sink: Table | TopicSink, rejected: DataFrame) -> DataFrame:
     return rejected.select(*kept, headers.alias("headers"))
 
 
-def write_to_topic(sink: TopicSink, rows: DataFrame) -> None:
-    """At least once: a batch that is cut short writes its rows again."""
-    heirlog.spark.write(topic_rows(rows), **sink.spark_options)
-
-
 def topic_rows(rows: DataFrame) -> DataFrame:
     """A column `value` of bytes or text is written unchanged, any other type as JSON. Without such a column, the whole
     row except `key` and `headers` is written as JSON. The partition of the source is not kept: the key decides.
@@ -319,7 +334,7 @@ def refuse_columns(sink: Table | TopicSink, rows: DataFrame) -> None:
     """Raises PipelineError where rows of these columns cannot be written, or could not be read there afterwards."""
     if isinstance(sink, TopicSink):
         try:
-            check_schema(sink_options(sink.spark_options), topic_rows(rows).schema)
+            check_schema(sink_options(sink.batch_options("-", "-")), topic_rows(rows).schema)
         except ValueError as error:
             raise PipelineError(str(error)) from error
         return

@@ -66,7 +66,7 @@ def _options(pipeline: Pipeline) -> list[Problem]:
             found.append(Problem(pipeline.line_of("source", "options"), str(error)))
     for name, sink in _topic_sinks(pipeline):
         try:
-            sink_options(sink.spark_options)
+            sink_options(sink.batch_options(pipeline.name, "0"))
         except ValueError as error:
             found.append(Problem(pipeline.line_of(name, "options"), str(error)))
     return found

@@ -1,7 +1,8 @@
 """The archive that Spark's workers need where heirlog is not installed.
 
-It holds heirlog alone, for `--py-files` and `addArtifacts`; native libraries cannot be imported from an archive, so the
-workers' Python has to bring those that the source uses (`LIBRARIES`).
+It holds heirlog alone, for `--py-files` and `addArtifacts`: the source and the sink, and the nodes and the simulator,
+which audits and sweeps use. Native libraries cannot be imported from an archive, so the workers' Python has to bring
+those that the source uses (`LIBRARIES`).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import heirlog
 from heirlog.spark.pipeline.files import replacing
 
 LIBRARIES = ("pyarrow", "numba", "cramjam", "crc32c")
-_LEFT_OUT = ("testing", "cli", "sim", "server", "node", "controller", "broker", "raft", "storage")
+_LEFT_OUT = ("testing", "cli")
 """Packages that a worker never imports; without them the archive that each worker gets is smaller."""
 
 

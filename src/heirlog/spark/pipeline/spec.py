@@ -101,6 +101,18 @@ class TopicSink:
         """All options of the format `heirlog`."""
         return {"kafka.bootstrap.servers": self.bootstrap_servers, "topic": self.topic, **self.options}
 
+    def batch_options(self, transactional_id: str, batch: str) -> dict[str, str]:
+        """The options for one batch: exactly once, unless the options of the file exclude that.
+
+        transactional_id: used if the file names none. batch: the name of the batch, the same in each of its runs.
+        """
+        given = self.spark_options
+        weaker = given.get("kafka.acks", "all").strip().lower() not in ("all", "-1")
+        weaker = weaker or given.get("kafka.enable.idempotence", "true").strip().lower() == "false"
+        if given.get("exactlyonce", "false" if weaker else "true").strip().lower() == "false":
+            return given
+        return {"kafka.transactional.id": transactional_id, "exactlyonce": "true", **given, "batchid": batch}
+
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:

@@ -3,6 +3,7 @@
     plan.py            which parts of a log are clean, dirty, and not cleanable yet; which segments are merged
     offset_map.py      the last offset of each key, within bounds
     records.py         reading a batch without decoding it; a batch with fewer records; batches without records
+    transactions.py    which batches are aborted, and which markers have no batch left
     compaction.py      one cleaning of a log, in small steps
     swap.py            the rewritten segment replaces the old ones, safely in case of a crash
     segment_swaps.py   the swaps of one log, and how a truncation ends them

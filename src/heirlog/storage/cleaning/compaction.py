@@ -6,16 +6,19 @@ end.
     swap      flush, sync, rename (`swap.py`); then the next group
     done      the log is clean up to `mapped_to`
 
-Which records stay (those at or above `mapped_to` all stay):
+Which records stay (those at or above `mapped_to` all stay, except aborted ones):
 
     a key without a later record in the dirty part     stays, but a tombstone only until its delete horizon
     another record with its key comes later            is removed
     no key                                             is removed
-    of a control or transactional batch                stays: there are no transactions yet
+    of an aborted transaction                          is removed
+    a transaction marker                               stays until its transaction has no batch left, and from then on
+                                                       until its delete horizon (`transactions.py`)
 
-The first pass that keeps a tombstone sets its batch's delete horizon to now + delete.retention.ms, so that a reader
-sees it if it is not further behind than that (KIP-534). A producer's last batch stays as an empty batch, so that its
-sequence is known. Fillers (`records.filler`) cover all other removed batches, one for each leader epoch in a run.
+The first pass that keeps a tombstone, or a marker without a batch, sets its batch's delete horizon to now +
+delete.retention.ms, so that a reader sees it if it is not further behind than that (KIP-534). A producer's last batch
+stays as an empty batch, so that its sequence is known; of a producer that is known only by a marker, the marker's batch
+stays. Fillers (`records.filler`) cover all other removed batches, one for each leader epoch in a run.
 
 `steps` is a generator. It yields after each small piece of work, and the yielded value says how to continue. The caller
 runs one piece when there is time. It closes the generator when `Log.cut_count` has changed, because the segments may be
@@ -32,13 +35,15 @@ from typing import TypeAlias
 
 from heirlog.env import File, Files
 from heirlog.protocol.batch import HEADER_SIZE, BatchHeader, InvalidBatch, crc_matches, read_header
+from heirlog.protocol.transaction_marker import read_marker
 from heirlog.storage.cleaning.offset_map import OffsetMap
 from heirlog.storage.cleaning.plan import LogToClean, groups
 from heirlog.storage.cleaning.records import RecordSpan, empty_batch, filler, payload_of, spans, with_records
 from heirlog.storage.cleaning.swap import CLEANED_SUFFIX
+from heirlog.storage.cleaning.transactions import TransactionsOfPass
 from heirlog.storage.flushing import OnFlushed
 from heirlog.storage.log import Log
-from heirlog.storage.segment import Segment, segment_path
+from heirlog.storage.segment import SEGMENT_SUFFIXES, Segment, segment_path
 
 Wait: TypeAlias = Callable[[OnFlushed], None]
 """Starts a slow operation; it calls its argument with the result, and then the pass may continue."""
@@ -85,6 +90,7 @@ class Compaction:
         self._wall_ms = wall_ms
         self._on_replaced = on_replaced
         self._writer: _Writer | None = None
+        self._transactions = TransactionsOfPass(())
         self.outcome = CompactionResult(mapped_to=plan.first_dirty_offset)
 
     def steps(self) -> Steps:
@@ -100,6 +106,7 @@ class Compaction:
 
     def _learn(self) -> Steps:
         first_dirty = self._plan.first_dirty_offset
+        transactions = TransactionsOfPass(self._log.aborted_transactions(first_dirty, self._plan.uncleanable_offset))
         for segment, end in self._segments_below(self._plan.uncleanable_offset):
             if end <= first_dirty:
                 continue
@@ -111,7 +118,9 @@ class Compaction:
                 header, batch = step
                 if header.next_offset <= first_dirty:
                     continue
-                if _is_judged(header):
+                if header.is_control:
+                    transactions.end(header)
+                elif not transactions.is_aborted(header):
                     yield from self._learn_batch(header, batch)
                     if self._is_full:
                         return
@@ -138,6 +147,7 @@ class Compaction:
         found = list(self._segments_below(outcome.mapped_to))
         end_of = {segment.base_offset: end for segment, end in found}
         segments = [segment for segment, _ in found]
+        self._transactions = TransactionsOfPass(log.aborted_transactions(segments[0].base_offset, found[-1][1]))
         for group in groups(segments, found[-1][1], log.config.segment_bytes):
             outcome.groups += 1
             outcome.bytes_before += sum(segment.size for segment in group)
@@ -186,11 +196,16 @@ class Compaction:
 
     def _judged(self, header: BatchHeader, batch: bytes) -> Generator[None, None, tuple[bytes, BatchHeader] | None]:
         """The remaining batch; None if nothing of it remains."""
-        if header.base_offset >= self.outcome.mapped_to or not _is_judged(header):
-            return None if header.is_filler else (batch, header)
+        if header.is_filler:
+            return None
+        if header.is_control:
+            return self._judged_marker(header, batch)
+        is_aborted = self._transactions.is_aborted(header)
+        if header.base_offset >= self.outcome.mapped_to and not is_aborted:
+            return batch, header
         is_last = self._is_last_of_producer(header)
-        if not header.record_count:
-            return (batch, header) if is_last else None
+        if is_aborted or not header.record_count:
+            return _emptied(header, batch) if is_last else None
         payload = payload_of(batch, header)
         kept: list[RecordSpan] = []
         has_tombstone = False
@@ -209,6 +224,24 @@ class Compaction:
             return batch, header
         return with_records(header, payload, kept, horizon_ms)
 
+    def _judged_marker(self, header: BatchHeader, batch: bytes) -> tuple[bytes, BatchHeader] | None:
+        is_last = self._is_last_of_producer(header)
+        if not header.record_count:
+            return (batch, header) if is_last else None
+        has_batches, aborted = self._transactions.end(header)
+        if has_batches or read_marker(batch, header) is None:
+            if aborted is not None and self._writer is not None:
+                self._writer.segment.index_aborted(aborted)
+            return batch, header
+        horizon_ms = header.delete_horizon_ms
+        if horizon_ms is None:
+            horizon_ms = self._wall_ms + self._log.config.delete_retention_ms
+            payload = payload_of(batch, header)
+            return with_records(header, payload, list(spans(payload, header)), horizon_ms)
+        if self._wall_ms < horizon_ms:
+            return batch, header
+        return _emptied(header, batch) if is_last else None
+
     def _stays(self, span: RecordSpan, header: BatchHeader) -> bool:
         offset = header.base_offset + span.offset_delta
         if offset >= self.outcome.mapped_to:
@@ -220,7 +253,11 @@ class Compaction:
 
     def _is_last_of_producer(self, header: BatchHeader) -> bool:
         state = self._log.producers.producers.get(header.producer_id) if header.producer_id >= 0 else None
-        return state is not None and bool(state.batches) and state.batches[-1].last_offset == header.last_offset
+        if state is None:
+            return False
+        if state.batches:
+            return state.batches[-1].last_offset == header.last_offset
+        return header.is_control and state.epoch == header.producer_epoch
 
     # files
 
@@ -276,8 +313,8 @@ class Compaction:
         self._files.sync_dir(self._log.dir_path, resume)
 
 
-def _is_judged(header: BatchHeader) -> bool:
-    return not header.is_control and not header.is_transactional
+def _emptied(header: BatchHeader, batch: bytes) -> tuple[bytes, BatchHeader]:
+    return empty_batch(header) if header.record_count else (batch, header)
 
 
 def _checked(segment: Segment, position: int, header: BatchHeader, batch: bytes) -> tuple[BatchHeader, bytes]:
@@ -359,7 +396,7 @@ class _Writer:
     def discard(self) -> None:
         """Delete the segment. The log's directory may have another name by now; then loading removes the files."""
         self.segment.close()
-        for suffix in (".log", ".index", ".timeindex"):
+        for suffix in SEGMENT_SUFFIXES:
             path = segment_path(self._log.dir_path, self.segment.base_offset, suffix) + CLEANED_SUFFIX
             if self._files.exists(path):
                 self._files.unlink(path)

@@ -3,9 +3,9 @@
     log start        first dirty offset         uncleanable                 log end
         |------ clean ------|-------- dirty --------|-------- not cleanable ------|
 
-Not cleanable: records above the high watermark (they may be truncated) or the recovery point (the new records must be
-as durable as the old ones), the active segment, and segments with records younger than min.compaction.lag.ms. Only
-whole segments are compacted.
+Not cleanable: records above the last stable offset (they may be truncated, or aborted) or the recovery point (the new
+records must be as durable as the old ones), the active segment, and segments with records younger than
+min.compaction.lag.ms. Only whole segments are compacted.
 
 A log is due when dirty / (clean + dirty) exceeds min.cleanable.dirty.ratio, or a dirty segment's first batch is older
 than max.compaction.lag.ms (KIP-354). The dirtiest is next.
@@ -43,11 +43,11 @@ class LogToClean:
         return self.dirty_bytes / total if total else 0.0
 
 
-def plan_of(log: Log, high_watermark: int, wall_ms: int) -> LogToClean | None:
+def plan_of(log: Log, last_stable_offset: int, wall_ms: int) -> LogToClean | None:
     """The plan; None if nothing dirty may be compacted."""
     segments = log.segments
     first_dirty = max(log.first_dirty_offset, log.log_start_offset)
-    limit = min(high_watermark, log.recovery_point, segments[-1].base_offset)
+    limit = min(last_stable_offset, log.recovery_point, segments[-1].base_offset)
     clean = dirty = 0
     overdue = False
     uncleanable = segments[0].base_offset

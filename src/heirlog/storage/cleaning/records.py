@@ -14,7 +14,7 @@ Source: Kafka's MemoryRecords.filterTo, DefaultRecordBatch.writeEmptyHeader.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from struct import Struct
 from typing import NamedTuple
@@ -44,7 +44,7 @@ _HEADER = Struct(">qiibIhiqqqhii")
 _CRC = Struct(">I")
 _CRC_AT = 17
 _CRC_START = 21
-
+_INT64_MAX = 2**63 - 1
 
 KEYLESS_LISTED_MAX = 1000
 """Limit of reported records. Each is an entry of the produce response, and a batch of a few KB may hold millions."""
@@ -138,9 +138,19 @@ def with_records(
         base_timestamp = new_horizon_ms
     max_timestamp = header.max_timestamp
     if not header.log_append_time:
-        max_timestamp = header.base_timestamp + max(span.timestamp_delta for span in kept)
+        max_timestamp = latest_timestamp(header, kept)
     content = compress(header.compression, records)
     return _written(header, attributes, base_timestamp, max_timestamp, len(kept), content)
+
+
+def latest_timestamp(header: BatchHeader, records: Iterable[RecordSpan]) -> int:
+    """Of these records of the batch."""
+    return _nearest_int64(header.base_timestamp + max(span.timestamp_delta for span in records))
+
+
+def _nearest_int64(sum_of_times: int) -> int:
+    """A producer may send a delta with which the sum is no 64-bit number any more. (Kafka's wraps around.)"""
+    return min(max(sum_of_times, -_INT64_MAX - 1), _INT64_MAX)
 
 
 def rewritten(
@@ -236,7 +246,7 @@ def _with_timestamp(payload: bytes, span: RecordSpan, timestamp_delta: int) -> b
     # the attributes byte is right before the timestamp delta, which ends where the offset delta begins
     attributes_at = read_varint(payload, span.start)[1]
     body = bytearray(payload[attributes_at : attributes_at + 1])
-    put_varint(body, timestamp_delta)
+    put_varint(body, _nearest_int64(timestamp_delta))
     body += payload[span.offset_at : span.end]
     record = bytearray()
     put_varint(record, len(body))

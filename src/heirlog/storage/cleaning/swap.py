@@ -9,8 +9,9 @@
     000.log                                                                         DONE
 
 Each arrow waits for the sync of the directory, so that no crash leaves an old segment together with the new one.
-Indexes are renamed first and the log last: an index alone is removed, and a log without one needs a rebuild. Old files
-stay open, and on disk as `.deleted`, until file.delete.delay.ms has passed.
+Indexes are renamed first and the log last: an index alone is removed, and a log without one needs a rebuild. That of
+aborted transactions is not rebuilt; but a cleaned segment has no records of them, so that readers do not need it. Old
+files stay open, and on disk as `.deleted`, until file.delete.delay.ms has passed.
 
 If the log is truncated meanwhile (`settle`), a swap that is not read yet is abandoned, and one that is read already is
 completed at once. Otherwise loading could bring back truncated records.
@@ -25,13 +26,13 @@ from enum import Enum
 
 from heirlog.env import Files
 from heirlog.protocol.batch import InvalidBatch
-from heirlog.storage.segment import Segment, segment_path
+from heirlog.storage.segment import SEGMENT_SUFFIXES, Segment, segment_path
 
 CLEANED_SUFFIX = ".cleaned"
 SWAP_SUFFIX = ".swap"
 DELETED_SUFFIX = ".deleted"
 
-_INDEXES_THEN_LOG = (".index", ".timeindex", ".log")
+_INDEXES_THEN_LOG = (*SEGMENT_SUFFIXES[1:], SEGMENT_SUFFIXES[0])
 
 
 class SwapState(Enum):
@@ -49,7 +50,8 @@ class Swap:
         self.cleaned = cleaned
         for suffix in _INDEXES_THEN_LOG:
             path = segment_path(dir_path, cleaned.base_offset, suffix)
-            files.rename(path + CLEANED_SUFFIX, path + SWAP_SUFFIX)
+            if files.exists(path + CLEANED_SUFFIX):
+                files.rename(path + CLEANED_SUFFIX, path + SWAP_SUFFIX)
         self.state = SwapState.PREPARED
 
     def take_over(self) -> None:
@@ -76,7 +78,9 @@ class Swap:
         elif self.state is SwapState.PREPARED:
             # the log first: then loading removes the rest
             for suffix in reversed(_INDEXES_THEN_LOG):
-                self._files.unlink(segment_path(self._dir_path, self.cleaned.base_offset, suffix) + SWAP_SUFFIX)
+                path = segment_path(self._dir_path, self.cleaned.base_offset, suffix) + SWAP_SUFFIX
+                if self._files.exists(path):
+                    self._files.unlink(path)
             self.state = SwapState.DONE
 
     def remove_old(self) -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 from heirlog.env import Cancel
 from heirlog.protocol.types import Endpoint
-from heirlog.sim.disk import SimDisk, SimFiles
+from heirlog.sim.disk import SimDisk
+from heirlog.sim.disk_files import SimFiles
 from heirlog.sim.world import Exit, World
 
 
@@ -86,7 +88,8 @@ class Quorum:
 
     epoch = 1
     kraft_version = 1
-    voters: Sequence[object] = ("me", "another")
+    voters: Sequence[Any] = (SimpleNamespace(id=1), SimpleNamespace(id=2))
+    """Not the only voter: a registration of its own id is no earlier process of its node."""
 
     def __init__(self) -> None:
         self.log_end_offset = 0

@@ -20,8 +20,15 @@ from heirlog.controller.controller_result import ControllerResult
 from heirlog.controller.elect_leaders import MAX_ELECTIONS_PER_RUN, balance, elect_unclean
 from heirlog.controller.election import Election
 from heirlog.controller.partition_change import ChangeCause, PartitionChangeBuilder, PartitionRules, TargetState
-from heirlog.metadata.features import NO_BUMP_ON_SHRINK
-from heirlog.metadata.image import BROKER_RESOURCE, ELR_VERSION, METADATA_VERSION, TOPIC_RESOURCE, Image
+from heirlog.metadata.features import NO_BUMP_ON_SHRINK, recovery_level
+from heirlog.metadata.image import (
+    BROKER_RESOURCE,
+    ELR_VERSION,
+    METADATA_VERSION,
+    RECOVERY_VERSION,
+    TOPIC_RESOURCE,
+    Image,
+)
 from heirlog.metadata.min_isr import configured_min_isr
 from heirlog.metadata.state import Ids, PartitionRegistration
 from heirlog.node.router import ROUTES
@@ -124,8 +131,9 @@ class ControllerScenario:
     # -- setup --------------------------------------------------------------------------------------------------
 
     def _set_up(self, setup: Members, config: Members) -> None:
-        # a level that is there: a controller without one would bootstrap; its own registration comes before any step
-        self._load([FeatureLevelRecord(name=METADATA_VERSION, feature_level=29)])
+        # levels that are there: a controller without them would write them; its own registration comes before any step
+        first = {METADATA_VERSION: 29, RECOVERY_VERSION: recovery_level(self.controller.static)}
+        self._load([FeatureLevelRecord(name=name, feature_level=level) for name, level in first.items()])
         self.controller.on_leader_change(CONTROLLER_ID, self.quorum.epoch, True)
         self.commit()
         self.append(setup_records(setup, config))

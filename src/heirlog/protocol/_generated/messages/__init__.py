@@ -6,6 +6,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from heirlog.protocol._generated.messages.add_offsets_to_txn import AddOffsetsToTxnRequest as AddOffsetsToTxnRequest
+    from heirlog.protocol._generated.messages.add_offsets_to_txn import AddOffsetsToTxnResponse as AddOffsetsToTxnResponse
+    from heirlog.protocol._generated.messages.add_partitions_to_txn import AddPartitionsToTxnRequest as AddPartitionsToTxnRequest
+    from heirlog.protocol._generated.messages.add_partitions_to_txn import AddPartitionsToTxnResponse as AddPartitionsToTxnResponse
     from heirlog.protocol._generated.messages.add_raft_voter import AddRaftVoterRequest as AddRaftVoterRequest
     from heirlog.protocol._generated.messages.add_raft_voter import AddRaftVoterResponse as AddRaftVoterResponse
     from heirlog.protocol._generated.messages.allocate_producer_ids import AllocateProducerIdsRequest as AllocateProducerIdsRequest
@@ -60,10 +64,14 @@ if TYPE_CHECKING:
     from heirlog.protocol._generated.messages.describe_recovery import DescribeRecoveryResponse as DescribeRecoveryResponse
     from heirlog.protocol._generated.messages.describe_topic_partitions import DescribeTopicPartitionsRequest as DescribeTopicPartitionsRequest
     from heirlog.protocol._generated.messages.describe_topic_partitions import DescribeTopicPartitionsResponse as DescribeTopicPartitionsResponse
+    from heirlog.protocol._generated.messages.describe_transactions import DescribeTransactionsRequest as DescribeTransactionsRequest
+    from heirlog.protocol._generated.messages.describe_transactions import DescribeTransactionsResponse as DescribeTransactionsResponse
     from heirlog.protocol._generated.messages.elect_leaders import ElectLeadersRequest as ElectLeadersRequest
     from heirlog.protocol._generated.messages.elect_leaders import ElectLeadersResponse as ElectLeadersResponse
     from heirlog.protocol._generated.messages.end_quorum_epoch import EndQuorumEpochRequest as EndQuorumEpochRequest
     from heirlog.protocol._generated.messages.end_quorum_epoch import EndQuorumEpochResponse as EndQuorumEpochResponse
+    from heirlog.protocol._generated.messages.end_txn import EndTxnRequest as EndTxnRequest
+    from heirlog.protocol._generated.messages.end_txn import EndTxnResponse as EndTxnResponse
     from heirlog.protocol._generated.messages.envelope import EnvelopeRequest as EnvelopeRequest
     from heirlog.protocol._generated.messages.envelope import EnvelopeResponse as EnvelopeResponse
     from heirlog.protocol._generated.messages.fetch import FetchRequest as FetchRequest
@@ -114,6 +122,8 @@ if TYPE_CHECKING:
     from heirlog.protocol._generated.messages.sasl_handshake import SaslHandshakeResponse as SaslHandshakeResponse
     from heirlog.protocol._generated.messages.sync_group import SyncGroupRequest as SyncGroupRequest
     from heirlog.protocol._generated.messages.sync_group import SyncGroupResponse as SyncGroupResponse
+    from heirlog.protocol._generated.messages.txn_offset_commit import TxnOffsetCommitRequest as TxnOffsetCommitRequest
+    from heirlog.protocol._generated.messages.txn_offset_commit import TxnOffsetCommitResponse as TxnOffsetCommitResponse
     from heirlog.protocol._generated.messages.unregister_broker import UnregisterBrokerRequest as UnregisterBrokerRequest
     from heirlog.protocol._generated.messages.unregister_broker import UnregisterBrokerResponse as UnregisterBrokerResponse
     from heirlog.protocol._generated.messages.update_features import UpdateFeaturesRequest as UpdateFeaturesRequest
@@ -122,3 +132,5 @@ if TYPE_CHECKING:
     from heirlog.protocol._generated.messages.update_raft_voter import UpdateRaftVoterResponse as UpdateRaftVoterResponse
     from heirlog.protocol._generated.messages.vote import VoteRequest as VoteRequest
     from heirlog.protocol._generated.messages.vote import VoteResponse as VoteResponse
+    from heirlog.protocol._generated.messages.write_txn_markers import WriteTxnMarkersRequest as WriteTxnMarkersRequest
+    from heirlog.protocol._generated.messages.write_txn_markers import WriteTxnMarkersResponse as WriteTxnMarkersResponse

@@ -19,8 +19,8 @@ _unpack_hhB = _Shape(">hhB").unpack_from
 _pack_hhx = _Shape(">hhx").pack
 _unpack_i = _Shape(">i").unpack_from
 _pack_i = _Shape(">i").pack
+_pack_ihq = _Shape(">ihq").pack
 _unpack_ihqB = _Shape(">ihqB").unpack_from
-_pack_ihqx = _Shape(">ihqx").pack
 _pack_q = _Shape(">q").pack
 _unpack_qB = _Shape(">qB").unpack_from
 
@@ -471,6 +471,7 @@ class BrokerRegistrationResponse(Message):
         "throttle_time_ms": "Milliseconds that the client was throttled for; 0 if it was not.",
         "error_code": "Kafka's error code; 0 means success.",
         "broker_epoch": "Epoch of the broker's registration.",
+        "incarnation_id": "Incarnation that was registered; zero from a controller that does not say it.",
     }
     API_KEY = 62
     MIN_VERSION = 0
@@ -483,28 +484,52 @@ class BrokerRegistrationResponse(Message):
         throttle_time_ms: int = 0,
         error_code: int = 0,
         broker_epoch: int = -1,
+        incarnation_id: bytes = ZERO_UUID,
     ) -> None:
         self.throttle_time_ms: int = throttle_time_ms
         self.error_code: int = error_code
         self.broker_epoch: int = broker_epoch
+        self.incarnation_id: bytes = incarnation_id
 
 
 def _read_response(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[BrokerRegistrationResponse], int]:
     items: list[BrokerRegistrationResponse] = []
     for _ in range(count):
         x = new(BrokerRegistrationResponse)
+        x.incarnation_id = ZERO_UUID
         (x.throttle_time_ms, x.error_code, x.broker_epoch, tags) = _unpack_ihqB(buf, pos)
         pos += 15
         if tags:
-            pos = p.skip_tags(buf, pos, tags)
+            if tags >= 128:
+                tags, pos = p.more_uvarint(buf, pos, tags)
+            for _ in range(tags):
+                tag, pos = p.read_uvarint(buf, pos)
+                pos, end = p.read_tag_end(buf, pos)
+                if tag == 10000:
+                    (x.incarnation_id,) = _unpack_u(buf, pos)
+                    pos += 16
+                    if pos != end:
+                        raise p.bad_tag("IncarnationId")
+                else:
+                    pos = end
         items.append(x)
     return items, pos
 
 
 def _write_response(out: Out, items: Sequence[BrokerRegistrationResponse], version: int) -> None:
     w = out.small.append
+    tagged: list[tuple[int, Out]]
     for x in items:
-        w(_pack_ihqx(x.throttle_time_ms, x.error_code, x.broker_epoch))
+        w(_pack_ihq(x.throttle_time_ms, x.error_code, x.broker_epoch))
+        if x.incarnation_id != ZERO_UUID:
+            tagged = []
+            if x.incarnation_id != ZERO_UUID:
+                inner = Out()
+                inner.small.append(_pack_u(x.incarnation_id))
+                tagged.append((10000, inner))
+            p.write_tags(out, tagged)
+        else:
+            w(b"\0")
 
 
 BrokerRegistrationResponse.READ = _read_response

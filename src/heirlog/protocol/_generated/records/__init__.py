@@ -30,6 +30,8 @@ from heirlog.protocol._generated.records.remove_topic import RemoveTopicRecord
 from heirlog.protocol._generated.records.snapshot_footer import SnapshotFooterRecord
 from heirlog.protocol._generated.records.snapshot_header import SnapshotHeaderRecord
 from heirlog.protocol._generated.records.topic import TopicRecord
+from heirlog.protocol._generated.records.transaction_log_key import TransactionLogKey
+from heirlog.protocol._generated.records.transaction_log_value import TransactionLogValue
 from heirlog.protocol._generated.records.unfence_broker import UnfenceBrokerRecord
 from heirlog.protocol._generated.records.unregister_broker import UnregisterBrokerRecord
 from heirlog.protocol._generated.records.voters import VotersRecord
@@ -96,6 +98,8 @@ __all__ = [
     "SnapshotFooterRecord",
     "SnapshotHeaderRecord",
     "TopicRecord",
+    "TransactionLogKey",
+    "TransactionLogValue",
     "UnfenceBrokerRecord",
     "UnregisterBrokerRecord",
     "VotersRecord",

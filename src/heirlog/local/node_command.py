@@ -11,11 +11,17 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from heirlog.server.files import Deliver, OsFiles
 
 STOP_TIMEOUT_S = 15.0
 """How long an orphan may take for its clean stop before it ends itself."""
+EXIT_FAILED = 1
+"""As of every command."""
 CONTROLLER_GRACE_S = 2.0
 """Orphaned brokers and their controller notice at the same time, and brokers need it to stop cleanly."""
 
@@ -58,7 +64,22 @@ def parse_plain(arguments: Sequence[str]) -> NodeOptions | None:
 
 def run_node(options: NodeOptions) -> int:
     """Returns the exit code once the node has stopped."""
-    from heirlog.cli.errors import EXIT_FAILED
+    return run_node_on(lambda deliver: files_of(options, deliver), options)
+
+
+def files_of(options: NodeOptions, deliver: Deliver) -> OsFiles:
+    """The node's disks. deliver: see `heirlog.server.files`."""
+    if options.ledger is None:
+        from heirlog.server.files import OsFiles
+
+        return OsFiles(deliver)
+    from heirlog.server.ledger_files import LedgerFiles  # none of its code runs otherwise
+
+    return LedgerFiles(deliver, options.ledger)
+
+
+def run_node_on(files: Callable[[Deliver], OsFiles], options: NodeOptions) -> int:
+    """`run_node` with disks that the caller makes: those of a drill fail on demand."""
     from heirlog.local import properties
     from heirlog.local.errors import LocalError
     from heirlog.server.main import run_node as run_in_loop
@@ -73,7 +94,7 @@ def run_node(options: NodeOptions) -> int:
     if options.stop_with_stdin:
         grace_s = CONTROLLER_GRACE_S if config.is_controller else 0.0
         threading.Thread(target=_stop_at_end_of_stdin, args=(grace_s,), name="parent-watch", daemon=True).start()
-    return run_in_loop(config, ledger=options.ledger, reuse_port=options.reuse_port)
+    return run_in_loop(config, files=files, reuse_port=options.reuse_port)
 
 
 def _stop_at_end_of_stdin(grace_s: float) -> None:

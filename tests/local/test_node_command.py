@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from heirlog.cli.node import NodeOptions, parse_plain
+from heirlog.local.node_command import NodeOptions, parse_plain
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,451 @@
+"""The transactional ids of one partition of `__transaction_state`, while this broker leads it.
+
+    loading ----> loaded ----> closed: the leader epoch is over, the disk failed, the broker stops
+       \\__ a record cannot be read __> closed to clients: COORDINATOR_NOT_AVAILABLE
+
+A request leads to a change (`initialize.py`, `add_partitions.py`, `end.py`). The change is written, and takes effect
+once it is below the high watermark (`broker/internal_topic_writer.py`). From then on a decided transaction is *pending*
+until all its markers are written and its completion is committed, too. While anything is pending, the id accepts no
+other change. If an answer times out the change stays pending: its record is in the log and may still be committed.
+(Apache Kafka 4.2 forgets it, and may then decide a second time.)
+
+The next coordinator loads the same states, and continues: it sends the markers of all decided transactions again. So
+nothing but the log is needed to finish a transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from heirlog.broker.groups.offsets import TopicPartition
+from heirlog.broker.internal_topic_loader import InternalTopicLoader
+from heirlog.broker.internal_topic_writer import InternalTopicWriter
+from heirlog.broker.partition import Partition
+from heirlog.broker.replica_manager import ReplicaManager
+from heirlog.broker.transactions.add_partitions import add_partitions, verify_partitions
+from heirlog.broker.transactions.end import complete, end, end_with_new_epoch, fence
+from heirlog.broker.transactions.initialize import FenceFirst, FreshProducerId, initialize
+from heirlog.broker.transactions.marker_sender import MarkerJob, MarkerSender
+from heirlog.broker.transactions.records import read_record, transaction_key, transaction_value
+from heirlog.broker.transactions.state import (
+    EPOCH_BUMPS,
+    NO_PRODUCER_EPOCH,
+    Outcome,
+    ProducerIdAndEpoch,
+    Transaction,
+    TransactionChange,
+    TransactionState,
+)
+from heirlog.env import Cancel, Env
+from heirlog.protocol.batch import HEADER_SIZE, BatchHeader, Record, encode_batch
+from heirlog.protocol.errors import ErrorCode
+from heirlog.protocol.primitives import Malformed
+from heirlog.raft.latency_window import LatencyWindow
+
+COMPLETION_BACKOFF_MS = 1_000
+"""Pause after which a completion that could not be written is tried again."""
+EXPIRED_PER_BATCH = 500
+"""Ids that one batch deletes."""
+TOMBSTONE_OVERHEAD_BYTES = 32
+"""At least what a record without a value has besides the transactional id."""
+NO_PRODUCER = ProducerIdAndEpoch()
+
+Answer: TypeAlias = Callable[[ErrorCode, ProducerIdAndEpoch], None]
+
+_AS_COORDINATOR = {
+    ErrorCode.NONE: ErrorCode.NONE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+}
+"""The error that a client gets if its change was not written, or is not committed in time."""
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionConfig:
+    append_timeout_ms: int
+    """request.timeout.ms: how long an answer waits for the commit of its record."""
+    abort_interval_ms: int
+    """transaction.abort.timed.out.transaction.cleanup.interval.ms"""
+    expiration_ms: int
+    """transactional.id.expiration.ms"""
+    expiration_interval_ms: int
+    """transaction.remove.expired.transaction.cleanup.interval.ms"""
+
+
+def accepts_changes(is_pending: bool) -> bool:
+    """Guard 23: while a change of a transactional id is pending, or a decided transaction is, it accepts no other one.
+
+    Without it an outcome is decided a second time, and the other way.
+    """
+    return not is_pending
+
+
+class _Entry:
+    __slots__ = ("is_pending", "job", "open_since_ms", "transaction")
+
+    def __init__(self, transaction: Transaction) -> None:
+        self.open_since_ms = 0
+        """Since when this coordinator knows that the transaction is open, by the clock that no administrator sets."""
+        self.transaction = transaction
+        """As committed, except that an id without an epoch has no record yet."""
+        self.is_pending = False
+        self.job: MarkerJob | None = None
+
+
+class TransactionShard:
+    def __init__(
+        self,
+        env: Env,
+        replicas: ReplicaManager,
+        partition: Partition,
+        config: TransactionConfig,
+        markers: MarkerSender,
+        *,
+        fresh_producer_id: FreshProducerId,
+        transaction_version: Callable[[], int],
+        load_times: LatencyWindow,
+    ) -> None:
+        """transaction_version: the finalised level of the feature, at every call. load_times: where to add how long
+        loading took."""
+        self.loaded = False
+        self.waiting_completions = 0
+        """Completions that could not be written and will be tried again."""
+        self.is_unreadable = False
+        self._entries: dict[str, _Entry] = {}
+        self._env = env
+        self._config = config
+        self._markers = markers
+        self._partition = partition
+        self._fresh_producer_id = fresh_producer_id
+        self._transaction_version = transaction_version
+        self._load_times = load_times
+        self._created_ms = env.now_ms()
+        self._loader = InternalTopicLoader(
+            env,
+            replicas,
+            partition,
+            on_record=self._take_over,
+            on_unreadable=self._unreadable,
+            on_done=self._loading_is_done,
+        )
+        self._writer = InternalTopicWriter(
+            env, replicas, partition, timeout_ms=config.append_timeout_ms, on_closed=self._drop
+        )
+        self._timers: dict[str, Cancel] = {}
+
+    @property
+    def leads(self) -> bool:
+        """Whether this broker still leads the partition in the epoch for which this shard was created."""
+        return self._writer.leads
+
+    # loading
+
+    def load(self) -> None:
+        """Start loading; `loaded` is False until that is done."""
+        self._loader.read()
+
+    def _take_over(self, header: BatchHeader, record: Record) -> None:
+        if self.is_unreadable:
+            return
+        try:
+            stored = read_record(record.key, record.value)
+        except Malformed as error:
+            self._unreadable(record.offset, error)
+            return
+        if stored is None:
+            return
+        if stored.transaction is None:
+            self._entries.pop(stored.transactional_id, None)
+        else:
+            self._entries[stored.transactional_id] = _Entry(stored.transaction)
+
+    def _unreadable(self, offset: int, error: Exception) -> None:
+        """Serve none of these ids: a state that goes back could decide a transaction a second time."""
+        self.is_unreadable = True
+        self._env.log(
+            "error",
+            "transaction-record-unreadable",
+            partition=self._partition.index,
+            offset=offset,
+            error=str(error),
+            consequence="no transactional id of this partition is served; restore the partition from another replica",
+        )
+
+    def _loading_is_done(self) -> None:
+        if self.is_unreadable:
+            return
+        self.loaded = True
+        now_ms = self._env.now_ms()
+        self._load_times.add(now_ms, now_ms - self._created_ms)
+        for entry in list(self._entries.values()):
+            entry.open_since_ms = now_ms
+            if entry.transaction.state.is_prepared:
+                self._write_markers(entry)
+        self._every("abort", self._config.abort_interval_ms, self._abort_overdue)
+        self._every("expire", self._config.expiration_interval_ms, self._delete_expired)
+        self._env.log(
+            "info",
+            "transactions-loaded",
+            partition=self._partition.index,
+            leader_epoch=self._writer.leader_epoch,
+            transactional_ids=len(self._entries),
+        )
+
+    # requests
+
+    def get(self, transactional_id: str) -> Transaction | None:
+        """The state of an id, as far as it is committed; partitions that have their marker are left out."""
+        entry = self._entries.get(transactional_id)
+        if entry is None or entry.transaction.producer_epoch == NO_PRODUCER_EPOCH:
+            return None
+        return (
+            entry.transaction if entry.job is None else replace(entry.transaction, partitions=frozenset(entry.job.left))
+        )
+
+    def all(self) -> Iterable[Transaction]:
+        """The states of all ids."""
+        return [entry.transaction for entry in self._entries.values() if entry.transaction.producer_epoch >= 0]
+
+    def init_producer_id(
+        self, transactional_id: str, given: ProducerIdAndEpoch | None, timeout_ms: int, answer: Answer
+    ) -> None:
+        entry = self._entries.get(transactional_id)
+        if entry is None:
+            fresh = self._fresh_producer_id()
+            if fresh is None:
+                answer(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, NO_PRODUCER)
+                return
+            entry = self._entries[transactional_id] = _Entry(
+                Transaction(transactional_id=transactional_id, producer_id=fresh, timeout_ms=timeout_ms)
+            )
+        if not accepts_changes(entry.is_pending):
+            answer(ErrorCode.CONCURRENT_TRANSACTIONS, NO_PRODUCER)
+            return
+        wall_ms = self._env.wall_ms()
+        outcome = initialize(entry.transaction, given, timeout_ms, wall_ms, self._fresh_producer_id)
+        if isinstance(outcome, FenceFirst):
+            self._fence(entry, lambda code, _: answer(code or ErrorCode.CONCURRENT_TRANSACTIONS, NO_PRODUCER))
+        else:
+            self._settle(entry, outcome, answer)
+
+    def add_partitions(
+        self,
+        transactional_id: str,
+        producer: ProducerIdAndEpoch,
+        partitions: Iterable[TopicPartition],
+        client_version: int,
+        answer: Answer,
+    ) -> None:
+        entry = self._entries.get(transactional_id)
+        if entry is None:
+            answer(ErrorCode.INVALID_PRODUCER_ID_MAPPING, NO_PRODUCER)
+        elif not accepts_changes(entry.is_pending):
+            answer(ErrorCode.CONCURRENT_TRANSACTIONS, NO_PRODUCER)
+        else:
+            wall_ms = self._env.wall_ms()
+            outcome = add_partitions(entry.transaction, producer, frozenset(partitions), client_version, wall_ms)
+            self._settle(entry, outcome, answer)
+
+    def verify_partitions(
+        self, transactional_id: str, producer: ProducerIdAndEpoch, partitions: Iterable[TopicPartition]
+    ) -> ErrorCode | frozenset[TopicPartition]:
+        """Returns the partitions that take part in the open transaction, or an error for all."""
+        entry = self._entries.get(transactional_id)
+        if entry is None:
+            return ErrorCode.INVALID_PRODUCER_ID_MAPPING
+        return verify_partitions(entry.transaction, producer, frozenset(partitions))
+
+    def end(
+        self, transactional_id: str, producer: ProducerIdAndEpoch, *, commit: bool, client_version: int, answer: Answer
+    ) -> None:
+        entry = self._entries.get(transactional_id)
+        if entry is None:
+            answer(ErrorCode.INVALID_PRODUCER_ID_MAPPING, NO_PRODUCER)
+            return
+        before, is_pending, wall_ms = entry.transaction, not accepts_changes(entry.is_pending), self._env.wall_ms()
+        if client_version < EPOCH_BUMPS:
+            outcome = end(before, producer, commit=commit, is_pending=is_pending, wall_ms=wall_ms)
+        else:
+            outcome = end_with_new_epoch(
+                before,
+                producer,
+                commit=commit,
+                is_pending=is_pending,
+                wall_ms=wall_ms,
+                fresh_producer_id=self._fresh_producer_id,
+            )
+        self._settle(entry, outcome, answer)
+
+    def _fence(self, entry: _Entry, answer: Answer) -> None:
+        """Abort the open transaction of an id with an epoch that its producer does not have."""
+        outcome = fence(entry.transaction, self._transaction_version(), self._env.wall_ms(), self._fresh_producer_id)
+        self._settle(entry, outcome, answer)
+
+    # changes
+
+    def _settle(self, entry: _Entry, outcome: Outcome, answer: Answer) -> None:
+        if isinstance(outcome, ErrorCode):
+            answer(outcome, NO_PRODUCER)
+            self._forget_if_no_record(entry)
+        elif isinstance(outcome, ProducerIdAndEpoch):
+            answer(ErrorCode.NONE, outcome)
+        else:
+            self._write(entry, outcome, answer)
+
+    def _write(self, entry: _Entry, change: TransactionChange, answer: Answer) -> None:
+        """Write a change; `entry` has the new state once it is committed."""
+        entry.is_pending = True
+
+        def apply() -> None:
+            if entry.transaction.state is not TransactionState.ONGOING:
+                entry.open_since_ms = self._env.now_ms()
+            entry.transaction = change.after
+            entry.is_pending = False
+            if change.after.state.is_prepared:
+                self._write_markers(entry)
+
+        def written(code: ErrorCode) -> None:
+            if code is not ErrorCode.NONE and code is not ErrorCode.REQUEST_TIMED_OUT:
+                entry.is_pending = False
+                self._forget_if_no_record(entry)
+            code = _AS_COORDINATOR.get(code, ErrorCode.UNKNOWN_SERVER_ERROR)
+            answer(code, change.answer if code is ErrorCode.NONE else NO_PRODUCER)
+
+        self._append(change.after, apply, written)
+
+    def _append(self, after: Transaction, apply: Callable[[], None], written: Callable[[ErrorCode], None]) -> None:
+        value = transaction_value(after, self._transaction_version())
+        record = (transaction_key(after.transactional_id), value, (), self._env.wall_ms())
+        self._writer.append(encode_batch([record]), apply, written)
+
+    def _forget_if_no_record(self, entry: _Entry) -> None:
+        transaction = entry.transaction
+        if transaction.producer_epoch == NO_PRODUCER_EPOCH and not entry.is_pending:
+            self._entries.pop(transaction.transactional_id, None)
+
+    # markers
+
+    def _write_markers(self, entry: _Entry) -> None:
+        """The outcome is committed: carry it out. The entry is pending until its completion is committed."""
+        entry.is_pending = True
+        entry.job = MarkerJob(entry.transaction, self._writer.leader_epoch, lambda: self._complete(entry))
+        if entry.job.left:
+            self._markers.send(entry.job)
+        else:
+            self._complete(entry)
+
+    def _complete(self, entry: _Entry) -> None:
+        if not self.leads:
+            return
+        after = complete(entry.transaction, self._env.wall_ms())
+
+        def apply() -> None:
+            entry.transaction, entry.job, entry.is_pending = after, None, False
+
+        def again() -> None:
+            self.waiting_completions -= 1
+            self._complete(entry)
+
+        def written(code: ErrorCode) -> None:
+            if code is not ErrorCode.NONE and code is not ErrorCode.REQUEST_TIMED_OUT and self.leads:
+                self.waiting_completions += 1
+                self._env.call_later(COMPLETION_BACKOFF_MS, again)
+
+        self._append(after, apply, written)
+
+    # what happens by itself
+
+    def _every(self, name: str, interval_ms: int, action: Callable[[], None]) -> None:
+        def run() -> None:
+            if self.leads:
+                action()
+                self._every(name, interval_ms, action)
+
+        self._timers[name] = self._env.call_later(interval_ms, run)
+
+    def _abort_overdue(self) -> None:
+        for entry in list(self._entries.values()):
+            if not entry.is_pending and self._is_overdue(entry):
+                self._env.log(
+                    "info",
+                    "transaction-timed-out",
+                    transactional_id=entry.transaction.transactional_id,
+                    producer_id=entry.transaction.producer_id,
+                    producer_epoch=entry.transaction.producer_epoch,
+                    timeout_ms=entry.transaction.timeout_ms,
+                )
+                self._fence(entry, _no_client)
+
+    def _is_overdue(self, entry: _Entry) -> bool:
+        """By the wall clock, or by the time for which this coordinator has known it: the wall clock may have been set
+        back since the transaction began, or be behind that of the coordinator before.
+        """
+        transaction = entry.transaction
+        known_ms = self._env.now_ms() - entry.open_since_ms
+        return transaction.is_overdue(self._env.wall_ms()) or transaction.is_overdue(transaction.start_ms + known_ms)
+
+    def _delete_expired(self) -> None:
+        oldest_ms = self._env.wall_ms() - self._config.expiration_ms
+        expired = [
+            entry
+            for entry in self._entries.values()
+            if entry.transaction.state.may_expire
+            and not entry.is_pending
+            and entry.transaction.last_update_ms <= oldest_ms
+        ]
+        # a batch that the topic refuses would keep its ids for ever
+        room_bytes = self._partition.log.config.max_message_bytes - HEADER_SIZE
+        batch: list[_Entry] = []
+        size_bytes = 0
+        for entry in expired:
+            more_bytes = len(entry.transaction.transactional_id.encode()) + TOMBSTONE_OVERHEAD_BYTES
+            if batch and (size_bytes + more_bytes > room_bytes or len(batch) == EXPIRED_PER_BATCH):
+                self._delete(batch)
+                batch, size_bytes = [], 0
+            batch.append(entry)
+            size_bytes += more_bytes
+        if batch:
+            self._delete(batch)
+
+    def _delete(self, entries: list[_Entry]) -> None:
+        """Write tombstones; the ids are unknown once these are committed."""
+        for entry in entries:
+            entry.is_pending = True
+
+        def apply() -> None:
+            for entry in entries:
+                self._entries.pop(entry.transaction.transactional_id, None)
+
+        def written(code: ErrorCode) -> None:
+            if code is not ErrorCode.NONE and code is not ErrorCode.REQUEST_TIMED_OUT:
+                for entry in entries:
+                    entry.is_pending = False
+
+        wall_ms = self._env.wall_ms()
+        batch = encode_batch(
+            [(transaction_key(entry.transaction.transactional_id), None, (), wall_ms) for entry in entries]
+        )
+        self._writer.append(batch, apply, written)
+
+    # the end
+
+    def close(self) -> None:
+        """This broker is not the coordinator any more: drop everything, and answer the waiting requests."""
+        self._writer.close()
+
+    def _drop(self) -> None:
+        self._loader.stop()
+        for cancel in self._timers.values():
+            cancel()
+        entries, self._entries = self._entries, {}
+        for entry in entries.values():
+            if entry.job is not None:
+                entry.job.cancelled = True
+
+
+def _no_client(code: ErrorCode, producer: ProducerIdAndEpoch) -> None:
+    """An answer without a client."""

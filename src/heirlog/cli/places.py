@@ -1,0 +1,69 @@
+"""Which partition a line of `heirlog produce` goes to."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from heirlog.cli.errors import CommandError
+from heirlog.protocol.batch import NewRecord
+from heirlog.protocol.errors import error_code
+
+if TYPE_CHECKING:
+    from heirlog.blocking import Client
+
+
+class Places:
+    """Where the records of one topic go. partition: all go there; None: by key, without a key in turn."""
+
+    def __init__(self, client: Client, topic: str, partition: int | None) -> None:
+        """Raises CommandError if there is no such topic or partition, KafkaError, OSError."""
+        self.topic = topic
+        self.count = partition_count(client, topic)
+        if partition is not None and partition >= self.count:
+            raise CommandError(f"{topic} has partitions 0 to {self.count - 1}, not {partition}")
+        self._partition = partition
+        self._turn = 0
+
+    def batches(self, pairs: Sequence[tuple[bytes | None, bytes]]) -> dict[int, list[NewRecord]]:
+        """The records by partition, with the time of now."""
+        now_ms = time.time_ns() // 1_000_000
+        batches: dict[int, list[NewRecord]] = {}
+        for key, value in pairs:
+            batches.setdefault(self._place(key), []).append((key, value, (), now_ms))
+        self._turn += 1
+        return batches
+
+    def _place(self, key: bytes | None) -> int:
+        if self._partition is not None:
+            return self._partition
+        if key is not None:
+            return (murmur2(key) & 0x7FFFFFFF) % self.count
+        return self._turn % self.count
+
+
+def partition_count(client: Client, topic: str) -> int:
+    """Raises CommandError if there is no such topic."""
+    found = client.metadata([topic]).topics[0]
+    if found.error_code:
+        raise CommandError(
+            f"topic {topic} cannot be used ({error_code(found.error_code).name}); to create it: heirlog topics "
+            f"create {topic}"
+        )
+    return len(found.partitions)
+
+
+def murmur2(data: bytes) -> int:
+    """Kafka's hash of keys (its default partitioner), so that a key goes where Java clients send it."""
+    mask, m = 0xFFFFFFFF, 0x5BD1E995
+    value = 0x9747B28C ^ len(data)
+    whole = len(data) & ~3
+    for position in range(0, whole, 4):
+        word = int.from_bytes(data[position : position + 4], "little") * m & mask
+        word = (word ^ word >> 24) * m & mask
+        value = value * m & mask ^ word
+    if tail := data[whole:]:
+        value = (value ^ int.from_bytes(tail, "little")) * m & mask
+    value = (value ^ value >> 13) * m & mask
+    return value ^ value >> 15

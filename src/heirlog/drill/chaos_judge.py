@@ -1,0 +1,223 @@
+"""Judges what clients of real processes saw by the checks of the simulator (`heirlog.sim.history_checks`).
+
+    ClientRecord (names, wall time) + CommittedLog (topic ids, elections) --> History, KnownLoss --> findings
+
+What an election on a lossy basis gave up is known from its record in the metadata log and from the leader epochs of
+what is readable in the end: the log of the winner ended where the first record of the new lineage is.
+
+Three things cannot be judged; records of the first and the last are counted:
+
+* aiokafka does not tell leader epochs: what it read from the offset of a lossy election on may be of either lineage.
+* After two lossy elections of one partition the log of the first winner is not known any more. So it is not known where
+  a reader had to continue when it entered that lineage; what it read before and afterwards is judged.
+* A record that was acknowledged while its topic was deleted and created again may belong to either of them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from heirlog.drill.chaos_record import RECREATED, STABLE, UNKNOWN_OFFSET, Answered, ClientRecord, RecordRead
+from heirlog.drill.committed_log import CommittedLog, Incarnation, PartitionChange
+from heirlog.metadata.basis import Basis, ElectionBasis
+from heirlog.sim import group_history
+from heirlog.sim.group_history import GroupHistory
+from heirlog.sim.history import (
+    AcknowledgedBatch,
+    AcknowledgedRecord,
+    Finding,
+    History,
+    KnownLoss,
+    Latest,
+    Observed,
+    Seek,
+    partition_name,
+)
+from heirlog.sim.history_checks import verdict
+from heirlog.sim.history_checks.losses import excused
+
+AUDITOR = "auditor"
+"""The client that reads everything once more in the end."""
+CHANGED_VALUE = "changed-value"
+STALE_MS = 15_000
+"""A broker that knows of a deletion or creation this long after it: no fault lasts longer."""
+
+Epochs = tuple[tuple[int, int], ...]
+"""(leader epoch, first offset), ascending."""
+
+
+@dataclass(slots=True)
+class Judgement:
+    findings: list[Finding] = field(default_factory=list)
+    losses: list[KnownLoss] = field(default_factory=list)
+    lossy_elections: dict[str, int] = field(default_factory=dict)
+    """By basis."""
+    readable: int = 0
+    """Acknowledged records that were found in the end."""
+    excused: int = 0
+    """Acknowledged records that are gone by a lossy election which is on record."""
+    unjudged: int = 0
+    """Observations that no check could use."""
+
+
+def judge(
+    record: ClientRecord, audit: Sequence[RecordRead], log: CommittedLog, groups: Iterable[GroupHistory]
+) -> Judgement:
+    """audit: what a new client read of every partition, after all writes had ended."""
+    names = {
+        (one.name, index): partition_name(one.name, index, one.topic_id)
+        for one in log.incarnations
+        if one.removed_ms is None
+        for index in {change.index for change in log.changes if change.topic_id == one.topic_id}
+    }
+    judgement = Judgement(
+        losses=list(_losses(log, _epochs(audit, names))),
+        lossy_elections=dict(Counter(basis_of(change).basis.value for change in lossy_elections(log))),
+    )
+    history = History(now_ms=lambda: 0)
+    _enter_sends(history, record, log, names, judgement)
+    _enter_reads(history, [*record.read, *audit], names, judgement)
+    history.latest += [
+        Latest(names[one.topic, one.partition], one.offset, one.leader_epoch, one.client)
+        for one in record.latest
+        if (one.topic, one.partition) in names
+    ]
+    judgement.findings = [
+        *(Finding(CHANGED_VALUE, sentence) for sentence in record.changed),
+        *verdict.findings(history, judgement.losses, AUDITOR, set(names.values())),
+        *(finding for group in groups for finding in group_history.findings(group, judgement.losses)),
+    ]
+    _count(history, judgement)
+    return judgement
+
+
+# losses
+
+
+def _epochs(audit: Iterable[RecordRead], names: dict[tuple[str, int], str]) -> dict[str, Epochs]:
+    """Of what is readable in the end, by partition."""
+    found: dict[str, dict[int, int]] = {}
+    for one in audit:
+        epochs = found.setdefault(names[one.topic, one.partition], {})
+        epochs[one.leader_epoch] = min(one.offset, epochs.get(one.leader_epoch, one.offset))
+    return {name: tuple(sorted(epochs.items())) for name, epochs in found.items()}
+
+
+def _losses(log: CommittedLog, epochs: dict[str, Epochs]) -> Iterator[KnownLoss]:
+    for change in lossy_elections(log):
+        name = partition_name(change.topic, change.index, change.topic_id)
+        basis = basis_of(change)
+        epoch, start = int(basis.leader_epoch), _start(change, epochs.get(name, ()))
+        kept = [entry for entry in epochs.get(name, ()) if entry[0] < epoch]
+        yield KnownLoss(name, start, epoch, change.at_ms, (*kept, (epoch, start)), tuple(_answers(change)))
+
+
+def _answers(change: PartitionChange) -> Iterator[tuple[int, int, int]]:
+    """Of replicas that could be elected. One that answered and stopped before the decision could not."""
+    basis = basis_of(change)
+    if basis.basis is Basis.RECOVERED:
+        for answer in basis.replicas:
+            if answer.answered and answer.broker in change.active:
+                yield int(answer.broker), answer.last_written_epoch, answer.end_offset
+
+
+def lossy_elections(log: CommittedLog) -> Iterator[PartitionChange]:
+    """Those whose record says on what basis they were held.
+
+    A leader that was in neither list before may be clean: one record can add it to the ISR, end a reassignment and
+    elect it.
+    """
+    for change in log.changes:
+        basis = None if change.after is None else change.after.basis
+        if change.before is not None and basis is not None and basis is not change.before.basis:
+            yield change
+
+
+def basis_of(change: PartitionChange) -> ElectionBasis:
+    """Of a lossy election."""
+    assert change.after is not None and change.after.basis is not None
+    return change.after.basis
+
+
+def _start(change: PartitionChange, epochs: Epochs) -> int:
+    """Where the winner's log ended.
+
+    The election's record says it where the winner was asked: without a leader its log did not grow. Otherwise the first
+    record of this epoch, or of a later one, was there; or lower, if a later election gave up more. Without any such
+    record everything may be gone.
+    """
+    basis = basis_of(change)
+    if basis.end_offset >= 0:
+        return basis.end_offset
+    return min((start for epoch, start in epochs if epoch >= basis.leader_epoch), default=0)
+
+
+# what clients saw
+
+
+def _enter_sends(
+    history: History, record: ClientRecord, log: CommittedLog, names: dict[tuple[str, int], str], judgement: Judgement
+) -> None:
+    history.sent = record.sent.total()
+    recreated = log.named(RECREATED)
+    for one in record.answered:
+        name = names.get((one.topic, one.partition)) if one.topic in STABLE else _home(one, recreated)
+        if name is None:
+            judgement.unjudged += 1
+            continue
+        entry = AcknowledgedRecord(name, one.offset, one.value, one.sent_ms)
+        if one.offset == UNKNOWN_OFFSET:
+            history.acknowledged_somewhere.append(entry)
+            continue
+        history.acknowledged.append(entry)
+        history.batches.append(
+            AcknowledgedBatch(
+                name, one.client, one.offset, one.offset, one.sent, one.answered, one.sent_ms, one.in_order
+            )
+        )
+
+
+def _home(one: Answered, incarnations: Sequence[Incarnation]) -> str | None:
+    """The partition of a topic that is deleted and created again; None if it may be of either."""
+    for topic in incarnations:
+        is_old_enough = one.sent_ms >= topic.created_ms + (0 if topic is incarnations[0] else STALE_MS)
+        if is_old_enough and (topic.removed_ms is None or one.answered_ms < topic.removed_ms):
+            return partition_name(topic.name, one.partition, topic.topic_id)
+    return None
+
+
+def _enter_reads(
+    history: History, reads: Iterable[RecordRead], names: dict[tuple[str, int], str], judgement: Judgement
+) -> None:
+    losses: dict[str, list[KnownLoss]] = {}
+    for loss in judgement.losses:
+        losses.setdefault(loss.partition, []).append(loss)
+    epochs: dict[tuple[str, str], int] = {}
+    """That each client read last, by client and partition."""
+    left: set[tuple[str, str]] = set()
+    """Clients that tell no epochs, and have left what all lineages of the partition have in common."""
+    for one in reads:
+        name = names[one.topic, one.partition]
+        known = losses.get(name, [])
+        if one.leader_epoch < 0 and known:
+            if one.offset >= min(loss.start_offset for loss in known):
+                left.add((one.client, name))
+            if (one.client, name) in left:
+                judgement.unjudged += 1
+                continue
+        before = epochs.get((one.client, name), one.leader_epoch)
+        if any(before < loss.leader_epoch <= one.leader_epoch for loss in known[:-1]):
+            history.seeks.append(Seek(name, one.client, one.poll, None))
+        epochs[one.client, name] = one.leader_epoch
+        history.observed.append(Observed(name, one.offset, one.value, one.leader_epoch, one.client, one.poll))
+
+
+def _count(history: History, judgement: Judgement) -> None:
+    found = {(one.partition, one.value) for one in history.observed if one.client == AUDITOR}
+    for one in (*history.acknowledged, *history.acknowledged_somewhere):
+        if (one.partition, one.value) in found:
+            judgement.readable += 1
+        elif excused(one, judgement.losses):
+            judgement.excused += 1

@@ -1,0 +1,272 @@
+"""Transactions in the logs of a running cluster: what is committed, what is stable, and whether it agrees.
+
+    the true high watermark of a partition moves  ->  the batches below it, once each
+        __transaction_state     ->  X1, X11, X14    (`heirlog.sim.transaction_log`)
+        a marker                ->  X2    it repeats a decision that is committed
+        a transactional batch   ->  X10   the sequences of an epoch have no gap and no repetition
+                                    X19   the coordinator knew that the partition takes part
+    a replica changes           ->  X7    its LSO never falls within a leader epoch, and is at most the HW
+    the end of a run            ->  X8    nothing is open
+                                    X13   coordinators know what their log says
+                                    X16   the LSO and the index of aborted transactions are what the log's bytes say
+
+An election on a lossy basis may lose decisions, markers and records. From then on nothing is judged of its partition,
+and of the ids whose records it may have lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import replace
+
+from heirlog.broker.groups.offsets import TopicPartition
+from heirlog.broker.partition import Partition
+from heirlog.broker.transactions.records import StoredTransaction, read_record
+from heirlog.broker.transactions.state import Transaction, TransactionState
+from heirlog.metadata.topic_name import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from heirlog.node.node import Node
+from heirlog.protocol.batch import BatchHeader, decode_records, walk
+from heirlog.protocol.transaction_marker import read_marker
+from heirlog.sim.oracle import Key, Oracle
+from heirlog.sim.transaction_log import TransactionLog
+
+READ_BYTES = 1 << 20
+
+
+class TransactionChecker:
+    def __init__(self, oracle: Oracle) -> None:
+        self._oracle = oracle
+        self.topics: Collection[str] = ()
+        """Topics with transactions, besides the internal ones; empty: nothing is judged."""
+        self.recreated: Collection[str] = ()
+        """Those that are deleted and created again."""
+        self.record_listeners: list[Callable[[StoredTransaction], None]] = []
+        """Called with each committed record of `__transaction_state`, before it is judged."""
+        self.log = TransactionLog()
+        self._ends: dict[Key, int] = {}
+        """What has been read of each partition."""
+        self._lossy: set[Key] = set()
+        self._lossy_names: set[TopicPartition] = set()
+        self._decisions_lost = False
+        """A partition of `__transaction_state` had an election on a lossy basis."""
+        self._open: dict[Key, dict[int, int]] = {}
+        """Per partition, the producers with an open transaction, and its first offset."""
+        self._sequences: dict[tuple[Key, int], tuple[int, int]] = {}
+        """Per partition and producer id: epoch and last sequence."""
+        self._stable: dict[tuple[str, Key], tuple[Partition, int, int, int]] = {}
+        """Per machine and partition: leader epoch, LSO and log end."""
+
+    def _is_judged(self, topic: str) -> bool:
+        return bool(self.topics) and (topic in self.topics or topic in (OFFSETS_TOPIC, TRANSACTIONS_TOPIC))
+
+    # what is committed
+
+    def exposed(self, key: Key, partition: Partition) -> None:
+        """A leader exposes a higher high watermark than all before."""
+        if not self._is_judged(partition.topic):
+            return
+        start = max(self._ends.get(key, 0), partition.log.log_start_offset)
+        for data, position, header in _batches(partition, start, partition.high_watermark):
+            if header.base_offset >= start:
+                self._committed(key, partition, data, position, header)
+                self._ends[key] = header.next_offset
+
+    def _may_have_lost(self, partition: TopicPartition) -> bool:
+        """Whether markers of this partition may be gone."""
+        return partition[0] in self.recreated or partition in self._lossy_names
+
+    def lineage_begins(self, key: Key, topic: str, start: int) -> None:
+        """What is at and above `start` is lost."""
+        if not self._is_judged(topic):
+            return
+        self._ends[key] = min(self._ends.get(key, 0), start)
+        self._lossy.add(key)
+        self._lossy_names.add((topic, key[1]))
+        if topic == TRANSACTIONS_TOPIC:
+            self.log.lost(key[1])
+            self._decisions_lost = True
+            self._oracle.world.counters["transaction.state-lost"] += 1
+
+    def _broken(self, found: tuple[str, str] | None) -> None:
+        if found is not None:
+            self._oracle.broken(*found)
+
+    def _committed(self, key: Key, partition: Partition, data: memoryview, position: int, header: BatchHeader) -> None:
+        if partition.topic == TRANSACTIONS_TOPIC:
+            self._take_records(partition.index, data, position, header)
+        elif header.is_control:
+            self._take_marker(key, partition, data, position, header)
+        elif header.is_transactional:
+            self._take_batch(key, partition, header)
+
+    def _take_records(self, index: int, data: memoryview, position: int, header: BatchHeader) -> None:
+        if header.is_control:
+            return
+        for record in decode_records(data, position):
+            stored = read_record(record.key, record.value)
+            if stored is None:
+                continue
+            for listener in self.record_listeners:
+                listener(stored)
+            self._broken(self.log.apply(index, stored, self._may_have_lost))
+            if stored.transaction is not None:
+                self._oracle.world.counters[f"transaction.{stored.transaction.state.text}"] += 1
+
+    def _take_marker(
+        self, key: Key, partition: Partition, data: memoryview, position: int, header: BatchHeader
+    ) -> None:
+        marker = read_marker(data[position : position + header.size], header)
+        ends_open = self._open.get(key, {}).pop(header.producer_id, None) is not None
+        if marker is None or key in self._lossy:
+            return
+        producer = (header.producer_id, header.producer_epoch)
+        where = (partition.topic, partition.index)
+        self._broken(self.log.marked(producer, where, commit=marker.commit, ends_open=ends_open))
+
+    def _take_batch(self, key: Key, partition: Partition, header: BatchHeader) -> None:
+        self._open.setdefault(key, {}).setdefault(header.producer_id, header.base_offset)
+        if key in self._lossy or not self.log.is_judged(header.producer_id):
+            return
+        producer, where = (header.producer_id, header.producer_epoch), (partition.topic, partition.index)
+        if where not in self.log.added.get(producer, ()):
+            self._oracle.broken(
+                "X19", f"{where}: offset {header.base_offset} is of producer {producer}, which has not added it"
+            )
+        if partition.topic not in self.topics or partition.topic in self.recreated:
+            return  # group coordinators use no sequences, and a new topic does not know those of the one before
+        epoch, last = self._sequences.get((key, header.producer_id), (-1, -1))
+        expected = 0 if header.producer_epoch > epoch else last + 1
+        if header.producer_epoch < epoch or header.base_sequence != expected:
+            self._oracle.broken(
+                "X10",
+                f"{where}: offset {header.base_offset} has sequence {header.base_sequence} of producer {producer} "
+                f"after sequence {last} of epoch {epoch}",
+            )
+        self._sequences[key, header.producer_id] = (header.producer_epoch, header.last_sequence)
+
+    # what is stable
+
+    def changed(self, machine: str, key: Key, partition: Partition) -> None:
+        """X7 of a replica after an event that changed it."""
+        if not self._is_judged(partition.topic):
+            return
+        stable, epoch = partition.last_stable_offset, partition.leader_epoch
+        end = partition.log.log_end_offset
+        before = self._stable.get((machine, key))
+        self._stable[machine, key] = (partition, epoch, stable, end)
+        name = f"{machine}: the LSO of {partition.topic}-{partition.index}"
+        if stable > partition.high_watermark:
+            self._oracle.broken("X7", f"{name} is {stable}, above its HW")
+        if before is None or before[0] is not partition or before[1] != epoch or end < before[3]:
+            return  # another leader epoch, or a follower that truncates
+        if stable < before[2]:
+            self._oracle.broken("X7", f"{name} falls from {before[2]} to {stable} in epoch {epoch}")
+
+    # the end
+
+    def is_settled(self, nodes: Collection[Node]) -> bool:
+        """X8: no transaction is open in any log, and no coordinator has one to finish."""
+        if any(
+            partition.log.producers.transactions.first_unstable_offset is not None
+            for node in nodes
+            for partition in node.broker.replicas.all_partitions()
+            if self._is_judged(partition.topic) and not self._may_hang(partition)
+        ):
+            return False
+        return all(
+            transaction.state not in (TransactionState.ONGOING, *_PREPARED)
+            for node in nodes
+            for shard in node.broker.transactions.shards()
+            for transaction in shard.all()
+            # an id whose records are lost may be behind what the partitions know of its producer
+            if self.log.is_judged(transaction.producer_id)
+        )
+
+    def hanging(self, nodes: Collection[Node]) -> set[str]:
+        """Partitions, as histories name them, in which a transaction may stay open, and does: see `_may_hang`."""
+        return {
+            self._oracle.model(partition.key).name
+            for node in nodes
+            for partition in node.broker.replicas.all_partitions()
+            if self._is_judged(partition.topic)
+            and self._may_hang(partition)
+            and partition.log.producers.transactions.first_unstable_offset is not None
+        }
+
+    @property
+    def offsets_may_hang(self) -> bool:
+        """A group may wait for ever for the end of a transaction."""
+        return self._decisions_lost or any(
+            self._oracle.model(key).name.startswith(f"{OFFSETS_TOPIC}-") for key in self._lossy
+        )
+
+    def _may_hang(self, partition: Partition) -> bool:
+        """A marker, or the decision, was lost by an election on a lossy basis: an operator has to abort it."""
+        return partition.key in self._lossy or self._decisions_lost
+
+    def check_end(self, nodes: Collection[Node]) -> None:
+        """X13, X16; once the cluster is quiet."""
+        for node in nodes:
+            for partition in node.broker.replicas.all_partitions():
+                if self._is_judged(partition.topic) and partition.topic not in (OFFSETS_TOPIC, TRANSACTIONS_TOPIC):
+                    self._check_bytes(partition)
+            self._check_coordinator(node)
+
+    def _check_coordinator(self, node: Node) -> None:
+        for shard in node.broker.transactions.shards():
+            for held in shard.all() if shard.loaded else ():
+                known = self.log.ids.get(held.transactional_id)
+                if self.log.is_judged(held.producer_id) and (known is None or _core(known.transaction) != _core(held)):
+                    logged = None if known is None else known.transaction
+                    self._oracle.broken("X13", f"a coordinator knows {held}, and its log says {logged}")
+
+    def _check_bytes(self, partition: Partition) -> None:
+        """X16 of one replica."""
+        log = partition.log
+        opened: dict[int, int] = {}
+        aborted: list[tuple[int, int, int]] = []
+        undecided = []
+        for data, position, header in _batches(partition, log.log_start_offset, log.log_end_offset):
+            if header.is_control:
+                start = opened.pop(header.producer_id, None)
+                marker = read_marker(data[position : position + header.size], header)
+                if start is not None and marker is not None and not marker.commit:
+                    aborted.append((header.producer_id, start, header.last_offset))
+                if start is not None and header.last_offset >= partition.high_watermark:
+                    undecided.append(start)
+            elif header.is_transactional:
+                opened.setdefault(header.producer_id, header.base_offset)
+        if log.log_start_offset:
+            return  # transactions may have begun before it
+        name = f"{partition.topic}-{partition.index}"
+        stable = min([partition.high_watermark, *opened.values(), *undecided])
+        if partition.last_stable_offset != stable:
+            self._oracle.broken("X16", f"{name}: the LSO is {partition.last_stable_offset}, and by its bytes {stable}")
+        found = sorted(entry[:3] for entry in log.aborted_transactions(0, log.log_end_offset))
+        if found != sorted(aborted):
+            self._oracle.broken("X16", f"{name}: the index has {found}, and its bytes say {sorted(aborted)}")
+
+
+def _core(transaction: Transaction) -> Transaction:
+    """What every version of the record holds."""
+    return replace(transaction, previous_producer_id=-1, next_producer_id=-1, last_producer_epoch=-1, client_version=0)
+
+
+_PREPARED = (TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT)
+
+
+def _batches(partition: Partition, start: int, upto: int) -> Iterator[tuple[memoryview, int, BatchHeader]]:
+    """The bytes of a part of the log, and each batch in it."""
+    while start < upto:
+        before = start
+        try:
+            regions = partition.log.read(start, READ_BYTES, upto).regions
+            parts = [memoryview(region.read()) for region in regions]
+        except OSError:
+            return  # the disk is broken, or the node is stopping and has closed its files
+        for data in parts:
+            for position, header in walk(data):
+                yield data, position, header
+                start = header.next_offset
+        if start == before:
+            return

@@ -1,0 +1,186 @@
+"""Coordinators that fail at each step of a transaction, and epochs that are used up.
+
+    transactions        again and again a step of some transaction is waited for, and then something happens to a broker
+    late-coordinators   the same with one kind of fault: what the coordinator sends arrives late
+    zombie-copiers      no faults: members of a group sleep inside transactions while the group rebalances
+
+    init, add, prepare, complete    the record is in the coordinator's log, and not below the high watermark yet
+    markers                         the outcome is committed, and some partition has no marker yet
+    load                            a coordinator is reading its log
+
+The broker is the coordinator, or at the step `markers` the leader of a partition. It is killed, loses its power, is
+paused, or is cut off from the others; all brokers lose their power at once; or what it sends arrives seconds later, and
+in some cases after it was replaced. Then it returns.
+Clients are those of every swarm with transactions (`heirlog.sim.transactional_load`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from random import Random
+
+from heirlog.broker.partition import ReplicaRole
+from heirlog.broker.transactions.records import read_record
+from heirlog.broker.transactions.state import TransactionState
+from heirlog.metadata.topic_name import TRANSACTIONS_TOPIC
+from heirlog.node.node import Node
+from heirlog.protocol.batch import decode_records, walk
+from heirlog.sim.plan import RunPlan
+from heirlog.sim.simulation import TRANSACTIONAL, Simulation
+
+ROUNDS, LATE_ROUNDS = 4, 6
+STEP_LIMIT_MS = 4000
+INIT, ADD, PREPARE, COMPLETE, MARKERS, LOAD = "init", "add", "prepare", "complete", "markers", "load"
+STEPS = (INIT, ADD, PREPARE, COMPLETE, MARKERS, LOAD)
+ZOMBIES_MS = 15_000
+LATE_STEPS = (ADD, PREPARE)
+HIT_AT = "transaction.hit-at-"
+"""Counters: something happened at this step."""
+KILL, POWER_CUT, PAUSE, CUT_OFF, ALL, LATE = "kill", "power-cut", "pause", "cut-off", "all", "late"
+ACTIONS = (KILL, POWER_CUT, POWER_CUT, PAUSE, PAUSE, CUT_OFF, ALL, LATE, LATE)
+_STEP_OF = {
+    TransactionState.EMPTY: INIT,
+    TransactionState.ONGOING: ADD,
+    TransactionState.PREPARE_COMMIT: PREPARE,
+    TransactionState.PREPARE_ABORT: PREPARE,
+    TransactionState.COMPLETE_COMMIT: COMPLETE,
+    TransactionState.COMPLETE_ABORT: COMPLETE,
+}
+
+
+def transactions_plan(random: Random) -> RunPlan:
+    return RunPlan(
+        partitions=2,
+        min_isr=2,
+        idempotent=False,
+        leader_acks=False,
+        batch_records=5,
+        interval_ms=400,
+        transactions=True,
+        used_up_epochs=not random.randrange(0, 3),
+        recreated=not random.randrange(0, 3),
+        transaction_version_changes=not random.randrange(0, 3),
+    )
+
+
+def late_coordinators_plan(random: Random) -> RunPlan:
+    plan = transactions_plan(random)
+    plan.drowsy, plan.used_up_epochs, plan.transaction_version_changes = True, False, False
+    return plan
+
+
+def transactions(simulation: Simulation) -> None:
+    _play(simulation, STEPS, ACTIONS, ROUNDS)
+
+
+def late_coordinators(simulation: Simulation) -> None:
+    _play(simulation, LATE_STEPS, (LATE,), LATE_ROUNDS)
+
+
+def zombie_copiers(simulation: Simulation) -> None:
+    simulation.cluster.run_for(ZOMBIES_MS)
+
+
+def _play(simulation: Simulation, steps: Sequence[str], actions: Sequence[str], rounds: int) -> None:
+    cluster, random = simulation.cluster, simulation.random
+    cluster.run_for(random.randrange(500, 2000))
+    for _ in range(rounds):
+        step = steps[random.randrange(0, len(steps))]
+        hit: list[str] = []
+
+        def is_there(step: str = step, hit: list[str] = hit) -> bool:
+            hit[:] = _at(simulation, step)
+            return bool(hit)
+
+        if cluster.run_until(is_there, STEP_LIMIT_MS):
+            simulation.world.counters[HIT_AT + step] += 1
+            _hit(simulation, step, hit[random.randrange(0, len(hit))], actions[random.randrange(0, len(actions))])
+        cluster.run_for(random.randrange(300, 3000))
+
+
+def _at(simulation: Simulation, step: str) -> list[str]:
+    """The brokers at which this step is in progress."""
+    found = []
+    for machine, node in simulation.checker.oracle.running_brokers():
+        if step == LOAD:
+            is_there = any(not shard.loaded for shard in node.broker.transactions.shards())
+        elif step == MARKERS:
+            is_there = any(
+                transaction.state in (TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT)
+                for shard in node.broker.transactions.shards()
+                for transaction in shard.all()
+            )
+        else:
+            is_there = any(_STEP_OF[state] == step for state in _uncommitted(node))
+        if is_there:
+            found.append(machine.name)
+    if step == MARKERS and found:
+        image = simulation.checker.committed.image
+        topic_id = image.topic_ids[TRANSACTIONAL]
+        found += [f"broker-{state.leader}" for state in image.partitions[topic_id].values() if state.has_leader]
+    return found
+
+
+def _uncommitted(node: Node) -> Iterator[TransactionState]:
+    """States in records that a coordinator has written, and that are not committed."""
+    for partition in node.broker.replicas.partitions_named(TRANSACTIONS_TOPIC).values():
+        start, end = partition.high_watermark, partition.log.log_end_offset
+        if partition.role is not ReplicaRole.LEADER or start >= end:
+            continue
+        for region in partition.log.read(start, 1 << 20, end).regions:
+            data = region.read()
+            for position, header in walk(data):
+                for record in decode_records(data, position) if header.base_offset >= start else ():
+                    stored = read_record(record.key, record.value)
+                    if stored is not None and stored.transaction is not None:
+                        yield stored.transaction.state
+
+
+def _hit(simulation: Simulation, step: str, name: str, action: str) -> None:
+    cluster, random = simulation.cluster, simulation.random
+    others = [other for other in cluster.broker_names if other != name]
+    if action == PAUSE:
+        cluster.pause(name)
+        cluster.run_for(random.randrange(500, 6000))
+        cluster.resume(name)
+        return
+    if action == LATE:
+        _late(simulation, name, pauses=step == PREPARE)
+        return
+    if action == CUT_OFF:
+        peers = [*others, *cluster.controller_names]
+        cluster.say(f"cut off {name}")
+        for peer in peers:
+            cluster.block(name, peer)
+            cluster.block(peer, name)
+        cluster.run_for(random.randrange(1500, 5000))
+        cluster.say(f"connect {name}")
+        for peer in peers:
+            cluster.heal(name, peer)
+            cluster.heal(peer, name)
+        return
+    victims = [name, *others] if action == ALL else [name]
+    for victim in victims:
+        cluster.kill(victim, lose_unflushed=action != KILL)
+    cluster.run_for(random.randrange(0, 4000))
+    random.shuffle(victims)
+    for victim in victims:
+        cluster.start(victim)
+        cluster.run_for(random.randrange(0, 300))
+
+
+def _late(simulation: Simulation, name: str, *, pauses: bool) -> None:
+    """What the broker sends to another one in the next moments arrives late. pauses: meanwhile it is replaced."""
+    cluster, random = simulation.cluster, simulation.random
+    others = [other for other in cluster.broker_names if other != name]
+    other = others[random.randrange(0, len(others))]
+    extra_us = random.randrange(3_500_000, 7_000_000)
+    cluster.say(f"late {name}>{other} by {extra_us / 1e6:.1f} s")
+    cluster.network.link(name, other).low_us += extra_us
+    cluster.run_for(random.randrange(5, 60))
+    cluster.network.link(name, other).low_us -= extra_us
+    if pauses:
+        cluster.pause(name)
+    cluster.run_for(random.randrange(4000, 7000))
+    if pauses:
+        cluster.resume(name)

@@ -1,0 +1,222 @@
+"""The clients of a run that use transactions, and what must hold for them in the end.
+
+writer-1, writer-2    two instances of one transactional id, which fence each other
+writer-3              a producer of its own
+copier-1, copier-2    a consume-transform-produce loop: members of one group, each with an id of its own
+committed-1           reads committed records only, all the time
+committed-auditor     the same, once more, after everything has ended
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from random import Random
+from typing import Protocol
+
+from heirlog.broker.transactions.shard import TransactionShard
+from heirlog.node.node import Node
+from heirlog.sim import group_history
+from heirlog.sim.checker import Checker
+from heirlog.sim.clients.consumer import Consumer
+from heirlog.sim.clients.copier import Copier
+from heirlog.sim.clients.member import OffsetsReader
+from heirlog.sim.clients.transactional_producer import TransactionalProducer
+from heirlog.sim.clients.transactions import RAISES_EPOCHS, TransactionalId
+from heirlog.sim.cluster import SimCluster
+from heirlog.sim.group_history import GroupHistory
+from heirlog.sim.history import Finding, History, KnownLoss
+from heirlog.sim.history_checks import transactions
+
+COPY_GROUP = "copiers"
+WRITERS = {"writer-1": "shared", "writer-2": "shared", "writer-3": "alone"}
+"""With their transactional ids."""
+COPIERS = ("copier-1", "copier-2")
+FIRST_VALUE = 10_000_000
+VALUES = 1_000_000
+"""Of each client."""
+COMMITTED_READER, COMMITTED_AUDITOR = "committed-1", "committed-auditor"
+TIMEOUTS_MS = (2000, 4000, 8000)
+END_LIMIT_MS = 40_000
+"""A request to a coordinator is given up after ten seconds; a producer that ends may make some of them."""
+SETTLE_LIMIT_MS = 30_000
+AUDIT_LIMIT_MS = 20_000
+AGING_MS = 5
+DROWSY = 0.3
+FIRST_AGED_EPOCH = 32_755
+"""Of producers whose epochs are soon used up."""
+
+
+def age(shard: TransactionShard, transactional_id: str) -> bool:
+    """Whether the id is there, and had no transaction yet."""
+    entry = shard._entries.get(transactional_id)
+    if entry is None or entry.is_pending or entry.transaction.producer_epoch != 0 or entry.transaction.partitions:
+        return False
+    entry.transaction = replace(entry.transaction, producer_epoch=FIRST_AGED_EPOCH)
+    return True
+
+
+class LoadedRun(Protocol):
+    """What the load needs of a run."""
+
+    @property
+    def cluster(self) -> SimCluster: ...
+
+    @property
+    def checker(self) -> Checker: ...
+
+    @property
+    def history(self) -> History: ...
+
+    def reader(self, name: str, topics: list[str], *, reads_committed: bool = False) -> Consumer: ...
+
+    def wait(self, what: str, done: Callable[[], bool], limit_ms: int) -> None: ...
+
+    def supervised(self, done: Callable[[], bool]) -> Callable[[], bool]: ...
+
+
+class TransactionalLoad:
+    def __init__(
+        self, run: LoadedRun, source: str, output: str, recreated: Sequence[str], *, used_up_epochs: bool, drowsy: bool
+    ) -> None:
+        """source: the topic that is copied, output: the one that is written; recreated: others that are written, and
+        deleted now and then. used_up_epochs: every id soon needs another producer id.
+        """
+        self._drowsy = drowsy
+        self._young: set[str] = {*WRITERS.values(), *COPIERS} if used_up_epochs else set()
+        """Ids whose epoch is still to be raised."""
+        self._run = run
+        self._source, self._topic, self._recreated = source, output, recreated
+        self._random: Random = run.cluster.world.stream("transactions")
+        self._checker = run.checker.transactions
+        self._group = GroupHistory(COPY_GROUP)
+        self._writers: list[TransactionalProducer] = []
+        self._copiers: list[Copier] = []
+        self._readers: list[Consumer] = []
+        self._audited: Collection[str] = ()
+
+    def start(self) -> None:
+        run, recreated, output = self._run, self._recreated, self._topic
+        bootstrap, history = run.cluster.bootstrap, run.history
+        self._checker.topics, self._checker.recreated = [output, *recreated], recreated
+        first_value = FIRST_VALUE
+        for name, transactional_id in WRITERS.items():
+            who = self._who(transactional_id)
+            writer = run.cluster.run_client(
+                name,
+                lambda env, name=name, who=who, first_value=first_value: TransactionalProducer(  # type: ignore[misc]
+                    env, name, bootstrap, [output, *recreated], history, who, first_value, unrecorded=recreated
+                ),
+            )
+            self._writers.append(writer)
+            first_value += VALUES
+        for name in COPIERS:
+            who = self._who(name)
+            copier = run.cluster.run_client(
+                name,
+                lambda env, name=name, who=who, first_value=first_value: Copier(  # type: ignore[misc]
+                    env,
+                    name,
+                    bootstrap,
+                    self._source,
+                    output,
+                    self._group,
+                    history.now_ms,
+                    history,
+                    who,
+                    first_value,
+                ),
+            )
+            self._copiers.append(copier)
+            first_value += VALUES
+        self._age()
+        self._readers.append(run.reader(COMMITTED_READER, [output], reads_committed=True))
+
+    def _age(self) -> None:
+        """Raise the epoch of each id once, in its coordinator's memory, before its first transaction. The next record
+        has the new epoch; if the coordinator fails before, the id stays young.
+        """
+        for node in self._nodes():
+            for shard in node.broker.transactions.shards():
+                for name in sorted(self._young):
+                    self._young -= {name} if shard.loaded and age(shard, name) else set()
+        if self._young:
+            self._run.cluster.after(AGING_MS, "ageing", self._age)
+
+    def _who(self, transactional_id: str) -> TransactionalId:
+        random = self._random
+        if self._drowsy:
+            return TransactionalId(transactional_id, TIMEOUTS_MS[-1], sleeps=DROWSY)
+        timeout_ms = TIMEOUTS_MS[random.randrange(0, len(TIMEOUTS_MS))]
+        return TransactionalId(transactional_id, timeout_ms, RAISES_EPOCHS * random.randrange(0, 2))
+
+    def stop(self) -> None:
+        for client in self._producers:
+            client.stop()
+
+    @property
+    def _producers(self) -> list[TransactionalProducer | Copier]:
+        return [*self._writers, *self._copiers]
+
+    def settle(self) -> None:
+        """X8: every transaction ends, by its producer or by its time limit."""
+        run = self._run
+        run.wait(
+            "the producers of transactions have ended",
+            run.supervised(lambda: all(client.ended for client in self._producers)),
+            END_LIMIT_MS,
+        )
+        run.wait(
+            "no transaction is open",
+            run.supervised(lambda: self._checker.is_settled(self._nodes())),
+            SETTLE_LIMIT_MS,
+        )
+
+    def _nodes(self) -> list[Node]:
+        return [node for _, node in self._run.checker.oracle.running_brokers()]
+
+    def audit(self, ends: Mapping[str, int]) -> None:
+        """ends: per partition as histories name it, the high watermark."""
+        run = self._run
+        auditor = run.reader(COMMITTED_AUDITOR, [self._topic], reads_committed=True)
+        self._readers.append(auditor)
+        wanted = {
+            name: end
+            for name, end in ends.items()
+            if name.startswith(f"{self._topic}-") and name not in self._checker.hanging(self._nodes())
+        }
+        run.wait(
+            "all committed records were read",
+            lambda: all(auditor.positions.get(name, -1) >= end for name, end in wanted.items()),
+            AUDIT_LIMIT_MS,
+        )
+        self._audited = set(wanted)
+        self._offsets = run.cluster.run_client(
+            "copies-reader",
+            lambda env: OffsetsReader(env, "copies-reader", run.cluster.bootstrap, self._source, self._group),
+        )
+        self._group.reads.clear()
+        run.wait(
+            "the offsets of the copiers were read",
+            lambda: self._offsets.done or self._checker.offsets_may_hang,
+            AUDIT_LIMIT_MS,
+        )
+        self._checker.check_end(self._nodes())
+        for reader in self._readers:
+            reader.stop()
+
+    def findings(self, losses: Collection[KnownLoss]) -> Iterator[Finding]:
+        history = self._run.history
+        committed = {read.partition: max(read.offset, 0) for read in self._group.reads}
+        self._group.reads.clear()
+        yield from group_history.findings(self._group, losses)
+        yield from transactions.lost_transaction(history, COMMITTED_AUDITOR, self._audited, losses)
+        yield from transactions.torn_transaction(history, COMMITTED_AUDITOR, self._audited, losses)
+        yield from transactions.copied_once(history, COMMITTED_AUDITOR, committed, losses)
+        counters = self._run.cluster.world.counters
+        for attempt in history.transactions:
+            counters[f"transaction.{_NAMES[attempt.outcome]}"] += 1
+        counters["transaction.copied"] += sum(committed.values())
+
+
+_NAMES = {True: "committed", False: "not-committed", None: "unknown"}
