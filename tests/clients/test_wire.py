@@ -38,6 +38,12 @@ def advertised(listener: str) -> dict[int, tuple[int, int]]:
 
 
 @pytest.fixture(scope="module")
+def world(own_world: World) -> World:
+    """Its own: a controller that supports no feature registers here, and stays."""
+    return own_world
+
+
+@pytest.fixture(scope="module")
 def topic(world: World) -> str:
     return world.topic(replicas=[1])
 

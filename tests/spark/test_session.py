@@ -67,9 +67,15 @@ JAVA_CLASS = "org.apache.spark.deploy.SparkSubmit"
 
 
 def java_of(process: psutil.Process) -> psutil.Process | None:
-    return next(
-        (child for child in process.children() if "org.apache.spark.deploy.SparkSubmit" in child.cmdline()), None
-    )
+    return next((child for child in process.children() if JAVA_CLASS in command_of(child)), None)
+
+
+def command_of(process: psutil.Process) -> list[str]:
+    """Empty for one that has just ended: PySpark starts short programs of its own before Java."""
+    try:
+        return process.cmdline()
+    except psutil.NoSuchProcess:
+        return []
 
 
 def test_ctrl_c_while_java_starts_leaves_no_java_behind() -> None:
