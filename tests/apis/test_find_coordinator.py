@@ -15,6 +15,7 @@ from heirlog.metadata.acls import AclOperation, ResourceType
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import FindCoordinatorRequest
 from heirlog.protocol.records import TopicRecord
+from heirlog.protocol.types import CoordinatorType
 
 EXAMPLE = FindCoordinatorRequest(coordinator_keys=["g"]), None
 
@@ -52,7 +53,7 @@ def test_the_coordinator_is_the_leader_of_the_groups_partition(port: Any) -> Non
 
 def test_the_coordinator_of_a_transactional_id_leads_its_partition_of_another_topic(port: Any) -> None:
     port.broker = SimpleNamespace(transactions=SimpleNamespace(partition_of=lambda name: None))
-    request = FindCoordinatorRequest(key="t", key_type=find_coordinator.TRANSACTION)
+    request = FindCoordinatorRequest(key="t", key_type=CoordinatorType.TRANSACTION)
     found = find_coordinator.handle(port, request, context(3))
     assert (found.error_code, port.created) == (ErrorCode.COORDINATOR_NOT_AVAILABLE, ["__transaction_state"])
     topic = TopicRecord(name="__transaction_state", topic_id=b"x" * 16)
@@ -93,13 +94,13 @@ def test_groups_that_must_not_be_described_are_refused_one_by_one(node: Guarded)
     assert node.ask(FindCoordinatorRequest(key="g"), 3).error_code == ErrorCode.NONE
     old = node.ask(FindCoordinatorRequest(key="hidden"), 3)
     assert (old.error_code, old.node_id, old.port) == (G_DENIED, -1, -1)
-    transactions = FindCoordinatorRequest(coordinator_keys=["g"], key_type=find_coordinator.TRANSACTION)
+    transactions = FindCoordinatorRequest(coordinator_keys=["g"], key_type=CoordinatorType.TRANSACTION)
     assert [found.error_code for found in node.ask(transactions).coordinators] == [X_DENIED]
     assert node.ask(asked, principal=ADMIN).coordinators[0].error_code == ErrorCode.NONE
 
 
 def test_who_may_not_know_of_a_transactional_id_gets_no_coordinator(node: Guarded) -> None:
-    transactions = FindCoordinatorRequest(key="x", key_type=find_coordinator.TRANSACTION)
+    transactions = FindCoordinatorRequest(key="x", key_type=CoordinatorType.TRANSACTION)
     assert node.ask(transactions, 3).error_code == X_DENIED
     node.allow(AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, "x")
     assert node.ask(transactions, 3).error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE

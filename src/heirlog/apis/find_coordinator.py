@@ -23,9 +23,8 @@ from heirlog.metadata.topic_name import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from heirlog.protocol.api import ApiKey
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.messages import FindCoordinatorRequest, FindCoordinatorResponse
+from heirlog.protocol.types import CoordinatorType
 
-GROUP = 0
-TRANSACTION = 1
 BATCHED = 4
 """First version that asks for several keys."""
 
@@ -40,7 +39,7 @@ def guard(call: Call[FindCoordinatorRequest, FindCoordinatorResponse]) -> Reply[
     request = call.request
     code = (
         ErrorCode.GROUP_AUTHORIZATION_FAILED
-        if request.key_type == GROUP
+        if request.key_type == CoordinatorType.GROUP
         else ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     )
     if call.context.api_version < BATCHED:
@@ -63,9 +62,9 @@ def guard(call: Call[FindCoordinatorRequest, FindCoordinatorResponse]) -> Reply[
 
 def _may_find(call: Call[FindCoordinatorRequest, FindCoordinatorResponse], key_type: int, key: str) -> bool:
     """The handler refuses other kinds of keys for every client."""
-    if key_type == GROUP:
+    if key_type == CoordinatorType.GROUP:
         return call.may(ResourceType.GROUP, key)
-    return key_type != TRANSACTION or call.may(ResourceType.TRANSACTIONAL_ID, key)
+    return key_type != CoordinatorType.TRANSACTION or call.may(ResourceType.TRANSACTIONAL_ID, key)
 
 
 def handle(node: Node, request: FindCoordinatorRequest, context: Context) -> FindCoordinatorResponse:
@@ -94,9 +93,9 @@ def _found(node: Node, key_type: int, key: str, listener: str) -> FindCoordinato
 
 def _coordinator(node: Node, key_type: int, key: str, listener: str) -> FindCoordinatorResponse.Coordinator:
     """Raises KafkaError."""
-    if key_type == TRANSACTION:
+    if key_type == CoordinatorType.TRANSACTION:
         topic, index = TRANSACTIONS_TOPIC, node.broker.transactions.partition_of(key)
-    elif key_type == GROUP:
+    elif key_type == CoordinatorType.GROUP:
         wrong = group_id_error(key)
         if wrong is not None:
             raise KafkaError(ErrorCode.INVALID_GROUP_ID, wrong)

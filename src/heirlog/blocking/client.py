@@ -38,7 +38,7 @@ from heirlog.protocol.messages import (
     ProduceResponse,
 )
 from heirlog.protocol.primitives import Message
-from heirlog.protocol.types import Endpoint
+from heirlog.protocol.types import CoordinatorType, Endpoint
 
 if TYPE_CHECKING:
     from heirlog.blocking.producer import BatchProducer
@@ -139,11 +139,11 @@ class Client:
         error_code: Callable[[Any], int],
         newest: int | None = None,
         timeout_s: float | None = None,
-        key_type: int = 0,
+        key_type: int = CoordinatorType.GROUP,
     ) -> Any:
         """The response of a coordinator. The request is retried while its error code is a temporary one.
 
-        key: a group, or with key_type 1 a transactional id. newest: the newest version to use. Raises KafkaError
+        key: a group or a transactional id, as key_type says. newest: the newest version to use. Raises KafkaError
         without a coordinator, OSError.
         """
         from heirlog.client.coordinators import ask_coordinator

@@ -32,6 +32,14 @@ from heirlog.storage.verification import VerificationGuard
 
 WRITES_MAX = 100_000
 """Limit of writes that wait for the high watermark. One more gets NOT_ENOUGH_REPLICAS, and is not written."""
+AS_COORDINATOR = {
+    ErrorCode.NONE: ErrorCode.NONE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+}
+"""The error that a coordinator's client gets if its change was not written, or is not committed in time."""
 
 
 @dataclass(slots=True)

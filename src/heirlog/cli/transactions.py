@@ -12,14 +12,13 @@ from heirlog.cli.errors import CommandError
 from heirlog.cli.next_steps import with_next_step
 from heirlog.cli.render import Json, show_rows
 from heirlog.protocol.errors import ErrorCode, error_code
+from heirlog.protocol.types import CoordinatorType
 
 if TYPE_CHECKING:
     from heirlog.blocking import Client
 
 app = typer.Typer(help="Show transactions, and abort those of a producer that does not return.", no_args_is_help=True)
 
-TRANSACTION = 1
-"""Key type of FindCoordinator."""
 FENCING_TIMEOUT_MS = 30_000
 """transaction.timeout.ms of the id after it was fenced, until its next producer names another one."""
 Id = Annotated[str, typer.Option("--transactional-id", help="The transactional id.")]
@@ -110,7 +109,7 @@ def _described(client: Client, transactional_id: str) -> Any:
         transactional_id,
         DescribeTransactionsRequest(transactional_ids=[transactional_id]),
         error_code=lambda answer: int(answer.transaction_states[0].error_code),
-        key_type=TRANSACTION,
+        key_type=CoordinatorType.TRANSACTION,
     ).transaction_states
     if found.error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
         raise CommandError(
@@ -130,7 +129,7 @@ def force_terminate(transactional_id: Id, bootstrap_server: BootstrapServer = DE
         # asking for an unknown id would create it
         _described(client, transactional_id)
         answer = client.send_to_coordinator(
-            transactional_id, request, error_code=lambda got: int(got.error_code), key_type=TRANSACTION
+            transactional_id, request, error_code=lambda got: int(got.error_code), key_type=CoordinatorType.TRANSACTION
         )
     _check(answer.error_code, f"cannot fence the producer of {transactional_id}")
 

@@ -22,13 +22,11 @@ from heirlog.client.retriable import FIND_COORDINATOR_AGAIN
 from heirlog.client.retry_timer import RetryTimer
 from heirlog.protocol.errors import ErrorCode, KafkaError, error_code
 from heirlog.protocol.primitives import Message
-from heirlog.protocol.types import Endpoint
+from heirlog.protocol.types import CoordinatorType, Endpoint
 
-GROUP, TRANSACTION = 0, 1
-"""Key types of FindCoordinator."""
 COORDINATORS_MAX = 10_000
 """Keys whose coordinator is remembered; a client that asks about more looks them up again."""
-_NAMES = {GROUP: "group", TRANSACTION: "transactional id"}
+_NAMES: dict[int, str] = {CoordinatorType.GROUP: "group", CoordinatorType.TRANSACTION: "transactional id"}
 
 
 def ask_coordinator(
@@ -40,7 +38,7 @@ def ask_coordinator(
     code_of: Callable[[Any], int],
     newest: int | None = None,
     attempt_s: float | None = None,
-    key_type: int = GROUP,
+    key_type: int = CoordinatorType.GROUP,
 ) -> Call[Any]:
     """The response of the coordinator of a group, or of another type of key; asked again while its code may pass.
 
@@ -66,7 +64,9 @@ def ask_coordinator(
         yield from retry_timer.back_off(failure)
 
 
-def find_coordinator(cluster: Cluster, key: str, retry_timer: RetryTimer, key_type: int = GROUP) -> Call[Endpoint]:
+def find_coordinator(
+    cluster: Cluster, key: str, retry_timer: RetryTimer, key_type: int = CoordinatorType.GROUP
+) -> Call[Endpoint]:
     """Where the coordinator of this key is, as far as known. Raises KafkaError, OSError."""
     known = cluster.coordinators[key_type]
     while key not in known:

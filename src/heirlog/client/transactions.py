@@ -26,11 +26,12 @@ from typing import Any
 
 from heirlog.client.call import Call
 from heirlog.client.cluster import Cluster
-from heirlog.client.coordinators import GROUP, TRANSACTION, ask_coordinator
+from heirlog.client.coordinators import ask_coordinator
 from heirlog.client.errors import ProducerFenced, TransactionAbortable, Unsupported
 from heirlog.client.offsets import SIMPLE_CONSUMER, CommittedOffset, TopicPartition, by_topic
 from heirlog.client.record_accumulator import ProducerIdAndEpoch
 from heirlog.client.retriable import FIND_COORDINATOR_AGAIN
+from heirlog.metadata.state import TRANSACTION_VERSION
 from heirlog.protocol.errors import ErrorCode, KafkaError, error_code
 from heirlog.protocol.messages import (
     AddOffsetsToTxnRequest,
@@ -45,8 +46,9 @@ from heirlog.protocol.messages import (
 )
 from heirlog.protocol.primitives import Message
 from heirlog.protocol.software import SOFTWARE_NAME, SOFTWARE_VERSION
+from heirlog.protocol.transaction_marker import EPOCH_PER_TRANSACTION
+from heirlog.protocol.types import CoordinatorType
 
-TRANSACTION_VERSION = "transaction.version"
 NEWEST_ADDED_FIRST = {"produce": 11, "add": 3, "offsets": 4, "end": 4}
 """The newest versions in which partitions are added before; later ones mean the other protocol, or are for brokers."""
 FENCED = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.INVALID_PRODUCER_ID_MAPPING, ErrorCode.PRODUCER_FENCED})
@@ -161,7 +163,7 @@ class ProducerTransactions:
         request = ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_software_version=SOFTWARE_VERSION)
         response: ApiVersionsResponse = yield from self._cluster.ask_any(request, self._call_timeout_s)
         levels = {feature.name: feature.max_version_level for feature in response.finalized_features}
-        self._adds_by_writing = levels.get(TRANSACTION_VERSION, 0) >= 2
+        self._adds_by_writing = levels.get(TRANSACTION_VERSION, 0) >= EPOCH_PER_TRANSACTION
         yield from self._request_epoch(ProducerIdAndEpoch(-1, -1))
         self._rest()
 
@@ -280,7 +282,7 @@ class ProducerTransactions:
             )
 
         what = f"the offsets of group {group} were refused"
-        yield from self._checked(request, code_of, what, newest=newest, key=group, key_type=GROUP)
+        yield from self._checked(request, code_of, what, newest=newest, key=group, key_type=CoordinatorType.GROUP)
 
     # its outcome
 
@@ -363,7 +365,7 @@ class ProducerTransactions:
         *,
         newest: int | None = None,
         key: str | None = None,
-        key_type: int = TRANSACTION,
+        key_type: int = CoordinatorType.TRANSACTION,
     ) -> Call[None]:
         """Ask about the open transaction; what fails here leaves the abort. Raises KafkaError."""
         try:
@@ -385,7 +387,7 @@ class ProducerTransactions:
         *,
         newest: int | None = None,
         key: str | None = None,
-        key_type: int = TRANSACTION,
+        key_type: int = CoordinatorType.TRANSACTION,
     ) -> Call[Any]:
         return (
             yield from ask_coordinator(

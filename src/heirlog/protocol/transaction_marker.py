@@ -20,6 +20,8 @@ from heirlog.protocol.batch import BatchHeader, InvalidBatch, Record, encode_bat
 
 ABORT = 0
 COMMIT = 1
+EPOCH_PER_TRANSACTION = 2
+"""The transaction.version from which each transaction has an epoch of its own (KIP-890)."""
 
 _KEY = Struct(">hh")
 _VALUE = Struct(">hi")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from binascii import a2b_base64, b2a_base64
+from enum import IntEnum
 from typing import NamedTuple, NewType, TypeAlias
 
 BrokerId = NewType("BrokerId", int)
@@ -30,6 +31,13 @@ METADATA_TOPIC = "__cluster_metadata"
 METADATA_TOPIC_ID = Uuid(bytes(15) + b"\x01")
 PORT_MAX = 65535
 _ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.%]+\]|[^:\[\]\s]+):(\d+)")
+
+
+class CoordinatorType(IntEnum):
+    """Key types of FindCoordinator: what the key is that a coordinator is looked for."""
+
+    GROUP = 0
+    TRANSACTION = 1
 
 
 class Endpoint(NamedTuple):

@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 
 from heirlog.broker.groups.offsets import TopicPartition
 from heirlog.broker.transactions.records import StoredTransaction
-from heirlog.broker.transactions.state import EPOCH_BUMPS, LAST_PRODUCER_EPOCH, Transaction, TransactionState
+from heirlog.broker.transactions.state import LAST_PRODUCER_EPOCH, Transaction, TransactionState
+from heirlog.protocol.transaction_marker import EPOCH_PER_TRANSACTION
 
 Producer = tuple[int, int]
 """Producer id and epoch."""
@@ -139,7 +140,7 @@ def _is_abort_of_nothing(state: TransactionState | None, now: Transaction) -> bo
     """Of clients that raise the epoch with each transaction."""
     return (
         now.state is TransactionState.PREPARE_ABORT
-        and now.client_version >= EPOCH_BUMPS
+        and now.client_version >= EPOCH_PER_TRANSACTION
         and not now.partitions
         and state in (_EMPTY, *_COMPLETE)
     )

@@ -16,13 +16,14 @@ from typing import Protocol
 
 from heirlog.broker.transactions.shard import TransactionShard
 from heirlog.node.node import Node
+from heirlog.protocol.transaction_marker import EPOCH_PER_TRANSACTION
 from heirlog.sim import group_history
 from heirlog.sim.checker import Checker
 from heirlog.sim.clients.consumer import Consumer
 from heirlog.sim.clients.copier import Copier
 from heirlog.sim.clients.member import OffsetsReader
 from heirlog.sim.clients.transactional_producer import TransactionalProducer
-from heirlog.sim.clients.transactions import RAISES_EPOCHS, TransactionalId
+from heirlog.sim.clients.transactions import TransactionalId
 from heirlog.sim.cluster import SimCluster
 from heirlog.sim.group_history import GroupHistory
 from heirlog.sim.history import Finding, History, KnownLoss
@@ -148,7 +149,7 @@ class TransactionalLoad:
         if self._drowsy:
             return TransactionalId(transactional_id, TIMEOUTS_MS[-1], sleeps=DROWSY)
         timeout_ms = TIMEOUTS_MS[random.randrange(0, len(TIMEOUTS_MS))]
-        return TransactionalId(transactional_id, timeout_ms, RAISES_EPOCHS * random.randrange(0, 2))
+        return TransactionalId(transactional_id, timeout_ms, EPOCH_PER_TRANSACTION * random.randrange(0, 2))
 
     def stop(self) -> None:
         for client in self._producers:

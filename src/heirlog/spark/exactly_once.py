@@ -34,7 +34,6 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import WriterCommitMessage
 
 from heirlog.blocking import Client, CommittedOffset, OpenTransaction, TopicPartition
-from heirlog.client.coordinators import TRANSACTION
 from heirlog.protocol.errors import ErrorCode, KafkaError, error_code
 from heirlog.protocol.messages import (
     DescribeTransactionsRequest,
@@ -42,6 +41,7 @@ from heirlog.protocol.messages import (
     InitProducerIdRequest,
     InitProducerIdResponse,
 )
+from heirlog.protocol.types import CoordinatorType
 from heirlog.spark import clients
 from heirlog.spark.options import ExactlyOnce, SinkOptions
 
@@ -112,7 +112,7 @@ def claim(client: Client, opened: OpenTransaction) -> None:
     if is_first:
         request = InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=timeout_ms)
         got: InitProducerIdResponse = client.send_to_coordinator(
-            name, request, error_code=lambda answer: int(answer.error_code), key_type=TRANSACTION
+            name, request, error_code=lambda answer: int(answer.error_code), key_type=CoordinatorType.TRANSACTION
         )
         if got.error_code:
             code = error_code(got.error_code)
@@ -134,7 +134,7 @@ def _described(client: Client, name: str) -> DescribeTransactionsResponse.Transa
         name,
         DescribeTransactionsRequest(transactional_ids=[name]),
         error_code=lambda answer: int(answer.transaction_states[0].error_code),
-        key_type=TRANSACTION,
+        key_type=CoordinatorType.TRANSACTION,
     )
     found = response.transaction_states[0]
     if found.error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:

@@ -42,7 +42,7 @@ from heirlog.env import File, Files
 from heirlog.protocol.batch import LAST_SEQUENCE, NO_PRODUCER_EPOCH, TRANSACTIONAL, BatchHeader, advance_sequence
 from heirlog.protocol.checksum import crc32c
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.transaction_marker import TransactionMarker
+from heirlog.protocol.transaction_marker import EPOCH_PER_TRANSACTION, TransactionMarker
 from heirlog.storage.atomic import read_file
 from heirlog.storage.errors import LogError
 from heirlog.storage.transaction_index import AbortedTransaction
@@ -59,8 +59,6 @@ _FIRST_SEQUENCE = Struct(">i")
 _ENTRY = Struct(">qhiqiqiq")
 NO_COORDINATOR_EPOCH = -1
 NO_TRANSACTION = -1
-EPOCH_PER_TRANSACTION_VERSION = 2
-"""From this transaction.version on each transaction has an epoch of its own (KIP-890)."""
 _HALF_OF_ALL_SEQUENCES = 2**30
 
 
@@ -183,7 +181,7 @@ class ProducerStateManager:
         if state is None:
             return
         is_repeat = state.transaction_start == NO_TRANSACTION and producer_epoch == state.epoch
-        needs_higher = transaction_version >= EPOCH_PER_TRANSACTION_VERSION and not is_repeat
+        needs_higher = transaction_version >= EPOCH_PER_TRANSACTION and not is_repeat
         if producer_epoch < state.epoch or (needs_higher and producer_epoch == state.epoch):
             raise _fenced(producer_id, state.epoch, "marker", producer_epoch)
         if marker.coordinator_epoch < state.coordinator_epoch:

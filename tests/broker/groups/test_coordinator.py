@@ -448,7 +448,7 @@ def test_a_group_is_deleted_whose_sessions_ended_while_the_process_was_paused() 
     rig = Coordinating()
     member = rig.member()
     rig.commit(5, generation_id_or_member_epoch=member[1], member_id=member[0])
-    # the clock goes on, and the request is handled before the timers
+    # the clock has moved, and the request is handled before the timers
     rig.env.world.now_us += 10_001_000
     answer = admin.delete_groups(rig.broker.groups, DeleteGroupsRequest(groups_names=["g"]))
     assert [result.error_code for result in answer_of(answer).results] == [ErrorCode.NONE]

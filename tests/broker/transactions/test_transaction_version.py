@@ -141,7 +141,7 @@ def test_a_late_end_after_the_coordinators_abort() -> None:
     assert rig.state_name == "CompleteAbort"
     assert code(rig.end(me, v=5)) == "PRODUCER_FENCED"
     assert code(rig.end(me, v=4, commit=False)) == "PRODUCER_FENCED"
-    # the client goes on with the epoch that it gets
+    # the client uses the epoch that it gets from now on
     assert producer(rig.end(me, v=5, commit=False)) == (me[0], me[1] + 1)
     assert rig.brokers_add((me[0], me[1] + 1), 0) == ["NONE"]
 

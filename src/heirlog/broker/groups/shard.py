@@ -27,7 +27,7 @@ from heirlog.broker.groups.offsets import OffsetAndMetadata, TopicPartition
 from heirlog.broker.groups.records import KeyValue, StoredGroup, StoredOffset, group_record, offset_record, read_record
 from heirlog.broker.groups.transactional_offsets import TransactionalOffsets
 from heirlog.broker.internal_topic_loader import InternalTopicLoader
-from heirlog.broker.internal_topic_writer import InternalTopicWriter, nothing
+from heirlog.broker.internal_topic_writer import AS_COORDINATOR, InternalTopicWriter, nothing
 from heirlog.broker.partition import Partition
 from heirlog.broker.replica_manager import ReplicaManager
 from heirlog.env import Cancel, Env
@@ -41,11 +41,7 @@ from heirlog.storage.verification import VerificationGuard
 RECORDS_PER_BATCH = 500
 """Limit for deletions of expired offsets; a client's commit is always one batch."""
 _AS_COORDINATOR = {
-    ErrorCode.NONE: ErrorCode.NONE,
-    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
-    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
-    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    **AS_COORDINATOR,
     ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.INVALID_COMMIT_OFFSET_SIZE,
     ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.INVALID_COMMIT_OFFSET_SIZE,
 }

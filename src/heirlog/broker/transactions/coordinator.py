@@ -34,6 +34,7 @@ from heirlog.protocol.messages import (
     InitProducerIdRequest,
     InitProducerIdResponse,
 )
+from heirlog.protocol.transaction_marker import EPOCH_PER_TRANSACTION
 from heirlog.protocol.types import BrokerId, Endpoint
 from heirlog.raft.latency_window import LatencyWindow
 
@@ -204,7 +205,7 @@ class TransactionCoordinator:
             request.transactional_id,
             ProducerIdAndEpoch(request.producer_id, request.producer_epoch),
             commit=request.committed,
-            client_version=2 if context.api_version >= EPOCH_IN_END else 0,
+            client_version=EPOCH_PER_TRANSACTION if context.api_version >= EPOCH_IN_END else 0,
             answer=answer,
         )
         return pending

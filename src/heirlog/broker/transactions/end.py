@@ -31,7 +31,6 @@ from dataclasses import replace
 from heirlog.broker.transactions.add_partitions import producer_error
 from heirlog.broker.transactions.initialize import FreshProducerId
 from heirlog.broker.transactions.state import (
-    EPOCH_BUMPS,
     LAST_PRODUCER_EPOCH,
     NO_PRODUCER_EPOCH,
     NO_PRODUCER_ID,
@@ -42,6 +41,7 @@ from heirlog.broker.transactions.state import (
     TransactionState,
 )
 from heirlog.protocol.errors import ErrorCode
+from heirlog.protocol.transaction_marker import EPOCH_PER_TRANSACTION
 
 _PREPARED = {True: TransactionState.PREPARE_COMMIT, False: TransactionState.PREPARE_ABORT}
 _COMPLETE = {True: TransactionState.COMPLETE_COMMIT, False: TransactionState.COMPLETE_ABORT}
@@ -122,7 +122,7 @@ def _end_and_raise(
             return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         next_id = fresh
     after = replace(
-        _prepared(before, commit, wall_ms, EPOCH_BUMPS),
+        _prepared(before, commit, wall_ms, EPOCH_PER_TRANSACTION),
         producer_epoch=before.producer_epoch + 1,
         last_producer_epoch=before.producer_epoch,
         next_producer_id=next_id,
@@ -152,7 +152,7 @@ def fence(before: Transaction, cluster_version: int, wall_ms: int, fresh_produce
 
     cluster_version: the finalised level of transaction.version, whatever the client speaks.
     """
-    if cluster_version >= EPOCH_BUMPS:
+    if cluster_version >= EPOCH_PER_TRANSACTION:
         return _end_and_raise(before, False, before.start_ms, wall_ms, fresh_producer_id)
     after = replace(
         _prepared(before, False, wall_ms, client_version=0),

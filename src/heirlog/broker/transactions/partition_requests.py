@@ -16,13 +16,14 @@ from typing import TypeAlias
 
 from heirlog.broker.groups.offsets import TopicPartition
 from heirlog.broker.transactions.coordinator import FENCED_IN_OTHERS, TransactionCoordinator, known_to
-from heirlog.broker.transactions.state import EPOCH_BUMPS, ProducerIdAndEpoch
+from heirlog.broker.transactions.state import ProducerIdAndEpoch
 from heirlog.context import Context
 from heirlog.metadata.image import Image
 from heirlog.metadata.topic_name import INTERNAL_TOPICS
 from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
+from heirlog.protocol.transaction_marker import EPOCH_PER_TRANSACTION
 
 BATCHED = 4
 """First version of brokers, with several transactions."""
@@ -107,7 +108,11 @@ def _add_or_verify(
         answered(_verified(found))
     else:
         coordinator.add_partitions(
-            transaction.transactional_id, producer, partitions, EPOCH_BUMPS, lambda code: answered(lambda _: code)
+            transaction.transactional_id,
+            producer,
+            partitions,
+            EPOCH_PER_TRANSACTION,
+            lambda code: answered(lambda _: code),
         )
 
 

@@ -21,7 +21,7 @@ from typing import TypeAlias
 
 from heirlog.broker.groups.offsets import TopicPartition
 from heirlog.broker.internal_topic_loader import InternalTopicLoader
-from heirlog.broker.internal_topic_writer import InternalTopicWriter
+from heirlog.broker.internal_topic_writer import AS_COORDINATOR, InternalTopicWriter
 from heirlog.broker.partition import Partition
 from heirlog.broker.replica_manager import ReplicaManager
 from heirlog.broker.transactions.add_partitions import add_partitions, verify_partitions
@@ -30,7 +30,6 @@ from heirlog.broker.transactions.initialize import FenceFirst, FreshProducerId, 
 from heirlog.broker.transactions.marker_sender import MarkerJob, MarkerSender
 from heirlog.broker.transactions.records import read_record, transaction_key, transaction_value
 from heirlog.broker.transactions.state import (
-    EPOCH_BUMPS,
     NO_PRODUCER_EPOCH,
     Outcome,
     ProducerIdAndEpoch,
@@ -42,6 +41,7 @@ from heirlog.env import Cancel, Env
 from heirlog.protocol.batch import HEADER_SIZE, BatchHeader, Record, encode_batch
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.primitives import Malformed
+from heirlog.protocol.transaction_marker import EPOCH_PER_TRANSACTION
 from heirlog.raft.latency_window import LatencyWindow
 
 COMPLETION_BACKOFF_MS = 1_000
@@ -53,15 +53,6 @@ TOMBSTONE_OVERHEAD_BYTES = 32
 NO_PRODUCER = ProducerIdAndEpoch()
 
 Answer: TypeAlias = Callable[[ErrorCode, ProducerIdAndEpoch], None]
-
-_AS_COORDINATOR = {
-    ErrorCode.NONE: ErrorCode.NONE,
-    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
-    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
-    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-}
-"""The error that a client gets if its change was not written, or is not committed in time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,7 +258,7 @@ class TransactionShard:
             answer(ErrorCode.INVALID_PRODUCER_ID_MAPPING, NO_PRODUCER)
             return
         before, is_pending, wall_ms = entry.transaction, not accepts_changes(entry.is_pending), self._env.wall_ms()
-        if client_version < EPOCH_BUMPS:
+        if client_version < EPOCH_PER_TRANSACTION:
             outcome = end(before, producer, commit=commit, is_pending=is_pending, wall_ms=wall_ms)
         else:
             outcome = end_with_new_epoch(
@@ -312,7 +303,7 @@ class TransactionShard:
             if code is not ErrorCode.NONE and code is not ErrorCode.REQUEST_TIMED_OUT:
                 entry.is_pending = False
                 self._forget_if_no_record(entry)
-            code = _AS_COORDINATOR.get(code, ErrorCode.UNKNOWN_SERVER_ERROR)
+            code = AS_COORDINATOR.get(code, ErrorCode.UNKNOWN_SERVER_ERROR)
             answer(code, change.answer if code is ErrorCode.NONE else NO_PRODUCER)
 
         self._append(change.after, apply, written)

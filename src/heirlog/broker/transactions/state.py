@@ -35,8 +35,6 @@ NO_TIMEOUT_MS: Final = 2**31 - 1
 """The time limit of a transaction that only its producer may end (KIP-939). Apache Kafka stores nothing else of it."""
 LAST_PRODUCER_EPOCH: Final = 32766
 """The last epoch that a producer gets; 32767 only fences it."""
-EPOCH_BUMPS: Final = 2
-"""transaction.version from which each transaction has an epoch of its own (KIP-890)."""
 
 
 class TransactionState(IntEnum):

@@ -19,7 +19,7 @@ from heirlog.env import Cancel
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import OffsetFetchRequest, SyncGroupRequest
 from heirlog.protocol.primitives import Message
-from heirlog.protocol.types import Endpoint
+from heirlog.protocol.types import CoordinatorType, Endpoint
 from heirlog.sim.clients.client import CALL_TIMEOUT_S, REQUEST_TIMEOUT_MS, REQUEST_TIMEOUT_S, RETRY_MS, Client
 from heirlog.sim.env import SimEnv
 from heirlog.sim.group_history import Commit, GroupHistory, Owned, Read
@@ -141,7 +141,7 @@ class Member(GroupClient):
         """What the membership asks next, of the coordinator."""
         if self.stopped and self._membership.state is State.JOINING:
             return
-        endpoint = self.cluster.coordinators[coordinators.GROUP].get(self.group_history.group)
+        endpoint = self.cluster.coordinators[CoordinatorType.GROUP].get(self.group_history.group)
         if endpoint is None:
             self._find()
             return
@@ -171,7 +171,7 @@ class Member(GroupClient):
             self._send()
             return
         if step is Step.FIND_COORDINATOR:
-            self.cluster.coordinators[coordinators.GROUP].pop(self.group_history.group, None)
+            self.cluster.coordinators[CoordinatorType.GROUP].pop(self.group_history.group, None)
         step_number = self._step_number
         pause_ms = HEARTBEAT_MS if step is Step.HEARTBEAT else RETRY_MS
         self.env.call_later(pause_ms, lambda: self._send() if step_number == self._step_number else None)
@@ -205,7 +205,7 @@ class Member(GroupClient):
     def _leave(self) -> None:
         if self.stopped:
             return
-        endpoint = self.cluster.coordinators[coordinators.GROUP].get(self.group_history.group)
+        endpoint = self.cluster.coordinators[CoordinatorType.GROUP].get(self.group_history.group)
         request = self._membership.leave()
         self._membership_ended()
         if endpoint is None:
@@ -238,7 +238,7 @@ class Member(GroupClient):
         self._timers.append(self.env.call_later(COMMIT_MS, self._commit))
 
     def _commit(self) -> None:
-        endpoint = self.cluster.coordinators[coordinators.GROUP].get(self.group_history.group)
+        endpoint = self.cluster.coordinators[CoordinatorType.GROUP].get(self.group_history.group)
         if endpoint is None:  # the next heartbeat finds it
             self._commit_later()
             return

@@ -37,12 +37,11 @@ from heirlog.protocol.messages import (
     TxnOffsetCommitRequest,
 )
 from heirlog.protocol.primitives import Message
+from heirlog.protocol.transaction_marker import EPOCH_PER_TRANSACTION
+from heirlog.protocol.types import CoordinatorType
 from heirlog.sim.clients.client import CALL_TIMEOUT_S, REQUEST_TIMEOUT_S, RETRY_MS, Client
 from heirlog.sim.clients.producer import ACKS_ALL
 from heirlog.sim.history import History, InitializedProducer, TransactionAttempt
-
-RAISES_EPOCHS = 2
-"""transaction.version from which each transaction has an epoch of its own."""
 
 
 class Versions(NamedTuple):
@@ -54,7 +53,7 @@ class Versions(NamedTuple):
     commit_offsets: int
 
 
-NEWEST = {0: Versions(4, 11, 4, 4), RAISES_EPOCHS: Versions(5, 12, 5, 5)}
+NEWEST = {0: Versions(4, 11, 4, 4), EPOCH_PER_TRANSACTION: Versions(5, 12, 5, 5)}
 """Per transaction.version."""
 NEWEST_OF_CLIENTS = 3
 """Of AddPartitionsToTxn."""
@@ -116,7 +115,7 @@ class TransactionRequests:
 
     def initialize(self, *, continues: bool = False) -> Call[None]:
         """continues: as the producer that it is already (KIP-360). Raises Restart, KafkaError, OSError."""
-        if self.who.knows == RAISES_EPOCHS:
+        if self.who.knows == EPOCH_PER_TRANSACTION:
             self._speaks = yield from self._level()
         sent = self._history.tick()
         request = InitProducerIdRequest(
@@ -134,7 +133,7 @@ class TransactionRequests:
         """What the cluster's level allows. It may change at any time; a producer looks when it begins."""
         response = yield from self._client.cluster.ask_any(ApiVersionsRequest(), CALL_TIMEOUT_S, REQUEST_TIMEOUT_S)
         levels = {feature.name: feature.max_version_level for feature in response.finalized_features}
-        return RAISES_EPOCHS if levels.get(TRANSACTION_VERSION, 0) >= RAISES_EPOCHS else 0
+        return EPOCH_PER_TRANSACTION if levels.get(TRANSACTION_VERSION, 0) >= EPOCH_PER_TRANSACTION else 0
 
     def _become(self, producer_id: int, epoch: int, sent: int) -> None:
         history = self._history
@@ -164,7 +163,7 @@ class TransactionRequests:
 
     def add(self, partitions: Sequence[TopicPartition]) -> Call[None]:
         """Tell the coordinator; a client of transaction.version 2 leaves this to the leaders."""
-        if self._speaks == RAISES_EPOCHS:
+        if self._speaks == EPOCH_PER_TRANSACTION:
             self._added.update(partitions)
             return
         nested = AddPartitionsToTxnRequest
@@ -243,7 +242,7 @@ class TransactionRequests:
         raise MustAbort("a batch was not acknowledged in time")
 
     def add_offsets(self, group: str) -> Call[None]:
-        if self._speaks == RAISES_EPOCHS:
+        if self._speaks == EPOCH_PER_TRANSACTION:
             return
         request = AddOffsetsToTxnRequest(
             transactional_id=self.who.name,
@@ -309,13 +308,13 @@ class TransactionRequests:
         if response.error_code:
             raise Restart(f"EndTxn got {response.error_code}")
         attempt.committed, attempt.ended_ms = commit, history.now_ms()
-        if self._speaks == RAISES_EPOCHS:
+        if self._speaks == EPOCH_PER_TRANSACTION:
             self._become(response.producer_id, response.producer_epoch, sent)
 
     def abort_and_continue(self, attempt: TransactionAttempt) -> Call[None]:
         """After MustAbort: it is not known which batches arrived, so the next transaction needs another epoch."""
         yield from self.end(attempt, commit=False)
-        if self._speaks != RAISES_EPOCHS:
+        if self._speaks != EPOCH_PER_TRANSACTION:
             yield from self.initialize(continues=True)
 
     # asking
@@ -336,7 +335,7 @@ class TransactionRequests:
                 code_of=code_of,
                 newest=newest,
                 attempt_s=REQUEST_TIMEOUT_S,
-                key_type=coordinators.TRANSACTION,
+                key_type=CoordinatorType.TRANSACTION,
             )
         )
 
