@@ -65,7 +65,12 @@ ONE_CONTROLLER = {"swarm": (5,), "outages": (2, 36, 1003000091, 1004000881)}
 """The same, in clusters that have a single controller. Seeds of `outages` above 30 broke a rule once."""
 DRAWN = ("last-replica-standing", "kip-903-race", "swarm")
 """Scenarios that draw what happens, so that their seeds show how often a rare state is reached."""
-ELSEWHERE = {"broken-disks": "test_broken_disks.py", "bit-rot": "test_bit_rot.py", "lying-disks": "test_lying_disks.py"}
+ELSEWHERE = {
+    "broken-disks": "test_broken_disks.py",
+    "bit-rot": "test_bit_rot.py",
+    "voter-rot": "test_voter_rot.py",
+    "lying-disks": "test_lying_disks.py",
+}
 TWICE = (("last-replica-standing", 7), ("kip-903-race", 7), ("swarm", 7), ("swarm", 10), ("U5", 2))
 ON_THE_WIRE = ("last-replica-standing", "kip-903-race", "swarm", "U3", "U5", "U13", "U16")
 MUST_HAPPEN = (

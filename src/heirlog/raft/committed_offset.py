@@ -20,7 +20,8 @@ never committed, and logs of topics that they created are moved aside. That can 
 metadata was copied within that second, and if every other broker had crashed too.
 
 `flushed` is what of this was flushed here at that time. A log that ends below it was damaged: a power cut takes back
-only what was not flushed. A voter may have acknowledged these records, so that they were committed because of it.
+only what was not flushed. A voter may have acknowledged these records, so that they were committed because of it. It
+does not start then, nor if this file is damaged, without which nothing would show it.
 
 Kafka has no such file and ignores it.
 """
@@ -40,21 +41,27 @@ WRITE_INTERVAL_MS = 1_000
 
 def read_committed_offset(files: Files, directory: str) -> int:
     """The stored offset; 0 if it is unknown."""
-    return _read(files, directory, "offset")
+    return _read(files, directory, "offset") or 0
 
 
-def read_flushed_offset(files: Files, directory: str) -> int:
-    """Up to this offset, at least, the log's records were committed and flushed; 0 if it is unknown."""
+def read_flushed_offset(files: Files, directory: str) -> int | None:
+    """Up to this offset, at least, the log's records were committed and flushed; 0 without a file, None if the file is
+    damaged.
+    """
     return _read(files, directory, "flushed")
 
 
-def _read(files: Files, directory: str, name: str) -> int:
-    try:
-        members = json.loads(checked(read_file(files, f"{directory}/{NAME}") or b"{}"))
-        offset = members[name] if members["version"] == 0 else 0
-    except (ValueError, KeyError, TypeError):
+def _read(files: Files, directory: str, name: str) -> int | None:
+    """None: the file is there, and damaged."""
+    content = read_file(files, f"{directory}/{NAME}")
+    if content is None:
         return 0
-    return offset if isinstance(offset, int) and offset > 0 else 0
+    try:
+        members = json.loads(checked(content))
+        offset = members.get(name, 0) if members["version"] == 0 else 0
+        return max(int(offset), 0)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
 
 
 class CommittedOffsetFile:

@@ -22,6 +22,7 @@ from heirlog.protocol.primitives import Message, records_view
 from heirlog.protocol.records import VotersRecord
 from heirlog.protocol.types import METADATA_TOPIC, METADATA_TOPIC_ID
 from heirlog.raft import snapshot
+from heirlog.raft.committed_offset import NAME as COMMITTED_OFFSET_FILE
 from heirlog.raft.committed_offset import CommittedOffsetFile, read_flushed_offset
 from heirlog.raft.control import Voter, decode_controls, kraft_version_of, read_voters
 from heirlog.raft.divergence import Position
@@ -145,10 +146,14 @@ class MetadataLog:
         """Exclusive: all records below it are known to be committed, perhaps by an earlier incarnation."""
         return max(self._committed.offset, self.snapshots[-1].end_offset if self.snapshots else 0)
 
-    def lost_flushed_to(self) -> int | None:
-        """At the start: the log ends below this offset, up to which it was committed and flushed; None: it does not."""
+    def may_lack_flushed(self) -> str | None:
+        """At the start: why the log may lack records that were committed and flushed here; None: it does not."""
         flushed = read_flushed_offset(self.env.files, self.directory)
-        return flushed if self.end_offset < flushed else None
+        if flushed is None:
+            return f"{COMMITTED_OFFSET_FILE} cannot be read, which says how far it must reach"
+        if self.end_offset < flushed:
+            return f"it ends at offset {self.end_offset}; records up to {flushed} were committed and flushed"
+        return None
 
     def committed_to(self, offset: int) -> None:
         self._committed.advance(offset)

@@ -249,13 +249,12 @@ class Quorum:
         except (MetadataLogLost, MalformedQuorumState, StorageFormatError, KafkaError, ValueError) as error:
             self._fatal(f"the metadata log in {self._replica.log_directory} cannot be opened: {error}")
             return
-        lost_to = log.lost_flushed_to() if self._replica.is_controller and len(log.voters) > 1 else None
-        if lost_to is not None:
+        lost = log.may_lack_flushed() if self._replica.is_controller and len(log.voters) > 1 else None
+        if lost is not None:
             # it may have acknowledged what is missing: if it voted, a leader without committed records could be elected
             self._fatal(
-                f"the metadata log in {self._replica.log_directory} is damaged: it ends at offset {log.end_offset}; "
-                f"records up to {lost_to} were committed and flushed. Replace this controller as if its disk was lost "
-                '(docs/guides/controllers.md, "Replace a dead controller")'
+                f"the metadata log in {self._replica.log_directory} is damaged: {lost}. Replace this "
+                'controller as if its disk was lost (docs/guides/controllers.md, "Replace a dead controller")'
             )
             return
         self._log, self._state = log, state

@@ -80,14 +80,20 @@ def _stop(simulation: Simulation, name: str) -> None:
 
 
 def _damage_some(simulation: Simulation, name: str) -> None:
+    for _ in range(simulation.random.randrange(1, FILES_MAX + 1)):
+        simulation.damage_disk(name, *draw_damage(simulation, name))
+
+
+def draw_damage(simulation: Simulation, name: str) -> tuple[str, str]:
+    """The path of a file on the disk of `name`, and what is to happen to it (`SimDisk.damage`)."""
     random = simulation.random
-    for _ in range(random.randrange(1, FILES_MAX + 1)):
-        kinds = _files_by_kind(simulation, name)
-        drawn = sorted(kinds)[random.randrange(0, len(kinds))]
-        kind = "log" if "log" in kinds and not random.randrange(0, 3) else drawn
-        path = kinds[kind][random.randrange(0, len(kinds[kind]))]
-        simulation.world.counters[f"rot.{kind}"] += 1
-        simulation.damage_disk(name, path, DAMAGES[random.randrange(0, len(DAMAGES))])
+    kinds = _files_by_kind(simulation, name)
+    drawn = sorted(kinds)[random.randrange(0, len(kinds))]
+    logs = [kind for kind in ("log", "metadata/log") if kind in kinds]
+    kind = logs[0] if logs and not random.randrange(0, 3) else drawn
+    path = kinds[kind][random.randrange(0, len(kinds[kind]))]
+    simulation.world.counters[f"rot.{kind}"] += 1
+    return path, DAMAGES[random.randrange(0, len(DAMAGES))]
 
 
 def _files_by_kind(simulation: Simulation, name: str) -> dict[str, list[str]]:

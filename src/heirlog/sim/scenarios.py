@@ -13,6 +13,7 @@
     older-metadata, seeded-aggressive, accepted-metadata    `heirlog.sim.older_metadata`
     broken-disks            `heirlog.sim.broken_disks`
     bit-rot                 `heirlog.sim.bit_rot`
+    voter-rot               `heirlog.sim.voter_rot`
     lying-disks             `heirlog.sim.lying_disks`
     rolling-upgrade         `heirlog.sim.upgrades`
     transactions, late-coordinators, zombie-copiers    `heirlog.sim.transaction_races`
@@ -50,6 +51,7 @@ from heirlog.sim import (
     switches,
     transaction_races,
     upgrades,
+    voter_rot,
 )
 from heirlog.sim.durability import cell
 from heirlog.sim.durability.play import play as durability
@@ -242,6 +244,7 @@ SWARMS = ("swarm", "moves", "feature-levels", "rolling-upgrade", "outages", "con
 SCENARIOS: Mapping[str, Scenario] = {
     "lying-disks": Scenario(lying_disks.lying_disks_plan, lying_disks.lying_disks),
     "bit-rot": Scenario(bit_rot.bit_rot_plan, bit_rot.bit_rot),
+    "voter-rot": Scenario(voter_rot.voter_rot_plan, voter_rot.voter_rot),
     "broken-disks": Scenario(broken_disks.broken_disks_plan, broken_disks.broken_disks),
     "outages": Scenario(with_nodes(swarms.outages_plan), swarms.outages),
     "controllers": Scenario(swarms.controllers_plan, swarms.controllers),

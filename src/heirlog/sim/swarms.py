@@ -101,7 +101,7 @@ def with_nodes(plan: Callable[[Random], RunPlan]) -> Callable[[Random], RunPlan]
     def drawn(random: Random) -> RunPlan:
         made = plan(random)
         made.controllers = VOTERS[random.randrange(0, len(VOTERS))]
-        _draw_snapshots(made, random)
+        draw_snapshots(made, random)
         _draw_brokers(made, random)
         _draw_transactions(made, random)
         return made
@@ -125,7 +125,7 @@ def _draw_brokers(plan: RunPlan, random: Random) -> None:
     plan.racks = plan.racks or racks
 
 
-def _draw_snapshots(plan: RunPlan, random: Random) -> None:
+def draw_snapshots(plan: RunPlan, random: Random) -> None:
     """In every second run the metadata log is short: nodes that return find a snapshot instead."""
     if random.randrange(0, 2):
         plan.config = {**plan.config, **SHORT_METADATA_LOG, SNAPSHOT_BYTES: str(random.randrange(200, 3000))}
@@ -273,7 +273,7 @@ def controllers_plan(random: Random) -> RunPlan:
     plan = swarm_plan(random)
     plan.controllers = (3, 3, 5)[random.randrange(0, 3)]
     plan.manager_changes = plan.manager and not random.randrange(0, 4)
-    _draw_snapshots(plan, random)
+    draw_snapshots(plan, random)
     if not random.randrange(0, 4):
         plan.config = {**plan.config, AUTO_JOIN: "true"}
     _draw_brokers(plan, random)
