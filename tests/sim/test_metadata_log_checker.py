@@ -163,6 +163,16 @@ def test_what_a_disk_acknowledged_before_it_was_replaced_counts(checker: Metadat
     assert found == []
 
 
+@pytest.mark.parametrize(("reopened", "breaks"), [(3, []), (2, ["Q6"])], ids=["whole", "shorter"])
+def test_what_an_earlier_process_flushed_counts_if_it_is_still_there(
+    checker: MetadataLogChecker, found: list[str], reopened: int, breaks: list[str]
+) -> None:
+    observe(checker, one(), B)
+    observe(checker, Log(one().records[:reopened], flushed=0), B)
+    observe(checker, one(), A, 3, LEADER)
+    assert found == breaks
+
+
 def test_records_of_earlier_epochs_are_not_committed_alone(checker: MetadataLogChecker, found: list[str]) -> None:
     observe(checker, one(), B)
     observe(checker, one(), A, 2, LEADER)

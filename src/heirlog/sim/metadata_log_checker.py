@@ -71,8 +71,14 @@ class _Copy:
     """It was compared up to here."""
     epoch: int | None
     """Of the record below `end`; None if the log does not say."""
+    flushed_before: int = 0
+    """What an earlier process had flushed; the log itself knows only what it has flushed since it was opened."""
     high_watermark: int = -1
     snapshots: list[SnapshotId] = field(default_factory=list)
+
+    @property
+    def flushed_offset(self) -> int:
+        return max(self.log.flushed_offset, min(self.flushed_before, self.log.end_offset))
 
 
 class MetadataLogChecker:
@@ -91,7 +97,8 @@ class MetadataLogChecker:
         copy = self._copies.get(name)
         if copy is None or copy.log is not log:
             start = max(log.start_offset, 0)
-            copy = self._copies[name] = _Copy(log, key, start, _epoch_below(log, start))
+            flushed_before = 0 if copy is None else copy.flushed_offset
+            copy = self._copies[name] = _Copy(log, key, start, _epoch_below(log, start), flushed_before)
         self._compare(name, copy)
         if copy.snapshots != log.snapshots:
             copy.snapshots = list(log.snapshots)
@@ -167,7 +174,7 @@ class MetadataLogChecker:
             one.key.id
             for one in (*self._copies.values(), *self._lost)
             if one.key in voting
-            and one.log.flushed_offset >= high_watermark
+            and one.flushed_offset >= high_watermark
             and one.log.epoch_below(high_watermark) == epoch
         }
         if len(having) < majority(len(voting)):
