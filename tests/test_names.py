@@ -73,7 +73,7 @@ KNOWN: Mapping[str, tuple[set[str], str]] = {
     ),
     "ProducerIdAndEpoch": ({"broker/transactions/state", "client/record_accumulator"}, KAFKAS),
     "Quorum": ({"raft/quorum", "testing/conformance/body"}, ABOVE_THE_HOUSE),
-    "Reader": ({"cli/consume", "drill/workload"}, ABOVE_THE_HOUSE),
+    "Reader": ({"cli/record_reader", "drill/workload"}, ABOVE_THE_HOUSE),
     "RecoveryScenario": ({"cli/drill", "testing/conformance/recovery_layer"}, ABOVE_THE_HOUSE),
     "Report": ({"cli/offline/findings", "spark/pipeline/report"}, ABOVE_THE_HOUSE),
     "Verdict": (

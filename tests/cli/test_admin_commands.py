@@ -13,7 +13,7 @@ from patience import eventually
 from heirlog.blocking import Client, CommittedOffset
 from heirlog.cli.configs import pairs
 from heirlog.cli.errors import UsageError
-from heirlog.cli.reset_offsets import duration_ms
+from heirlog.cli.moments import duration_ms
 from heirlog.protocol.batch import encode_batch
 from heirlog.testing import Cluster
 
@@ -126,11 +126,11 @@ def test_values_with_commas_stand_in_brackets() -> None:
 
 
 def test_a_duration_is_written_as_in_iso_8601() -> None:
-    assert duration_ms("P1DT2H3M4S") == ((26 * 60 + 3) * 60 + 4) * 1000
-    assert (duration_ms("P7D"), duration_ms("pt30s")) == (7 * 24 * 3_600_000, 30_000)
+    assert duration_ms("--by-duration", "P1DT2H3M4S") == ((26 * 60 + 3) * 60 + 4) * 1000
+    assert (duration_ms("--by-duration", "P7D"), duration_ms("--by-duration", "pt30s")) == (7 * 24 * 3_600_000, 30_000)
     for wrong in ("", "P", "PT", "1D", "P1H", "PT1D", "P-1D"):
         with pytest.raises(UsageError):
-            duration_ms(wrong)
+            duration_ms("--by-duration", wrong)
 
 
 def test_topics_grow(heirlog: Heirlog, cluster: Cluster) -> None:

@@ -20,10 +20,10 @@ from patience import eventually
 from server.metrics.scraped import stored
 
 from heirlog.blocking import Client
-from heirlog.client.coordinators import GROUP
 from heirlog.client.offsets import find_coordinator
 from heirlog.local import layout as layouts
 from heirlog.local import properties
+from heirlog.protocol.types import CoordinatorType
 
 METRICS = re.compile(r"(broker \d+): (http://127\.0\.0\.1:\d+/metrics)")
 
@@ -146,7 +146,7 @@ def test_racks_are_dealt_out_in_turn_and_a_folder_keeps_its_own(tmp_path: Path) 
         run("topics", "create", "wide", "--partitions", "40", "--replication-factor", "2", "-b", address)
         run("topics", "alter", "wide", "--partitions", "80", "-b", address)
         with Client(address, timeout_s=60.0) as client:
-            client.send_to_any(find_coordinator("g", GROUP))
+            client.send_to_any(find_coordinator("g", CoordinatorType.GROUP))
             names = ["wide", "__consumer_offsets"]
             eventually(lambda: all(topic.partitions for topic in client.metadata(names).topics), "the topics")
             of_two, of_three = client.metadata(names).topics

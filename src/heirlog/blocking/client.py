@@ -139,7 +139,7 @@ class Client:
         error_code: Callable[[Any], int],
         newest: int | None = None,
         timeout_s: float | None = None,
-        key_type: int = CoordinatorType.GROUP,
+        key_type: int = int(CoordinatorType.GROUP),
     ) -> Any:
         """The response of a coordinator. The request is retried while its error code is a temporary one.
 

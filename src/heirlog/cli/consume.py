@@ -1,29 +1,33 @@
-"""`heirlog consume TOPIC`: print records, from now on or from the beginning."""
+"""`heirlog consume TOPIC...`: print records, from any offset on, to the end or until Ctrl-C."""
 
 from __future__ import annotations
 
-import json
+import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
 from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
-from heirlog.cli.errors import CommandError
+from heirlog.cli.errors import CommandError, UsageError
+from heirlog.cli.group_reader import GroupReader
+from heirlog.cli.interrupts import Interrupts
+from heirlog.cli.option_groups import grouped
+from heirlog.cli.output import Output
 from heirlog.cli.places import partition_count
-from heirlog.cli.render import text_or_base64
-from heirlog.client.aborted import AbortedTransactions
-from heirlog.protocol.batch import Record, decode_records, walk
-from heirlog.protocol.errors import error_code
+from heirlog.cli.record_format import Format, as_json, as_text, as_text_with_key, format_of
+from heirlog.cli.record_reader import Reader
+from heirlog.cli.start_offsets import Start
+from heirlog.client.offsets import TopicPartition
+from heirlog.protocol.batch import Record
 
 if TYPE_CHECKING:
     from heirlog.blocking import Client
 
-
-IDLE_WAIT_MS = 500
-"""How long a round over all partitions may wait for records when the round before brought none."""
+Rounds: TypeAlias = Generator[list[tuple[TopicPartition, list[Record]]]]
 
 
 class IsolationLevel(StrEnum):
@@ -31,14 +35,33 @@ class IsolationLevel(StrEnum):
     READ_COMMITTED = "read_committed"
 
 
+@grouped
 def consume(
-    topic: Annotated[str, typer.Argument()],
-    from_beginning: Annotated[
+    start: Start,
+    topics: Annotated[list[str] | None, typer.Argument(metavar="TOPIC...", help="One topic or several.")] = None,
+    include: Annotated[
+        str | None, typer.Option(help="All topics that this regular expression matches as a whole, instead of TOPIC.")
+    ] = None,
+    partition: Annotated[
+        list[int] | None, typer.Option("--partition", "-p", min=0, help="Only this partition. May be repeated.")
+    ] = None,
+    group: Annotated[
+        str | None,
+        typer.Option(
+            "--group",
+            "-g",
+            help="Read as a member of this group, from its committed offsets on, and commit what was written.",
+        ),
+    ] = None,
+    until_end: Annotated[
         bool,
-        typer.Option("--from-beginning", help="Start at the earliest offset. Without it, only new records are read."),
+        typer.Option(
+            "--until-end",
+            "-e",
+            help="Stop at the end that each partition has now. Starts at the earliest offset if no start is given.",
+        ),
     ] = False,
-    max_records: Annotated[int | None, typer.Option("--max", min=1, help="Stop after this many records.")] = None,
-    partition: Annotated[int | None, typer.Option(min=0, help="Only this partition.")] = None,
+    max_records: Annotated[int | None, typer.Option("--max", "-c", min=1, help="Stop after this many records.")] = None,
     isolation_level: Annotated[
         IsolationLevel,
         typer.Option(
@@ -47,89 +70,88 @@ def consume(
         ),
     ] = IsolationLevel.READ_UNCOMMITTED,
     print_key: Annotated[bool, typer.Option("--print-key", help="Print each key and a tab before the value.")] = False,
+    record_format: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            "-f",
+            help="As kcat has it: %s value, %k key, %h headers, %t topic, %p partition, %o offset, %T timestamp in ms, "
+            "%S and %K lengths; \\n, \\t, \\xHH. Nothing is added, so '%s' writes raw values.",
+        ),
+    ] = None,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object per record.")] = False,
+    in_json: Annotated[bool, typer.Option("--json", help="One JSON object per record.")] = False,
 ) -> None:
-    """Print each record's value as a line, until Ctrl-C or --max."""
-    out = sys.stdout.buffer
-    left = max_records
+    """Print each record's value as a line, until Ctrl-C, --until-end or --max."""
+    if bool(topics) == bool(include):
+        raise UsageError("name the topics, or give --include with a regular expression")
+    if sum((in_json, print_key, record_format is not None)) > 1:
+        raise UsageError("give at most one of --json, --print-key, --format")
+    chosen: Format = as_json if in_json else as_text_with_key if print_key else as_text
+    if record_format is not None:
+        chosen = format_of(record_format)
+    start = start.checked()
+    if group is not None and (partition or (start.is_given and not start.from_beginning)):
+        raise UsageError(
+            "--group goes with --from-beginning only, for partitions without a committed offset: the group decides who "
+            "reads which partition; heirlog groups reset-offsets --help says how to begin elsewhere"
+        )
+    if until_end and not start.is_given:
+        start = Start(from_beginning=True)
     isolation = int(isolation_level is IsolationLevel.READ_COMMITTED)
-    with connected(bootstrap_server) as client:
-        for number, records in Reader(client, topic, partition, from_beginning, isolation).batches():
-            wanted = records if left is None else records[:left]
-            for record in wanted:
-                out.write(_as_json(topic, number, record) if as_json else _as_text(record, print_key))
-            out.flush()
-            if left is not None:
-                left -= len(wanted)
-                if not left:
-                    return
+    with connected(bootstrap_server) as client, Interrupts() as interrupts:
+        output = Output(sys.stdout.fileno(), interrupts)
+        with interrupts.allowed():
+            names = topics or _matching(client, include or "")
+            partitions = list(_partitions(client, names, partition))
+            if group is None:
+                begins, ends = start.offsets(client, partitions, isolation)
+                rounds: Rounds = Reader(client, begins, ends if until_end else None, isolation, max_records).rounds()
+        if group is None:
+            _write(rounds, chosen, output)
+            return
+        member = GroupReader(
+            client,
+            group,
+            names,
+            from_beginning=start.from_beginning,
+            until_end=until_end,
+            isolation=isolation,
+            left=max_records,
+        )
+        with closing(member.rounds()) as rounds:
+            _write(rounds, chosen, output, member.wrote)
 
 
-class Reader:
-    def __init__(
-        self, client: Client, topic: str, partition: int | None, from_beginning: bool, isolation: int = 0
-    ) -> None:
-        """isolation: as the Fetch API numbers it.
+def _matching(client: Client, pattern: str) -> list[str]:
+    """Raises UsageError, CommandError."""
+    try:
+        expression = re.compile(pattern)
+    except re.error as error:
+        raise UsageError(f"--include {pattern} is not a regular expression: {error}") from error
+    found = [name for name in sorted(client.topic_names()) if expression.fullmatch(name)]
+    if not found:
+        raise CommandError(f"no topic matches {pattern} as a whole; heirlog topics list shows what there is")
+    return found
 
-        Raises CommandError if there is no such topic or partition, KafkaError, OSError."""
-        from heirlog.blocking import EARLIEST, LATEST
 
-        self._client = client
-        self._topic = topic
-        self._isolation = isolation
+def _partitions(client: Client, topics: Sequence[str], only: Sequence[int] | None) -> Iterator[TopicPartition]:
+    """Raises CommandError if there is no such topic or partition."""
+    for topic in dict.fromkeys(topics):
         count = partition_count(client, topic)
-        if partition is not None and partition >= count:
-            raise CommandError(f"{topic} has partitions 0 to {count - 1}, not {partition}")
-        start = EARLIEST if from_beginning else LATEST
-        numbers = range(count) if partition is None else [partition]
-        found = client.list_offsets({(topic, number): start for number in numbers}, isolation)
-        self._next = {number: found[topic, number].offset for number in numbers}
-
-    def batches(self) -> Iterator[tuple[int, list[Record]]]:
-        """(partition, records) without end. Raises CommandError, KafkaError, OSError."""
-        wait_ms = 0
-        while True:
-            found = False
-            for partition in self._next:
-                records = self._fetch(partition, wait_ms)
-                if records:
-                    found = True
-                    yield partition, records
-            wait_ms = 0 if found else max(1, IDLE_WAIT_MS // len(self._next))
-
-    def _fetch(self, partition: int, wait_ms: int) -> list[Record]:
-        wanted = self._next[partition]
-        data = self._client.fetch_at(self._topic, partition, wanted, isolation=self._isolation, max_wait_ms=wait_ms)
-        if data.error_code:
-            raise CommandError(
-                f"{self._topic}-{partition} cannot be read at offset {wanted}: {error_code(data.error_code).name}"
-            )
-        records: list[Record] = []
-        fetched = data.records or b""
-        assert not isinstance(fetched, list), "a decoded answer has its records in one piece"
-        aborted = AbortedTransactions([(one.producer_id, one.first_offset) for one in data.aborted_transactions or []])
-        for position, header in walk(fetched, partial_tail=True):
-            if not aborted.skips(fetched, position, header):
-                # the first batch may begin before the offset that was asked for
-                records += [record for record in decode_records(fetched, position) if record.offset >= wanted]
-            self._next[partition] = header.next_offset
-        return records
+        for partition in only or ():
+            if partition >= count:
+                raise CommandError(f"{topic} has partitions 0 to {count - 1}, not {partition}")
+        for partition in dict.fromkeys(only) if only else range(count):
+            yield topic, partition
 
 
-def _as_text(record: Record, print_key: bool) -> bytes:
-    value = record.value if record.value is not None else b""
-    return b"%s\t%s\n" % (record.key or b"", value) if print_key else value + b"\n"
-
-
-def _as_json(topic: str, partition: int, record: Record) -> bytes:
-    shown = {
-        "topic": topic,
-        "partition": partition,
-        "offset": record.offset,
-        "timestamp_ms": record.timestamp_ms,
-        "key": text_or_base64(record.key),
-        "value": text_or_base64(record.value),
-        "headers": [[name, text_or_base64(value)] for name, value in record.headers],
-    }
-    return json.dumps(shown).encode() + b"\n"
+def _write(rounds: Rounds, chosen: Format, output: Output, on_written: Callable[[], None] = lambda: None) -> None:
+    """on_written: called after each round whose records are written, also if a signal came after the last byte."""
+    for found in output.interrupts.allowing(rounds):
+        data = b"".join(chosen(topic, partition, record) for (topic, partition), records in found for record in records)
+        try:
+            output.write(data)
+        finally:
+            if output.is_written:
+                on_written()

@@ -8,11 +8,12 @@ interrupted (`Interrupts.allowed`); elsewhere a signal waits for the next of the
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from types import FrameType, TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
+T = TypeVar("T")
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -62,6 +63,17 @@ class Interrupts:
             yield
         finally:
             self._is_allowed = False
+
+    def allowing(self, items: Iterable[T]) -> Iterator[T]:
+        """`items`; a signal interrupts what makes the next of them."""
+        iterator = iter(items)
+        while True:
+            with self.allowed():
+                try:
+                    item = next(iterator)
+                except StopIteration:
+                    return
+            yield item
 
     def _on_signal(self, *_: object) -> None:
         self._is_asked = True

@@ -6,11 +6,9 @@ Shows the plan, does it with --execute. Offsets outside a partition's log are mo
 from __future__ import annotations
 
 import csv
-import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -26,6 +24,7 @@ from heirlog.cli.groups import (
     committed_offsets,
     partitions_named,
 )
+from heirlog.cli.moments import datetime_ms, duration_ms
 from heirlog.cli.option_groups import grouped
 from heirlog.cli.render import Json, show_rows
 
@@ -69,8 +68,8 @@ class Target:
     def when_ms(self) -> int | None:
         """The time whose offsets are wanted, None if the target is not a time. Raises UsageError."""
         if self.by_duration is not None:
-            return int(time.time() * 1000) - duration_ms(self.by_duration)
-        return None if self.to_datetime is None else timestamp_ms(self.to_datetime)
+            return int(time.time() * 1000) - duration_ms("--by-duration", self.by_duration)
+        return None if self.to_datetime is None else datetime_ms("--to-datetime", self.to_datetime)
 
 
 @grouped
@@ -160,27 +159,6 @@ def _commit(client: Client, group: str, plan: Mapping[TopicPartition, int]) -> N
     from heirlog.blocking import CommittedOffset
 
     client.commit(group, {key: CommittedOffset(offset) for key, offset in plan.items()})
-
-
-def timestamp_ms(text: str) -> int:
-    """Raises UsageError."""
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError as error:
-        raise UsageError(f"--to-datetime {text} is not of the form 2026-11-21T12:00:00.000") from error
-    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
-
-
-DURATION = re.compile(r"P(?:(\d+)D)?(?:T(?=\d)(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)S)?)?")
-
-
-def duration_ms(text: str) -> int:
-    """`P1DT2H3M4S`. Raises UsageError."""
-    found = DURATION.fullmatch(text.upper())
-    if found is None or not any(found.groups()):
-        raise UsageError(f"--by-duration {text} is not of the form PnDTnHnMnS, such as PT1H or P7D")
-    days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
-    return (((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1000
 
 
 def _from_file(file: Path) -> dict[TopicPartition, int]:

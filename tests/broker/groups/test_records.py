@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from heirlog.broker.groups.group import ClassicGroup
 from heirlog.broker.groups.offsets import OffsetAndMetadata
 from heirlog.broker.groups.records import StoredGroup, StoredOffset, group_record, offset_record, read_record
-from heirlog.broker.groups.subscription import subscribed_topics
+from heirlog.protocol.consumer_protocol import subscribed_topics
 from heirlog.protocol.primitives import Malformed
 from heirlog.protocol.records import GroupMetadataValue
 

@@ -28,9 +28,9 @@ from enum import Enum
 from typing import Any
 
 from heirlog.broker.groups.offsets import Offsets
-from heirlog.broker.groups.subscription import subscribed_topics
 from heirlog.env import Cancel
 from heirlog.pending import Pending
+from heirlog.protocol.consumer_protocol import subscribed_topics
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.records import GroupMetadataValue
 

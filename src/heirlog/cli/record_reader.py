@@ -1,0 +1,96 @@
+"""Reading partitions in turn, from given offsets, without end or up to given ones."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from typing import TYPE_CHECKING
+
+from heirlog.cli.errors import CommandError
+from heirlog.client.aborted import AbortedTransactions
+from heirlog.client.offsets import TopicPartition
+from heirlog.protocol.batch import Record, decode_records, walk
+from heirlog.protocol.errors import ErrorCode, error_code
+
+if TYPE_CHECKING:
+    from heirlog.blocking import Client
+
+IDLE_WAIT_MS = 500
+"""How long a round over all partitions may wait for records when the round before brought none."""
+
+
+class Reader:
+    """positions: for each partition the offset after the last record that `rounds` has brought.
+
+    left: how many more records are wanted; None: all.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        positions: Mapping[TopicPartition, int],
+        stops: Mapping[TopicPartition, int] | None = None,
+        isolation: int = 0,
+        left: int | None = None,
+    ) -> None:
+        """stops: offsets not to read any more; None: there is no end. isolation: as the Fetch API numbers it."""
+        self.positions = dict(positions)
+        self.left = left
+        self._client = client
+        self._stops = stops
+        self._isolation = isolation
+
+    def rounds(self) -> Generator[list[tuple[TopicPartition, list[Record]]]]:
+        """What each round over the partitions brings, at most one answer of each; an empty list where nothing is new.
+
+        Ends once every partition has reached its stop, or nothing is left. Raises CommandError, KafkaError, OSError.
+        """
+        wait_ms = 0
+        while reading := [partition for partition in self.positions if not self._is_done(partition)]:
+            found = [(partition, records) for partition in reading if (records := self._next(partition, wait_ms))]
+            wait_ms = 0 if found else max(1, IDLE_WAIT_MS // len(reading))
+            yield found
+            if self.left == 0:
+                return
+
+    def _next(self, partition: TopicPartition, wait_ms: int) -> list[Record]:
+        if self.left is None:
+            return self._fetch(partition, wait_ms)
+        if not self.left:
+            return []
+        records = self._fetch(partition, wait_ms)
+        if len(records) > self.left:
+            records = records[: self.left]
+            self.positions[partition] = records[-1].offset + 1
+        self.left -= len(records)
+        return records
+
+    def _is_done(self, partition: TopicPartition) -> bool:
+        return self._stops is not None and self.positions[partition] >= self._stops[partition]
+
+    def _fetch(self, partition: TopicPartition, wait_ms: int) -> list[Record]:
+        wanted = self.positions[partition]
+        data = self._client.fetch_at(*partition, wanted, isolation=self._isolation, max_wait_ms=wait_ms)
+        if data.error_code:
+            code = error_code(data.error_code)
+            advice = (
+                "; its records were deleted meanwhile, or an election gave them up: start again, for example with "
+                "--from-beginning"
+                if code is ErrorCode.OFFSET_OUT_OF_RANGE
+                else ""
+            )
+            raise CommandError(f"{partition[0]}-{partition[1]} cannot be read at offset {wanted}: {code.name}{advice}")
+        records: list[Record] = []
+        fetched = data.records or b""
+        assert not isinstance(fetched, list), "a decoded answer has its records in one piece"
+        aborted = AbortedTransactions([(one.producer_id, one.first_offset) for one in data.aborted_transactions or []])
+        stop = None if self._stops is None else self._stops[partition]
+        for position, header in walk(fetched, partial_tail=True):
+            if not aborted.skips(fetched, position, header):
+                # the first batch may begin before the offset that was asked for, the last one may end behind the stop
+                records += [
+                    record
+                    for record in decode_records(fetched, position)
+                    if record.offset >= wanted and (stop is None or record.offset < stop)
+                ]
+            self.positions[partition] = header.next_offset
+        return records

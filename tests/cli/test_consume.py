@@ -1,0 +1,225 @@
+"""`heirlog consume`: where it begins and ends, what it writes, and as a member of a group."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from cli.conftest import Heirlog, rows
+from confluent_kafka import Consumer
+from patience import eventually
+
+from heirlog.blocking import Client
+from heirlog.protocol.messages import DeleteRecordsRequest
+from heirlog.testing import Cluster
+
+pytestmark = pytest.mark.usefixtures("default_cluster")
+
+CONSUME = [sys.executable, "-m", "heirlog", "consume"]
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    with Cluster(nodes=1, config={"group.initial.rebalance.delay.ms": 0}) as running:
+        yield running
+
+
+def write(cluster: Cluster, topic: str, *values: str, partition: int = 0, partitions: int = 1) -> None:
+    run = [sys.executable, "-m", "heirlog"]
+    subprocess.run([*run, "topics", "create", topic, "--partitions", str(partitions)], capture_output=True, timeout=60)
+    lines = "".join(f"{value}\n" for value in values).encode()
+    produce = [*run, "produce", topic, "--partition", str(partition)]
+    subprocess.run(produce, input=lines, capture_output=True, timeout=60, check=True)
+
+
+def lines(heirlog: Heirlog, *arguments: str) -> list[str]:
+    outcome = heirlog("consume", *arguments)
+    assert outcome.code == 0, outcome.err
+    return outcome.out.splitlines()
+
+
+@pytest.fixture(scope="module")
+def five(cluster: Cluster) -> str:
+    """Two partitions: five records, and two."""
+    write_to = {"HEIRLOG_BOOTSTRAP": cluster.bootstrap_servers}
+    with pytest.MonkeyPatch.context() as patched:
+        for name, value in write_to.items():
+            patched.setenv(name, value)
+        write(cluster, "five", "a", "b", "c", "d", "e", partitions=2)
+        write(cluster, "five", "x", "y", partition=1)
+    return "five"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "values"),
+    [
+        (["-e"], "abcdexy"),
+        (["--until-end", "--from-beginning"], "abcdexy"),
+        (["-e", "-p", "1"], "xy"),
+        (["-e", "-p", "1", "-p", "0"], "xyabcde"),
+        (["-e", "--offset", "1"], "bcdey"),
+        (["-e", "-o", "earliest"], "abcdexy"),
+        (["-e", "-o", "end"], ""),
+        (["-e", "-o", "-1"], "ey"),
+        (["-e", "--last", "2"], "dexy"),
+        (["-e", "--last", "99", "-c", "6"], "abcdex"),
+        (["-e", "--timestamp", "PT1H"], "abcdexy"),
+        (["-e", "--timestamp", "2099-01-01T00:00:00"], ""),
+        (["-e", "--timestamp", "0"], "abcdexy"),
+    ],
+)
+def test_it_begins_and_ends_where_it_is_told_to(heirlog: Heirlog, five: str, arguments: list[str], values: str) -> None:
+    assert "".join(lines(heirlog, five, *arguments)) == values
+
+
+def test_several_topics_and_patterns(heirlog: Heirlog, cluster: Cluster) -> None:
+    for topic in ("in-1", "in-2", "not-in-3"):
+        write(cluster, topic, topic)
+    assert lines(heirlog, "in-1", "not-in-3", "-e") == ["in-1", "not-in-3"]
+    assert lines(heirlog, "--include", "in-.*", "-e") == ["in-1", "in-2"]
+
+
+def test_records_are_written_in_each_form(heirlog: Heirlog, five: str) -> None:
+    assert lines(heirlog, five, "-e", "-p", "1", "-f", r"%t/%p/%o=%s\n") == ["five/1/0=x", "five/1/1=y"]
+    assert heirlog("consume", five, "-e", "-p", "1", "-f", "%s").out == "xy", "raw"
+    first, _ = (json.loads(line) for line in lines(heirlog, five, "-e", "-p", "1", "--json"))
+    assert (first["topic"], first["partition"], first["offset"], first["value"]) == ("five", 1, 0, "x")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "sentence"),
+    [
+        ([], 2, "name the topics, or give --include"),
+        (["five", "--include", "f.*"], 2, "name the topics, or give --include"),
+        (["--include", "["], 2, "is not a regular expression"),
+        (["--include", "none-.*"], 1, "no topic matches"),
+        (["five", "--json", "-f", "%s"], 2, "at most one of --json"),
+        (["five", "-f", "%y"], 2, "%y is unknown"),
+        (["five", "--last", "1", "--offset", "1"], 2, "at most one of --from-beginning, --offset"),
+        (["five", "--offset", "soon"], 2, "is no offset"),
+        (["five", "--timestamp", "soon"], 2, "is not of the form"),
+        (["five", "-e", "--offset", "4"], 1, "five-1 has no offset 4: it begins at 0, and its next record gets 2"),
+        (["five", "-g", "g", "--last", "1"], 2, "--group goes with --from-beginning only"),
+        (["five", "-g", "g", "-p", "1"], 2, "--group goes with --from-beginning only"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_with_one_sentence(
+    heirlog: Heirlog, five: str, arguments: list[str], code: int, sentence: str
+) -> None:
+    outcome = heirlog("consume", *arguments)
+    assert (outcome.code, outcome.err.count("\n"), outcome.out) == (code, 1, "")
+    assert sentence in outcome.err
+
+
+# groups
+
+
+def committed(heirlog: Heirlog, group: str) -> dict[int, int]:
+    return {row["partition"]: row["offset"] for row in rows(heirlog, "groups", "describe", "--group", group)}
+
+
+def test_a_group_goes_on_where_it_stopped(heirlog: Heirlog, cluster: Cluster) -> None:
+    write(cluster, "orders", "1", "2", "3")
+    assert lines(heirlog, "orders", "-g", "billing", "-e") == ["1", "2", "3"]
+    assert lines(heirlog, "orders", "-g", "shipping", "-e", "--from-beginning", "-c", "2") == ["1", "2"]
+    assert committed(heirlog, "shipping") == {0: 2}, "what was fetched and not written is not committed"
+    write(cluster, "orders", "4")
+    assert lines(heirlog, "orders", "-g", "shipping", "-e", "--from-beginning") == ["3", "4"]
+    assert lines(heirlog, "orders", "-g", "billing", "-e") == ["4"]
+    states = {row["group"]: row["state"] for row in rows(heirlog, "groups", "list")}
+    assert (states["billing"], states["shipping"]) == ("Empty", "Empty"), "both members have left"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_commits_what_was_written_and_leaves(heirlog: Heirlog, cluster: Cluster, number: signal.Signals) -> None:
+    group = f"stopped-{number}"
+    write(cluster, group, "a", "b")
+    command = [*CONSUME, group, "--group", group, "--from-beginning"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        try:
+            assert [process.stdout.readline() for _ in range(2)] == [b"a\n", b"b\n"]
+            process.send_signal(number)
+            assert process.wait(60) == 130
+        finally:
+            process.kill()
+    assert committed(heirlog, group) == {0: 2}
+    states = {row["group"]: row["state"] for row in rows(heirlog, "groups", "list")}
+    assert states[group] == "Empty", "its session does not have to end first"
+
+
+def test_an_output_that_is_closed_ends_the_membership(heirlog: Heirlog, cluster: Cluster) -> None:
+    write(cluster, "head", *map(str, range(20_000)))
+    command = [*CONSUME, "head", "--group", "head", "--from-beginning"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None and process.stderr is not None
+        try:
+            assert process.stdout.readline() == b"0\n"
+            process.stdout.close()
+            process.wait(60)
+            assert b"Traceback" not in process.stderr.read()
+        finally:
+            process.kill()
+    states = {row["group"]: row["state"] for row in rows(heirlog, "groups", "list")}
+    assert states.get("head", "Empty") == "Empty"
+
+
+def test_it_shares_a_topic_with_a_member_of_librdkafka(heirlog: Heirlog, cluster: Cluster) -> None:
+    write(cluster, "shared", "first", partitions=2)
+    write(cluster, "shared", "second", partition=1)
+    other = Consumer(
+        {
+            "bootstrap.servers": cluster.bootstrap_servers,
+            "group.id": "both",
+            "auto.offset.reset": "earliest",
+            "partition.assignment.strategy": "range",
+            "log_level": 0,
+        }
+    )
+    command = [*CONSUME, "shared", "--group", "both", "--from-beginning", "--json"]
+    try:
+        other.subscribe(["shared"])
+        eventually(lambda: other.poll(0.1) is not None or len(other.assignment()) == 2)
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            try:
+
+                def each_has_one() -> Any:
+                    other.poll(0.1)
+                    return len(other.assignment()) == 1
+
+                eventually(each_has_one, "one partition for each")
+                (mine,) = other.assignment()
+                write(cluster, "shared", "third", partition=1 - mine.partition)
+                assert process.stdout is not None
+                while json.loads(process.stdout.readline())["value"] != "third":
+                    pass
+            finally:
+                process.terminate()
+                process.wait(60)
+        eventually(
+            lambda: other.poll(0.1) is not None or len(other.assignment()) == 2, "both, after the other has left"
+        )
+    finally:
+        other.close()
+
+
+def test_a_group_whose_records_were_deleted_is_told_how_to_go_on(heirlog: Heirlog, cluster: Cluster) -> None:
+    write(cluster, "short", "1", "2", "3")
+    assert lines(heirlog, "short", "-g", "late", "-e", "--from-beginning", "-c", "1") == ["1"]
+    delete_below(cluster, "short", 2)
+    outcome = heirlog("consume", "short", "-g", "late", "-e")
+    assert outcome.code == 1 and "heirlog groups reset-offsets --group late --topic short --to-earliest" in outcome.err
+
+
+def delete_below(cluster: Cluster, topic: str, offset: int) -> None:
+    nested = DeleteRecordsRequest
+    partition = nested.DeleteRecordsPartition(partition_index=0, offset=offset)
+    with Client(cluster.bootstrap_servers) as client:
+        request = nested(topics=[nested.DeleteRecordsTopic(name=topic, partitions=[partition])], timeout_ms=10_000)
+        answer = client.send_to_leader(topic, 0, request)
+        assert answer.topics[0].partitions[0].error_code == 0
