@@ -223,3 +223,36 @@ def delete_below(cluster: Cluster, topic: str, offset: int) -> None:
         request = nested(topics=[nested.DeleteRecordsTopic(name=topic, partitions=[partition])], timeout_ms=10_000)
         answer = client.send_to_leader(topic, 0, request)
         assert answer.topics[0].partitions[0].error_code == 0
+
+
+# copying
+
+
+def test_what_consume_prints_can_be_produced(heirlog: Heirlog, cluster: Cluster) -> None:
+    for topic in ("source", "copy"):
+        assert heirlog("topics", "create", topic).code == 0
+    produce = [sys.executable, "-m", "heirlog", "produce"]
+    tagged = [*produce, "source", "--key-separator", ":", "-H", "from=here", "-Z"]
+    subprocess.run(tagged, input=b"a:1\nb:\n", capture_output=True, timeout=60, check=True)
+    printed = heirlog("consume", "source", "-e", "--json").out
+    bad = b'{"value": 1}\n'
+    done = subprocess.run(
+        [*produce, "copy", "--input-format", "json"], input=printed.encode() + bad, capture_output=True, timeout=60
+    )
+    assert done.returncode == 1 and b"not a JSON object" in done.stderr
+    assert b"copy: 2 records acknowledged, 1 not acknowledged" in done.stderr, "what was before the bad line is sent"
+    source, copy = (
+        [json.loads(line) for line in lines(heirlog, topic, "-e", "--json")] for topic in ("source", "copy")
+    )
+    assert [{**record, "topic": "copy"} for record in source] == copy
+    assert [(record["key"], record["value"], record["headers"]) for record in copy] == [
+        ("a", "1", [["from", "here"]]),
+        ("b", None, [["from", "here"]]),
+    ]
+
+
+def test_records_without_a_key_go_to_all_partitions_in_turn(heirlog: Heirlog, cluster: Cluster) -> None:
+    assert heirlog("topics", "create", "spread", "--partitions", "3").code == 0
+    produce = [sys.executable, "-m", "heirlog", "produce", "spread"]
+    subprocess.run(produce, input=b"a\nb\nc\nd\n", capture_output=True, timeout=60, check=True)
+    assert lines(heirlog, "spread", "-e", "-f", r"%p%s\n") == ["0a", "0d", "1b", "2c"]

@@ -25,8 +25,9 @@ from heirlog.cli.app import run
 from heirlog.cli.errors import CommandError
 from heirlog.cli.input_lines import InputLines
 from heirlog.cli.interrupts import SIGNALS, Interrupts
+from heirlog.cli.line_records import LineRecord, split_key
 from heirlog.cli.places import Places, murmur2
-from heirlog.cli.produce import Writer, produce, split_key
+from heirlog.cli.produce import Writer, produce
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import InitProducerIdRequest, InitProducerIdResponse, MetadataRequest, ProduceResponse
 from heirlog.protocol.primitives import Message
@@ -232,15 +233,15 @@ def test_records_may_be_stored_unless_every_try_was_refused_before_the_log(
 ) -> None:
     writer = writing_to(Scripted(*answers))  # type: ignore[arg-type]
     with pytest.raises((CommandError, OSError)):
-        writer.append([(None, b"one"), (None, b"two")])
+        writer.append([LineRecord(None, b"one"), LineRecord(None, b"two")])
     assert (writer.count, writer.may_be_stored) == (0, may_be_stored)
 
 
 def test_a_repeat_that_the_leader_knows_is_acknowledged() -> None:
     client = Scripted(ErrorCode.NONE, LOST, ErrorCode.DUPLICATE_SEQUENCE_NUMBER)
     writer = writing_to(client)
-    writer.append([(None, b"one")])
-    writer.append([(None, b"two"), (None, b"three")])
+    writer.append([LineRecord(None, b"one")])
+    writer.append([LineRecord(None, b"two"), LineRecord(None, b"three")])
     assert (writer.count, writer.may_be_stored) == (3, 0)
     assert writer.offsets == {0: [40, 40]}, "the leader names no offset for what it no longer remembers"
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from heirlog.cli.errors import CommandError
+from heirlog.cli.line_records import LineRecord
 from heirlog.protocol.batch import NewRecord
 from heirlog.protocol.errors import error_code
 
@@ -26,13 +27,13 @@ class Places:
         self._partition = partition
         self._turn = 0
 
-    def batches(self, pairs: Sequence[tuple[bytes | None, bytes]]) -> dict[int, list[NewRecord]]:
-        """The records by partition, with the time of now."""
+    def batches(self, lines: Sequence[LineRecord]) -> dict[int, list[NewRecord]]:
+        """The records by partition; those without a time get the time of now."""
         now_ms = time.time_ns() // 1_000_000
         batches: dict[int, list[NewRecord]] = {}
-        for key, value in pairs:
-            batches.setdefault(self._place(key), []).append((key, value, (), now_ms))
-        self._turn += 1
+        for key, value, headers, timestamp_ms in lines:
+            record = (key, value, headers, now_ms if timestamp_ms is None else timestamp_ms)
+            batches.setdefault(self._place(key), []).append(record)
         return batches
 
     def _place(self, key: bytes | None) -> int:
@@ -40,7 +41,8 @@ class Places:
             return self._partition
         if key is not None:
             return (murmur2(key) & 0x7FFFFFFF) % self.count
-        return self._turn % self.count
+        self._turn += 1
+        return (self._turn - 1) % self.count
 
 
 def partition_count(client: Client, topic: str) -> int:

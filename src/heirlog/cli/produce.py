@@ -1,9 +1,9 @@
 """`heirlog produce TOPIC < file`: each line becomes a record.
 
-Lines are sent as they arrive: whatever one read of standard input brings makes one batch per partition, so that a file
-goes in big batches and a person's line at once. Batches carry a producer id and sequence numbers (KIP-98), so that a
-repeat after a lost answer is not stored twice. With `--transactional-id` they go in transactions
-(`produce_transactions.py`).
+Lines (`line_records.py`) are sent as they arrive: whatever one read of standard input brings makes one batch per
+partition, so that a file goes in big batches and a person's line at once. Batches carry a producer id and sequence
+numbers (KIP-98), so that a repeat after a lost answer is not stored twice. With `--transactional-id` they go in
+transactions (`produce_transactions.py`).
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
 from heirlog.cli.errors import CommandError, UsageError
 from heirlog.cli.input_lines import InputLines
 from heirlog.cli.interrupts import Interrupts
+from heirlog.cli.line_records import InputFormat, LineRecord, parser_of
 from heirlog.cli.next_steps import with_next_step
 from heirlog.cli.places import Places
 from heirlog.cli.render import Json, show_json
@@ -75,8 +76,20 @@ def produce(
     key_separator: Annotated[
         str | None, typer.Option(help="Text between key and value: the part of a line before it is the record's key.")
     ] = None,
+    header: Annotated[
+        list[str] | None, typer.Option("--header", "-H", metavar="NAME=VALUE", help="Of every record. May be repeated.")
+    ] = None,
+    tombstones: Annotated[
+        bool, typer.Option("--tombstones", "-Z", help="An empty value is sent as null, which deletes its key.")
+    ] = False,
+    input_format: Annotated[
+        InputFormat, typer.Option(help="json: each line is an object as heirlog consume --json prints them.")
+    ] = InputFormat.LINES,
     partition: Annotated[
-        int | None, typer.Option(min=0, help="Default: by key; records without a key go to all partitions in turn.")
+        int | None,
+        typer.Option(
+            "--partition", "-p", min=0, help="Default: by key; records without a key go to all partitions in turn."
+        ),
     ] = None,
     compression: Annotated[Compression, typer.Option()] = Compression.NONE,
     transactional_id: Annotated[
@@ -104,8 +117,13 @@ def produce(
         raise UsageError("--transactional-id must not be empty")
     if key is not None and key_separator is not None:
         raise UsageError("--key and --key-separator exclude each other")
-    fixed_key = key.encode() if key is not None else None
-    separator = key_separator.encode() if key_separator else None
+    parse = parser_of(
+        input_format,
+        key=key.encode() if key is not None else None,
+        key_separator=key_separator.encode() if key_separator else None,
+        headers=header or (),
+        tombstones=tombstones,
+    )
     with connected(bootstrap_server) as client, Interrupts() as interrupts:
         lines = InputLines(0, interrupts)
         with interrupts.allowed():
@@ -120,17 +138,18 @@ def produce(
                 writer = TransactionalWriter(client, interrupts, places, transactional_id, transaction_size, codec)
         try:
             for some in lines:
-                writer.append([split_key(line, separator) if separator else (fixed_key, line) for line in some])
+                records: list[LineRecord] = []
+                try:
+                    records.extend(map(parse, some))
+                finally:
+                    # also what is before a line that is not a record
+                    if records:
+                        writer.append(records)
             writer.finish()
         finally:
             # at every end: what follows a failure depends on what is stored
             writer.close()
             writer.report(lines.count, as_json)
-
-
-def split_key(line: bytes, separator: bytes) -> tuple[bytes | None, bytes]:
-    key, found, value = line.partition(separator)
-    return (key, value) if found else (None, line)
 
 
 class Writer:
@@ -166,9 +185,9 @@ class Writer:
         proven = all(code in REFUSED_BEFORE_THE_LOG for code in self._tries)
         return 0 if proven else self._sending
 
-    def append(self, pairs: Sequence[tuple[bytes | None, bytes]]) -> None:
+    def append(self, lines: Sequence[LineRecord]) -> None:
         """Returns once everything is acknowledged. Raises CommandError, KafkaError, OSError."""
-        for partition, records in self._places.batches(pairs).items():
+        for partition, records in self._places.batches(lines).items():
             self._send(partition, records)
 
     def finish(self) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from heirlog.cli.interrupts import Interrupts
+from heirlog.cli.line_records import LineRecord
 from heirlog.cli.places import Places
 from heirlog.cli.render import show_json
 from heirlog.protocol.batch import encode_batch
@@ -44,9 +45,9 @@ class TransactionalWriter:
         self.count = 0
         self.transactions = 0
 
-    def append(self, pairs: Sequence[tuple[bytes | None, bytes]]) -> None:
+    def append(self, lines: Sequence[LineRecord]) -> None:
         """Raises KafkaError, OSError."""
-        rest = pairs
+        rest = lines
         while rest:
             room = len(rest) if self._size is None else self._size - self._open
             self._write(rest[:room])
@@ -87,11 +88,11 @@ class TransactionalWriter:
             sentence += f" (the commit of {in_doubt} of them had no answer: they may be committed)"
         print(sentence, file=sys.stderr)
 
-    def _write(self, pairs: Sequence[tuple[bytes | None, bytes]]) -> None:
+    def _write(self, lines: Sequence[LineRecord]) -> None:
         if not self._open:
             self._producer.begin()
-        self._open += len(pairs)
-        for partition, records in self._places.batches(pairs).items():
+        self._open += len(lines)
+        for partition, records in self._places.batches(lines).items():
             batch = bytearray(encode_batch(records, compression=self._compression))
             with self._interrupts.allowed():
                 self._producer.send(self._places.topic, partition, batch)

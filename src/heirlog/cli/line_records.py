@@ -1,0 +1,115 @@
+"""How `heirlog produce` makes a record of a line of its input.
+
+lines   the line is the value, or what is behind the key separator
+json    an object as `heirlog consume --json` prints: value and key are text, null, or {"base64": ...}; headers are
+        [name, value] pairs; timestamp_ms. All may be missing. topic, partition and offset are ignored, so that the
+        output of consume can be written to another topic
+"""
+
+from __future__ import annotations
+
+import binascii
+import json
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+from typing import Any, NamedTuple, TypeAlias
+
+from heirlog.cli.errors import CommandError, UsageError
+from heirlog.protocol.batch import Headers
+
+TIMESTAMP_MAX = 2**63 - 1
+
+
+class LineRecord(NamedTuple):
+    key: bytes | None
+    value: bytes | None
+    headers: Headers = ()
+    timestamp_ms: int | None = None
+    """None: the time of sending."""
+
+
+class InputFormat(StrEnum):
+    LINES = "lines"
+    JSON = "json"
+
+
+Parse: TypeAlias = Callable[[bytes], LineRecord]
+
+
+def parser_of(
+    input_format: InputFormat,
+    *,
+    key: bytes | None = None,
+    key_separator: bytes | None = None,
+    headers: Sequence[str] = (),
+    tombstones: bool = False,
+) -> Parse:
+    """key: of every record. headers: NAME=VALUE, of every record. tombstones: an empty value becomes a null value.
+
+    Raises UsageError; what it returns raises CommandError for a line that is not a record.
+    """
+    fixed = tuple(_header(one) for one in headers)
+
+    def of_line(line: bytes) -> LineRecord:
+        found, value = split_key(line, key_separator) if key_separator else (key, line)
+        return LineRecord(found, value or None if tombstones else value, fixed)
+
+    def of_json(line: bytes) -> LineRecord:
+        record = _record_of(line)
+        return record._replace(
+            key=record.key if key is None else key,
+            value=record.value or None if tombstones else record.value,
+            headers=(*record.headers, *fixed),
+        )
+
+    if input_format is InputFormat.LINES:
+        return of_line
+    if key_separator is not None:
+        raise UsageError("--key-separator is for lines; with --input-format json the key is a member of the object")
+    return of_json
+
+
+def split_key(line: bytes, separator: bytes) -> tuple[bytes | None, bytes]:
+    key, found, value = line.partition(separator)
+    return (key, value) if found else (None, line)
+
+
+def _header(text: str) -> tuple[str, bytes]:
+    name, found, value = text.partition("=")
+    if not found or not name:
+        raise UsageError(f"--header {text} is not of the form NAME=VALUE")
+    return name, value.encode()
+
+
+def _record_of(line: bytes) -> LineRecord:
+    try:
+        members = json.loads(line)
+        timestamp_ms = members.get("timestamp_ms")
+        if timestamp_ms is not None and not (type(timestamp_ms) is int and 0 <= timestamp_ms <= TIMESTAMP_MAX):
+            raise ValueError("timestamp_ms is no time in ms")
+        return LineRecord(
+            _bytes(members.get("key")),
+            _bytes(members.get("value")),
+            tuple((str(name), _bytes(value)) for name, value in members.get("headers") or ()),
+            timestamp_ms,
+        )
+    except (ValueError, TypeError, AttributeError) as error:
+        shown = line[:80].decode(errors="replace")
+        raise CommandError(
+            f"a line is not a JSON object as heirlog consume --json prints them ({error}): {shown}; what was before "
+            "it is sent"
+        ) from error
+
+
+def _bytes(member: Any) -> bytes | None:
+    """Raises ValueError, TypeError."""
+    if member is None:
+        return None
+    if isinstance(member, dict):
+        try:
+            return binascii.a2b_base64(member["base64"], strict_mode=True)
+        except KeyError as error:
+            raise ValueError("an object without base64") from error
+    if not isinstance(member, str):
+        raise TypeError(f"{member!r} is neither text nor base64; write other JSON as text")
+    return member.encode()
