@@ -110,15 +110,20 @@ def _files_by_kind(simulation: Simulation, name: str) -> dict[str, list[str]]:
 
 def _bring_back(simulation: Simulation, name: str) -> None:
     """Start it until it is in sync; a broker that refuses its damaged disk gets a new one."""
+    start_after_attempts(simulation, name)
+    simulation.cluster.run_for(1000)
+    _wait_until_whole(simulation, name)
+
+
+def start_after_attempts(simulation: Simulation, name: str) -> None:
+    """Start a machine whose files are damaged; before, up to two starts end half-way."""
     cluster, random = simulation.cluster, simulation.random
     for _ in range(random.randrange(0, 3)):
-        # a start that ends half-way, before or after it has read the damage
+        # before or after it has read the damage
         cluster.start(name)
         cluster.run_for(random.randrange(0, (5, 200, 1500)[random.randrange(0, 3)]))
         cluster.kill(name, lose_unflushed=bool(random.randrange(0, 2)))
     cluster.start(name)
-    cluster.run_for(1000)
-    _wait_until_whole(simulation, name)
 
 
 def _wait_until_whole(simulation: Simulation, name: str) -> None:

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from random import Random
 
-from heirlog.sim.bit_rot import FILES_MAX, draw_damage
+from heirlog.sim.bit_rot import FILES_MAX, draw_damage, start_after_attempts
 from heirlog.sim.plan import RunPlan
 from heirlog.sim.simulation import Simulation
 from heirlog.sim.swarms import AUTO_JOIN, draw_snapshots
@@ -84,13 +84,8 @@ def _take_down(simulation: Simulation, name: str) -> bool:
 
 
 def _bring_back(simulation: Simulation, name: str) -> None:
-    cluster, random = simulation.cluster, simulation.random
-    for _ in range(random.randrange(0, 3)):
-        # a start that ends half-way, before or after it has read the damage
-        cluster.start(name)
-        cluster.run_for(random.randrange(0, (5, 200, 1500)[random.randrange(0, 3)]))
-        cluster.kill(name, lose_unflushed=bool(random.randrange(0, 2)))
-    cluster.start(name)
+    cluster = simulation.cluster
+    start_after_attempts(simulation, name)
     cluster.run_for(REFUSES_AFTER_MS)
     process = cluster.machine(name).process
     if process is not None and process.exit is not None:
