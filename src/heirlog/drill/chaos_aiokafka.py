@@ -127,6 +127,11 @@ class AiokafkaClients:
             if self._is_desynchronized:
                 self._is_desynchronized = False
                 await self._close(producer)
+                # a producer that is closed answers nothing any more: what it still owes, the client has lost
+                self._record.refused[AIOKAFKA] += len(self._waiting)
+                for task in list(self._waiting):
+                    task.cancel()
+                self._waiting.clear()
                 producer = await self._producer()
             for _ in range(self._pace.due()):
                 if len(self._waiting) < IN_FLIGHT_MAX:

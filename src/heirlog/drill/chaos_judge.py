@@ -5,11 +5,12 @@
 What an election on a lossy basis gave up is known from its record in the metadata log and from the leader epochs of
 what is readable in the end: the log of the winner ended where the first record of the new lineage is.
 
-Three things cannot be judged; records of the first and the last are counted:
+Four things cannot be judged; records of the first and the last are counted:
 
 * aiokafka does not tell leader epochs: what it read from the offset of a lossy election on may be of either lineage.
 * After two lossy elections of one partition the log of the first winner is not known any more. So it is not known where
   a reader had to continue when it entered that lineage; what it read before and afterwards is judged.
+* librdkafka, as any client of Kafka, knows the epoch of the last record that it has read, and no earlier ones.
 * A record that was acknowledged while its topic was deleted and created again may belong to either of them.
 """
 
@@ -86,7 +87,7 @@ def judge(
     ]
     judgement.findings = [
         *(Finding(CHANGED_VALUE, sentence) for sentence in record.changed),
-        *verdict.findings(history, judgement.losses, AUDITOR, set(names.values())),
+        *verdict.findings(history, judgement.losses, AUDITOR, set(names.values()), remember_epochs=False),
         *(finding for group in groups for finding in group_history.findings(group, judgement.losses)),
     ]
     _count(history, judgement)

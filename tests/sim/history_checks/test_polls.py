@@ -31,6 +31,16 @@ def test_a_reader_sees_the_beginning_of_a_new_lineage() -> None:
     assert "it never read what is at 2" in finding.sentence
 
 
+def test_a_client_of_kafka_continues_where_the_epoch_of_its_last_record_ends() -> None:
+    # offset 1 is in both logs: in the winner's of epoch 1, in the other one as a repeat in epoch 2
+    losses = [KnownLoss("t-0", 1, 5, time_ms=0, winner=((1, 0), (5, 2)))]
+    before = [read(0), read(1, epoch=2), read(2, epoch=2)]
+    assert poll_skip([*before, read(2, epoch=5)], losses) != []
+    assert poll_skip([*before, read(2, epoch=5)], losses, remember_epochs=False) == []
+    (finding,) = poll_skip([*before, read(3, epoch=5)], losses, remember_epochs=False)
+    assert "it never read what is at 2" in finding.sentence
+
+
 def test_records_that_the_winner_has_are_of_the_new_lineage() -> None:
     older_tail = [read(2, epoch=0), read(3, epoch=0), read(4, epoch=5)]
     losses = [KnownLoss("t-0", 2, 5, time_ms=0, winner=((0, 0), (5, 4)))]

@@ -12,6 +12,11 @@ A new lineage is the difficult case. Before a reader gets records that were writ
 gone back to the offset at which the winner's log diverges from what it has read (KIP-320). Only the newest election
 before such a record counts: its winner may have a tail that an earlier winner did not have.
 
+A client of Kafka knows the epoch of the last record only. It asks where the largest epoch that is not above it ends in
+the winner's log, and continues there. If both logs have records of that epoch at the same offsets, one as a repeat that
+the other leader stored in its own epoch, it never reads the winner's; a reader that remembers all epochs goes back far
+enough.
+
 Source: Jepsen's Kafka workload (poll-skip, nonmonotonic-poll, and int- for inside one operation).
 """
 
@@ -46,9 +51,16 @@ class _Seeks:
 
 
 def poll_skip(
-    observed: Iterable[Observed], losses: Collection[KnownLoss] = (), seeks: Iterable[Seek] = ()
+    observed: Iterable[Observed],
+    losses: Collection[KnownLoss] = (),
+    seeks: Iterable[Seek] = (),
+    *,
+    remember_epochs: bool = True,
 ) -> list[Finding]:
-    """Records that a reader left out. A seek to a known position never excuses that the reader continues above it."""
+    """Records that a reader left out. A seek to a known position never excuses that the reader continues above it.
+
+    remember_epochs: the readers know the epochs of all that they have read.
+    """
     waiting = _Seeks(seeks)
     read: dict[tuple[str, str], list[tuple[int, int]]] = {}
     last: dict[tuple[str, str], Observed] = {}
@@ -56,7 +68,7 @@ def poll_skip(
     for seen in observed:
         key = (seen.client, seen.partition)
         before, epochs = last.get(key), read.setdefault(key, [])
-        expected = 0 if before is None else _continues_at(epochs, before, seen, losses)
+        expected = 0 if before is None else _continues_at(epochs, before, seen, losses, remember_epochs)
         seek = waiting.before(seen)
         if seek is not None:
             expected = _after_seek(seek, seen, None if before is None else expected)
@@ -87,7 +99,11 @@ def _skipped(before: Observed | None, seen: Observed, expected: int) -> Finding:
 
 
 def _continues_at(
-    epochs: Sequence[tuple[int, int]], before: Observed, seen: Observed, losses: Collection[KnownLoss]
+    epochs: Sequence[tuple[int, int]],
+    before: Observed,
+    seen: Observed,
+    losses: Collection[KnownLoss],
+    remember_epochs: bool,
 ) -> int:
     """The highest offset at which a reader of `before` may read `seen` next.
 
@@ -107,6 +123,8 @@ def _continues_at(
     if not entered:
         return end
     winner = max(entered, key=lambda loss: loss.leader_epoch).winner
+    if not remember_epochs:
+        return min([end, *(start for epoch, start in winner if epoch > before.leader_epoch)])
     while end > 0:
         ours, theirs = _entry_at(epochs, end - 1), _entry_at(winner, end - 1)
         if ours[0] == theirs[0]:

@@ -15,13 +15,15 @@ def findings(
     audited: Collection[str],
     is_compacted: Callable[[str], bool] = lambda partition: False,
     has_markers: Callable[[str], bool] = lambda partition: False,
+    *,
+    remember_epochs: bool = True,
 ) -> list[Finding]:
     """Everything that is wrong with a history, most telling checks first.
 
     auditor: the client that read everything once more after all writes had ended, and audited: the partitions that it
     read up to their end. A partition that is not among them, of a deleted topic for example, is judged by what others
     read. is_compacted: partitions in which records may be missing (`heirlog.sim.compaction_checker` judges those).
-    has_markers: partitions with transactions, where some offsets have no record.
+    has_markers: partitions with transactions, where some offsets have no record. remember_epochs: as of `poll_skip`.
     """
     doubtful = transactions.doubtful_values(history, losses)
     acknowledged = [one for one in history.acknowledged if one.value not in doubtful]
@@ -43,7 +45,12 @@ def findings(
         *records.stray(history.acknowledged, history.observed),
         *records.duplicate(history.observed, losses=losses),
         *sends.nonmonotonic_send(history.batches, losses),
-        *polls.poll_skip((one for one in whole if not has_markers(one.partition)), losses, history.seeks),
+        *polls.poll_skip(
+            (one for one in whole if not has_markers(one.partition)),
+            losses,
+            history.seeks,
+            remember_epochs=remember_epochs,
+        ),
         *polls.nonmonotonic_poll(history.observed, losses, history.seeks),
         *transactions.aborted_read(history, losses),
         *transactions.zombie(history, losses),
