@@ -150,6 +150,7 @@ def test_offsets_of_a_group_are_shown_moved_and_deleted(heirlog: Heirlog, cluste
         (0, 4, 10, 6),
         (1, 10, 10, 0),
     ]
+    assert heirlog("groups", "describe", "readers").out.splitlines()[-1] == "readers: total lag 6"
     assert "readers" in [row["group"] for row in rows(heirlog, "groups", "list")]
     assert rows(heirlog, "groups", "describe", "--group", "readers", "--state")[0]["state"] == "Empty"
 
@@ -158,13 +159,18 @@ def test_offsets_of_a_group_are_shown_moved_and_deleted(heirlog: Heirlog, cluste
         return [row["new_offset"] for row in plan]
 
     assert moved("--topic", topic, "--to-earliest") == [0, 0]
-    assert moved("--topic", f"{topic}:1", "--to-offset", "99") == [10]
+    assert moved("--topic", f"{topic}:1", "--to-offset", "10") == [10]
+    beyond = heirlog("groups", "reset-offsets", "readers", "--topic", f"{topic}:1", "--to-offset", "11")
+    assert beyond.code == 1 and "read-1 ends at offset 10, so nothing can continue at 11" in beyond.err
+    assert moved("--all-topics", "--shift-by=99") == [10, 10]
     assert moved("--all-topics", "--shift-by=-3") == [1, 7]
     assert moved("--topic", topic, "--to-datetime", "1970-01-01T00:00:05") == [4, 4]
     assert moved("--topic", topic, "--to-latest", "--dry-run") == [10, 10]
     assert [row["offset"] for row in rows(heirlog, "groups", "describe", "--group", "readers")] == [4, 10]
     assert moved("--all-topics", "--shift-by=-3", "--execute") == [1, 7]
     assert [row["offset"] for row in rows(heirlog, "groups", "describe", "--group", "readers")] == [1, 7]
+    plan = heirlog("groups", "reset-offsets", "readers", "--all-topics", "--to-latest")
+    assert plan.out.splitlines()[-1] == "Nothing was changed; --execute commits these offsets."
     exported = heirlog(
         "groups", "reset-offsets", "--group", "readers", "--all-topics", "--by-duration", "PT1H", "--export"
     )
@@ -176,7 +182,7 @@ def test_offsets_of_a_group_are_shown_moved_and_deleted(heirlog: Heirlog, cluste
     (left,) = rows(heirlog, "groups", "describe", "--group", "readers", "--offsets")
     assert (left["partition"], left["offset"]) == (1, 3)
 
-    assert heirlog("groups", "delete", "--group", "readers").code == 0
+    assert heirlog("groups", "delete", "readers").code == 0
     gone = heirlog("groups", "describe", "--group", "readers", "--state")
     assert gone.code == 1 and "group readers does not exist" in gone.err
     assert heirlog("groups", "delete", "--group", "readers").code == 1
@@ -186,12 +192,23 @@ def test_a_group_with_members_keeps_its_offsets(heirlog: Heirlog, cluster: Clust
     from confluent_kafka import Consumer
 
     topic = topic_with(heirlog, cluster, "busy", 1, 1)
-    consumer = Consumer({"bootstrap.servers": cluster.bootstrap_servers, "group.id": "busy", "log_level": 0})
+    consumer = Consumer(
+        {
+            "bootstrap.servers": cluster.bootstrap_servers,
+            "group.id": "busy",
+            "log_level": 0,
+            "enable.auto.commit": False,
+        }
+    )
     try:
         consumer.subscribe([topic])
         eventually(lambda: consumer.poll(0.1) or consumer.assignment())
         (member,) = rows(heirlog, "groups", "describe", "--group", "busy", "--members", "--verbose")
         assert (member["client"], member["assignment"]) == ("rdkafka", ["busy:0"])
+        (shown,) = rows(heirlog, "groups", "describe", "busy")
+        assert (shown["offset"], shown["end_offset"], shown["lag"]) == (None, 1, None), "assigned, and no commit yet"
+        text = heirlog("groups", "describe", "busy").out.splitlines()[-1]
+        assert text == "busy: total lag 0; 1 assigned without a committed offset"
         refused = heirlog("groups", "reset-offsets", "--group", "busy", "--topic", topic, "--to-latest", "--execute")
         assert refused.code == 1 and "stop its consumers first" in refused.err
     finally:
@@ -203,6 +220,7 @@ def test_a_group_with_members_keeps_its_offsets(heirlog: Heirlog, cluster: Clust
     [
         (),
         ("--to-latest",),
+        ("other", "--to-latest", "--all-topics"),
         ("--to-latest", "--to-earliest", "--all-topics"),
         ("--by-duration", "1h", "--all-topics"),
         ("--by-duration", "PT", "--all-topics"),

@@ -58,6 +58,7 @@ app = typer.Typer(
     add_completion=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("up")(up.up)
 app.add_typer(storage.app, name="storage")

@@ -38,7 +38,7 @@ class IsolationLevel(StrEnum):
 @grouped
 def consume(
     start: Start,
-    topics: Annotated[list[str] | None, typer.Argument(metavar="TOPIC...", help="One topic or several.")] = None,
+    topics: Annotated[list[str] | None, typer.Argument(metavar="TOPIC", help="One topic or several.")] = None,
     include: Annotated[
         str | None, typer.Option(help="All topics that this regular expression matches as a whole, instead of TOPIC.")
     ] = None,

@@ -5,7 +5,6 @@ Resetting offsets is `reset_offsets.py`.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,6 +14,7 @@ from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
 from heirlog.cli.errors import EXIT_FAILED, CommandError, UsageError
 from heirlog.cli.next_steps import with_next_step
 from heirlog.cli.render import Json, show_rows
+from heirlog.protocol.consumer_protocol import assigned_partitions
 from heirlog.protocol.errors import ErrorCode, error_code
 
 if TYPE_CHECKING:
@@ -28,12 +28,23 @@ LATEST = -1
 DEAD = "Dead"
 
 TopicPartition = tuple[str, int]
-Group = Annotated[str, typer.Option("--group", help="The group's id.")]
-Groups = Annotated[list[str] | None, typer.Option("--group", help="A group's id; may be repeated.")]
+GroupArgument = Annotated[str | None, typer.Argument(metavar="GROUP", help="The group's id.", show_default=False)]
+Group = Annotated[str | None, typer.Option("--group", help="The same in Kafka's words.")]
+GroupArguments = Annotated[
+    list[str] | None, typer.Argument(metavar="GROUP", help="The groups' ids.", show_default=False)
+]
+Groups = Annotated[list[str] | None, typer.Option("--group", help="The same in Kafka's words; may be repeated.")]
 AllGroups = Annotated[bool, typer.Option("--all-groups", help="All groups.")]
 NamedTopics = Annotated[
     list[str] | None, typer.Option("--topic", help="TOPIC or TOPIC:0,1,2; may be repeated.", metavar="TOPIC")
 ]
+
+
+def one_group(argument: str | None, option: str | None) -> str:
+    """Raises UsageError unless exactly one names the group."""
+    if (argument is None) == (option is None):
+        raise UsageError("name one group: as the argument GROUP, or with --group")
+    return argument or option or ""
 
 
 @app.command("list")
@@ -67,6 +78,7 @@ def _listed(client: Client, states: list[str]) -> list[dict[str, Any]]:
 
 @app.command("describe")
 def describe(
+    groups: GroupArguments = None,
     group: Groups = None,
     all_groups: AllGroups = False,
     offsets: Annotated[bool, typer.Option("--offsets", help="Show offsets and lag. This is the default.")] = False,
@@ -81,10 +93,11 @@ def describe(
     """Show committed offsets and lag (of all groups, if none is named), members or states."""
     if offsets + members + state > 1:
         raise UsageError("--offsets, --members and --state exclude each other")
-    if group and all_groups:
-        raise UsageError("--group and --all-groups exclude each other")
+    named = [*(groups or ()), *(group or ())]
+    if named and all_groups:
+        raise UsageError("--all-groups goes without the names of groups")
     with connected(bootstrap_server) as client:
-        wanted = group or [row["group"] for row in _listed(client, [])]
+        wanted = named or [row["group"] for row in _listed(client, [])]
         found = [_described(client, name) for name in wanted]
         if members:
             columns = {"group": "Group", "member": "Member", "instance": "Instance", "client": "Client", "host": "Host"}
@@ -102,7 +115,21 @@ def describe(
                 "end_offset": "LogEndOffset",
                 "lag": "Lag",
             }
-            show_rows(columns, [row for name in wanted for row in _lags(client, name)], as_json)
+            rows = [row for one in found for row in _lags(client, one)]
+            show_rows(columns, rows, as_json)
+            if not as_json:
+                _show_totals(wanted, rows)
+
+
+def _show_totals(groups: list[str], rows: list[dict[str, Any]]) -> None:
+    for group in groups:
+        own = [row for row in rows if row["group"] == group]
+        if not own:
+            print(f"{group}: no committed offsets")
+            continue
+        uncommitted = sum(row["offset"] is None for row in own)
+        without = f"; {uncommitted} assigned without a committed offset" if uncommitted else ""
+        print(f"{group}: total lag {sum(row['lag'] or 0 for row in own)}{without}")
 
 
 def _described(client: Client, group: str) -> Any:
@@ -132,20 +159,15 @@ def _members(group: Any) -> Iterator[dict[str, Any]]:
 
 
 def _assigned(assignment: bytes) -> list[str]:
-    """`t:0` for each partition of a consumer's assignment (ConsumerProtocolAssignment); none of another protocol's."""
-    found: list[str] = []
-    view = memoryview(assignment)
+    return [f"{topic}:{number}" for topic, numbers in _partitions(assignment).items() for number in numbers]
+
+
+def _partitions(assignment: bytes) -> dict[str, list[int]]:
+    """Of each topic of a consumer's assignment; none of another protocol's."""
     try:
-        (count,), position = struct.unpack_from(">i", view, 2), 6
-        for _ in range(count):
-            (size,), position = struct.unpack_from(">H", view, position), position + 2
-            topic, position = str(view[position : position + size], "utf-8"), position + size
-            (partitions,), position = struct.unpack_from(">i", view, position), position + 4
-            found += [f"{topic}:{each}" for each in struct.unpack_from(f">{partitions}i", view, position)]
-            position += 4 * partitions
-    except (struct.error, UnicodeDecodeError):
-        return []
-    return found
+        return assigned_partitions(assignment)
+    except ValueError:
+        return {}
 
 
 def _state(group: Any) -> dict[str, Any]:
@@ -157,18 +179,26 @@ def _state(group: Any) -> dict[str, Any]:
     }
 
 
-def _lags(client: Client, group: str) -> Iterator[dict[str, Any]]:
-    committed = committed_offsets(client, group)
-    ends = client.list_offsets(dict.fromkeys(committed, LATEST)) if committed else {}
-    for (topic, partition), offset in sorted(committed.items()):
-        end = ends[topic, partition].offset
+def _lags(client: Client, group: Any) -> Iterator[dict[str, Any]]:
+    """Of each partition that has a committed offset or is assigned to a member; without a commit there is no lag."""
+    committed = committed_offsets(client, group.group_id)
+    assigned = {
+        (topic, number)
+        for member in group.members
+        for topic, numbers in _partitions(member.member_assignment).items()
+        for number in numbers
+    }
+    wanted = sorted(committed.keys() | assigned)
+    ends = client.list_offsets(dict.fromkeys(wanted, LATEST)) if wanted else {}
+    for at in wanted:
+        offset, end = committed.get(at), ends[at].offset
         yield {
-            "group": group,
-            "topic": topic,
-            "partition": partition,
+            "group": group.group_id,
+            "topic": at[0],
+            "partition": at[1],
             "offset": offset,
             "end_offset": end,
-            "lag": max(end - offset, 0),
+            "lag": None if offset is None else max(end - offset, 0),
         }
 
 
@@ -198,16 +228,20 @@ def committed_offsets(client: Client, group: str) -> dict[TopicPartition, int]:
 
 @app.command("delete")
 def delete(
-    group: Groups = None, all_groups: AllGroups = False, bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP
+    groups: GroupArguments = None,
+    group: Groups = None,
+    all_groups: AllGroups = False,
+    bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Delete groups without members, and their offsets."""
     from heirlog.protocol.messages import DeleteGroupsRequest
 
-    if bool(group) == all_groups:
-        raise UsageError("name groups with --group, or use --all-groups")
+    named = [*(groups or ()), *(group or ())]
+    if bool(named) == all_groups:
+        raise UsageError("name the groups, or use --all-groups")
     failed = 0
     with connected(bootstrap_server) as client:
-        for name in group or [row["group"] for row in _listed(client, [])]:
+        for name in named or [row["group"] for row in _listed(client, [])]:
             request = DeleteGroupsRequest(groups_names=[name])
             answer = client.send_to_coordinator(name, request, error_code=lambda got: int(got.results[0].error_code))
             code = error_code(answer.results[0].error_code)
@@ -219,7 +253,8 @@ def delete(
 
 @app.command("delete-offsets")
 def delete_offsets(
-    group: Group,
+    group_argument: GroupArgument = None,
+    group: Group = None,
     topic: NamedTopics = None,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
     as_json: Json = False,
@@ -227,6 +262,7 @@ def delete_offsets(
     """Delete a group's committed offsets of topics that none of its members reads."""
     from heirlog.protocol.messages import OffsetDeleteRequest
 
+    group = one_group(group_argument, group)
     if not topic:
         raise UsageError("name the partitions: --topic TOPIC or --topic TOPIC:0,1,2")
     with connected(bootstrap_server) as client:

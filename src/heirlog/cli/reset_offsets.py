@@ -1,6 +1,7 @@
 """`heirlog groups reset-offsets`: sets the offsets of a group without members, like kafka-consumer-groups.
 
-Shows the plan, does it with --execute. Offsets outside a partition's log are moved to its nearer end.
+Shows the plan, does it with --execute. Offsets before a partition's first record are moved to that, shifted ones behind
+its end to the end. Kafka's tool moves an offset that is named and lies behind the end too; here it is refused.
 """
 
 from __future__ import annotations
@@ -19,9 +20,11 @@ from heirlog.cli.errors import CommandError, UsageError
 from heirlog.cli.groups import (
     LATEST,
     Group,
+    GroupArgument,
     NamedTopics,
     TopicPartition,
     committed_offsets,
+    one_group,
     partitions_named,
 )
 from heirlog.cli.moments import datetime_ms, duration_ms
@@ -75,7 +78,8 @@ class Target:
 @grouped
 def reset_offsets(
     *,
-    group: Group,
+    group_argument: GroupArgument = None,
+    group: Group = None,
     topic: NamedTopics = None,
     all_topics: Annotated[
         bool, typer.Option("--all-topics", help="All topics for which the group has offsets.")
@@ -90,6 +94,7 @@ def reset_offsets(
     as_json: Json = False,
 ) -> None:
     """Move the committed offsets of a group that has no members."""
+    group = one_group(group_argument, group)
     target.check()
     if execute and dry_run:
         raise UsageError("--execute and --dry-run exclude each other")
@@ -119,6 +124,8 @@ def reset_offsets(
             moved = dict.fromkeys(wanted, target.to_offset)
         else:
             moved = _shifted(committed, wanted, latest, target.shift_by or 0)
+        if given is not None or target.to_offset is not None:
+            _check_ends(moved, latest)
         plan = {key: min(max(moved[key], earliest[key]), latest[key]) for key in wanted}
         if execute and plan:
             _commit(client, group, plan)
@@ -129,6 +136,18 @@ def reset_offsets(
     columns = {"group": "Group", "topic": "Topic", "partition": "Partition", "new_offset": "NewOffset"}
     rows = [{"group": group, "topic": t, "partition": p, "new_offset": o} for (t, p), o in sorted(plan.items())]
     show_rows(columns, rows, as_json)
+    if not as_json:
+        print("These offsets are committed." if execute else "Nothing was changed; --execute commits these offsets.")
+
+
+def _check_ends(moved: Mapping[TopicPartition, int], latest: Mapping[TopicPartition, int]) -> None:
+    """Raises CommandError for a named offset that no record has yet: the group would miss what gets it."""
+    for (topic, partition), end in sorted(latest.items()):
+        if moved[topic, partition] > end:
+            raise CommandError(
+                f"{topic}-{partition} ends at offset {end}, so nothing can continue at {moved[topic, partition]}; to "
+                "begin with the next record give --to-latest"
+            )
 
 
 def _check_inactive(client: Client, group: str) -> None:
