@@ -227,3 +227,21 @@ def test_a_directory_of_another_cluster_is_the_one_that_is_named(made: Layout, t
     shutil.copytree(strange.brokers[0].log_dir, log_dir)
     with pytest.raises(LocalError, match=f"{log_dir} belongs to cluster"):
         format_cluster(made, {})
+
+
+@pytest.mark.parametrize("left", [[], [".gitkeep", ".lock"], ["lost+found"], ["broker-1", "controller-100"]])
+def test_an_empty_folder_or_what_a_failed_start_left_may_become_a_cluster(tmp_path: Path, left: list[str]) -> None:
+    for name in left:
+        (tmp_path / name).mkdir()
+    data_folder.refuse_others(tmp_path)
+    data_folder.refuse_others(tmp_path / "new")
+
+
+def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
+    for name in ("train.csv", "test.csv", "broker-x", "notes", ".git"):
+        (tmp_path / name).mkdir()
+    with pytest.raises(LocalError, match=r"holds other files \(broker-x, notes, test.csv ...\) and no cluster"):
+        data_folder.refuse_others(tmp_path)
+    with pytest.raises(LocalError, match="Not a directory"):
+        (tmp_path / "file").touch()
+        data_folder.refuse_others(tmp_path / "file")

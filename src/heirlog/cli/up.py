@@ -86,6 +86,7 @@ def up(
     data_folder.refuse_name(data)
     if layouts.load(data) is None:
         # before anything is written
+        data_folder.refuse_others(data)
         nodes, port = nodes or DEFAULT_NODES, port or DEFAULT_PORT
         _racks(racks, nodes)
         controllers = controllers_of(controllers, nodes, bool(combined))

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import shutil
 from pathlib import Path
 from typing import NamedTuple
@@ -31,6 +32,8 @@ NAME_BYTES_MAX = 255
 PATH_BYTES_MAX = os.pathconf("/", "PC_PATH_MAX") - 512
 """The longest path that the nodes use in it is that of an index of a topic with a long name."""
 SHOWN = 60
+NAMED_MAX = 3
+_OWN = re.compile(r"\..*|lost\+found|(broker|controller)-\d+")
 PATHS = ("log.dirs", "log.dir", "metadata.log.dir")
 
 
@@ -67,6 +70,26 @@ def hold(data: Path) -> int:
             f"cannot use the data folder {data}: {error.strerror}: {error.filename}; give one that can be written"
         ) from error
     return lock
+
+
+def refuse_others(data: Path) -> None:
+    """A folder without a cluster that holds something else, such as a project's own `data`. Raises LocalError.
+
+    What a start that failed has left behind may stay, and so may hidden files and those of a file system.
+    """
+    try:
+        names = sorted(name for name in os.listdir(data) if not _OWN.fullmatch(name))
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise LocalError(
+            f"cannot use the data folder {data}: {error.strerror}; give one that can be read and written"
+        ) from error
+    if names:
+        shown = ", ".join(names[:NAMED_MAX]) + (" ..." if len(names) > NAMED_MAX else "")
+        raise LocalError(
+            f"{data} holds other files ({shown}) and no cluster: give an empty folder, or a new one, with --data"
+        )
 
 
 def refuse_name(data: Path) -> None:
