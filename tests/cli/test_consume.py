@@ -6,7 +6,9 @@ import json
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -119,6 +121,19 @@ def test_what_cannot_be_read_is_refused_with_one_sentence(
 # groups
 
 
+@contextmanager
+def reading(command: list[str]) -> Iterator[subprocess.Popen[bytes]]:
+    """Killed after a minute, so that a line that does not come is an empty one."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        limit = threading.Timer(60, process.kill)
+        limit.start()
+        try:
+            yield process
+        finally:
+            limit.cancel()
+            process.kill()
+
+
 def committed(heirlog: Heirlog, group: str) -> dict[int, int]:
     return {row["partition"]: row["offset"] for row in rows(heirlog, "groups", "describe", "--group", group)}
 
@@ -140,14 +155,11 @@ def test_ctrl_c_commits_what_was_written_and_leaves(heirlog: Heirlog, cluster: C
     group = f"stopped-{number}"
     write(cluster, group, "a", "b")
     command = [*CONSUME, group, "--group", group, "--from-beginning"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    with reading(command) as process:
         assert process.stdout is not None
-        try:
-            assert [process.stdout.readline() for _ in range(2)] == [b"a\n", b"b\n"]
-            process.send_signal(number)
-            assert process.wait(60) == 130
-        finally:
-            process.kill()
+        assert [process.stdout.readline() for _ in range(2)] == [b"a\n", b"b\n"]
+        process.send_signal(number)
+        assert process.wait(60) == 130
     assert committed(heirlog, group) == {0: 2}
     states = {row["group"]: row["state"] for row in rows(heirlog, "groups", "list")}
     assert states[group] == "Empty", "its session does not have to end first"
@@ -156,15 +168,12 @@ def test_ctrl_c_commits_what_was_written_and_leaves(heirlog: Heirlog, cluster: C
 def test_an_output_that_is_closed_ends_the_membership(heirlog: Heirlog, cluster: Cluster) -> None:
     write(cluster, "head", *map(str, range(20_000)))
     command = [*CONSUME, "head", "--group", "head", "--from-beginning"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    with reading(command) as process:
         assert process.stdout is not None and process.stderr is not None
-        try:
-            assert process.stdout.readline() == b"0\n"
-            process.stdout.close()
-            process.wait(60)
-            assert b"Traceback" not in process.stderr.read()
-        finally:
-            process.kill()
+        assert process.stdout.readline() == b"0\n"
+        process.stdout.close()
+        process.wait(60)
+        assert b"Traceback" not in process.stderr.read()
     states = {row["group"]: row["state"] for row in rows(heirlog, "groups", "list")}
     assert states.get("head", "Empty") == "Empty"
 
@@ -182,28 +191,26 @@ def test_it_shares_a_topic_with_a_member_of_librdkafka(heirlog: Heirlog, cluster
         }
     )
     command = [*CONSUME, "shared", "--group", "both", "--from-beginning", "--json"]
+
+    def assigned(count: int) -> Any:
+        other.poll(0.1)
+        return len(other.assignment()) == count
+
     try:
         other.subscribe(["shared"])
-        eventually(lambda: other.poll(0.1) is not None or len(other.assignment()) == 2)
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        eventually(lambda: assigned(2), "both partitions")
+        with reading(command) as process:
             try:
-
-                def each_has_one() -> Any:
-                    other.poll(0.1)
-                    return len(other.assignment()) == 1
-
-                eventually(each_has_one, "one partition for each")
-                (mine,) = other.assignment()
-                write(cluster, "shared", "third", partition=1 - mine.partition)
+                eventually(lambda: assigned(1), "one partition for each")
+                (its,) = other.assignment()
+                write(cluster, "shared", "third", partition=1 - its.partition)
                 assert process.stdout is not None
                 while json.loads(process.stdout.readline())["value"] != "third":
                     pass
             finally:
                 process.terminate()
                 process.wait(60)
-        eventually(
-            lambda: other.poll(0.1) is not None or len(other.assignment()) == 2, "both, after the other has left"
-        )
+        eventually(lambda: assigned(2), "both partitions, after the other member has left")
     finally:
         other.close()
 
