@@ -99,6 +99,21 @@ def test_a_flipped_bit_in_an_offset_or_an_epoch_is_found_though_no_crc_covers_it
         contents(log)
 
 
+@pytest.mark.parametrize("bytes_max", [1, 150])
+@pytest.mark.parametrize("flip", [1, 2, 64])
+def test_a_wrong_offset_is_found_also_by_a_reader_of_few_batches_at_a_time(
+    files: MemoryFiles, flip: int, bytes_max: int
+) -> None:
+    stopped_cleanly(files, "abcdefgh")
+    data = files.inodes[f"{DIR}/{0:020d}.log"].data
+    data[len(data) // 3 + 7] ^= flip
+    log = open_log(files, SMALL, clean=True, recovery_point=8)
+    assert log.read(0, 1, 8).size, "what is before it can be read"
+    for _ in range(2):
+        with pytest.raises(DamagedLog):
+            log.read(1, bytes_max, 8)
+
+
 def test_a_wrong_index_is_no_damage_of_the_log(files: MemoryFiles) -> None:
     stopped_cleanly(files, "abcdefgh")
     index = files.inodes[f"{DIR}/{0:020d}.index"].data

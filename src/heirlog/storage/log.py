@@ -313,6 +313,9 @@ class Log:
         self, segment: Segment, offset: int, max_bytes: int, upto_offset: int, segment_end: int, min_one: bool
     ) -> FetchDataInfo:
         start = segment.position_of(offset)
+        if start >= segment.size:
+            # the log goes beyond `offset`, and no batch holds it
+            raise segment.damage()
         end = segment.size if upto_offset >= segment_end else segment.position_of(upto_offset)
         if end - start > max_bytes:
             end = segment.boundary_at(start, start + max_bytes)
@@ -321,7 +324,7 @@ class Log:
         if end <= start:
             return _NOTHING
         if start < segment.unchecked.end:
-            segment.check(start, end, self.epochs)
+            segment.check(offset, start, end, self.epochs)
         return FetchDataInfo([Region(segment.log, start, end - start)], end - start)
 
     def _read_by_new_indexes(self, segment: Segment, error: Exception, *how: Any) -> FetchDataInfo:

@@ -248,7 +248,7 @@ class Segment:
         self._indexes_remade = True
         kept = self._offset_index, self._time_index, self.max_timestamp, self.max_timestamp_offset
         try:
-            self._rebuild_indexes()
+            self._rebuild_indexes(is_contiguous=True)
         except InvalidBatch:
             self._offset_index, self._time_index, self.max_timestamp, self.max_timestamp_offset = kept
             self._recent_offsets.clear()
@@ -341,17 +341,20 @@ class Segment:
             yield position, header
             position += header.size
 
-    def check(self, start: int, end: int, epochs: LeaderEpochCache) -> None:
+    def check(self, offset: int, start: int, end: int, epochs: LeaderEpochCache) -> None:
         """Check the batches from one boundary to another, as far as none of this was checked before.
 
-        That is their CRCs, their offsets, which follow each other, and their leader epochs, which no CRC covers. Raises
-        DamagedLog.
+        That is their CRCs, and what no CRC covers: their offsets, of which the first batch holds `offset` and the
+        others follow each other, and their leader epochs. Raises DamagedLog.
         """
         ahead = min(max(end, start + _CHECKED_AT_ONCE_BYTES), self.unchecked.end)
         for first, last in list(self.unchecked.parts(start, ahead)):
-            position, expected = first, -1
+            position, expected = first, self._offset_at(start, first)
             for at, header in self.scan(first):
-                if at >= last or expected not in (-1, header.base_offset) or not epochs.agrees(header):
+                follows = (
+                    header.base_offset == expected if at > start else header.base_offset <= offset < header.next_offset
+                )
+                if at >= last or not follows or not epochs.agrees(header):
                     break
                 position, expected = at + header.size, header.next_offset
             self.unchecked.checked(first, position)
@@ -359,6 +362,10 @@ class Segment:
                 raise DamagedLog(self.log.path, position, self.base_offset)
             if position < last:
                 return  # what is asked for is sound
+
+    def _offset_at(self, start: int, position: int) -> int:
+        """The offset after the batch that ends at `position`, by the headers from `start` on; -1 if it is `start`."""
+        return next((found.next_offset for at, found in self.headers_from(start) if at + found.size == position), -1)
 
     def damage(self) -> DamagedLog:
         """Where the file stops being a row of batches, by their headers."""
@@ -490,13 +497,16 @@ class Segment:
         if self._offset_index is None or self._time_index is None:
             self._rebuild_indexes()
 
-    def _rebuild_indexes(self) -> None:
+    def _rebuild_indexes(self, *, is_contiguous: bool = False) -> None:
+        """is_contiguous: raise InvalidBatch also for a batch that does not begin where the one before it ended."""
         self.start_indexes()
+        expected = self.base_offset
         for position, header in self.headers_from(0):
-            if not self.can_hold(header):
+            if not self.can_hold(header) or (is_contiguous and header.base_offset != expected):
                 raise InvalidBatch(
                     f"a batch at offset {header.base_offset} in the segment that begins at {self.base_offset}"
                 )
+            expected = header.next_offset
             self._appended(header, position, _REBUILD_INTERVAL_BYTES)
         for file in self.write_sparse_indexes():
             file.close()
