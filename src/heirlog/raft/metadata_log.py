@@ -35,6 +35,7 @@ from heirlog.raft.voter_history import RemovedVoter, VoterHistory
 from heirlog.storage.atomic import OnDurable
 from heirlog.storage.config import LogConfig
 from heirlog.storage.epochs import UNDEFINED_EPOCH
+from heirlog.storage.errors import DamagedLog
 from heirlog.storage.log import Log
 from heirlog.storage.log_listener import LogListener
 from heirlog.storage.log_loader import load_log
@@ -180,7 +181,10 @@ class MetadataLog:
         committed = min(self.committed_offset, self.end_offset)
         if committed <= self.start_offset:
             return None
-        data = memoryview(self.read_bytes(committed - 1, 1, self.end_offset))
+        try:
+            data = memoryview(self.read_bytes(committed - 1, 1, self.end_offset))
+        except DamagedLog as error:
+            raise InvalidBatch(str(error)) from error
         position, header = next(walk(data), (0, None))
         if header is None or not crc_matches(data, position, header):
             raise InvalidBatch(f"the batch with offset {committed - 1} cannot be read back as it was written")
