@@ -38,6 +38,8 @@ SKIPPED = (
     *("0098", "0103", "0129"),
     # wait for minutes on the client's own timers
     *("0026", "0033", "0050", "0089", "0091", "0093"),
+    # measures milliseconds, and leaves itself out where CI is set
+    "0055",
     # ask the client's own mock of a broker, for minutes too
     *("0139", "0150"),
     # expect a group to wait for its members: here groups form at once, and it is chance whether both are in the first
@@ -113,6 +115,8 @@ def run_once(servers: str, chosen: dict[str, str], *options: str, loud: bool = F
         settings = Path(directory) / "test.conf"
         settings.write_text(f"bootstrap.servers={servers}\n")
         received = {
+            # the runner waits longer and does not fail for a slow machine, here as on the machines of CI
+            "CI": "true",
             "RDKAFKA_TEST_CONF": str(settings),
             "KAFKA_VERSION": "4.2.0",
             "TEST_KAFKA_VERSION": "4.2.0",
