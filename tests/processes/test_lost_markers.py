@@ -129,6 +129,8 @@ def test_lost_markers_are_found_named_and_aborted(
     cluster.kill(HOLDER)
     cluster.start(WITHOUT)
     eventually(lambda: view(cluster, TOPIC)[0] == -1, "a partition without a leader")
+    # a fenced broker may not lead
+    cluster.wait_until_ready()
     elected = heirlog(
         "recover", "run", TOPIC, "--strategy", "designation", "--leader", str(WITHOUT), "--yes", "--wait", str(LIMIT_S)
     )
