@@ -32,6 +32,7 @@ FLAKY = {
     "tests/spark/": "the JVM and its Python workers must connect within time limits of Spark",
 }
 """A file, a folder or a test, and why it may fail on a busy machine although the product is right."""
+LOGS = "--heirlog-logs"
 QUICK = ("--assert=plain", "--showlocals")
 LAST_FAILED = Path(".pytest_cache/v/cache/lastfailed")
 FAILED = 1
@@ -51,7 +52,7 @@ def run(arguments: Sequence[str]) -> int:
 def _pytest(arguments: Sequence[str]) -> int:
     # each worker, and each command that a test starts, would compile the same modules again
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    return subprocess.run([sys.executable, "-m", "pytest", *arguments], env=environment, check=False).returncode
+    return subprocess.run([sys.executable, "-m", "pytest", LOGS, *arguments], env=environment, check=False).returncode
 
 
 def _last_failed() -> list[str]:

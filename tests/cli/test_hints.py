@@ -23,7 +23,7 @@ TREE: Any = typer.main.get_command(app)
 PLACEHOLDER = re.compile(r"[A-Z][A-Z_.]+|<[\w. -]+>|\$[A-Z]+|\d+")
 A_NAME = {("cli/pipeline.py", "heirlog pipeline check"), ("cli/audit.py", "heirlog audit")}
 """Not hints: the names of Spark applications."""
-ELSEWHERE = ("testing/conformance", "server/")
+ELSEWHERE = ("testing/conformance", "testing/plugin", "server/")
 """Programs with options of their own."""
 OTHERS_OPTIONS = {"--prefix", "--py-files", "--add-modules", "--supervisor"}
 """Of other programs than heirlog."""

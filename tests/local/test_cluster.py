@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import subprocess
@@ -227,6 +228,18 @@ def test_a_closed_cluster_starts_no_node(heirlog_cluster: Cluster) -> None:
 def test_a_node_that_cannot_start_is_reported_with_its_own_words() -> None:
     with pytest.raises(ClusterError, match="log\\.segmnt\\.bytes"), Cluster(nodes=1, config={"log.segmnt.bytes": 5}):
         pass
+
+
+@pytest.mark.heirlog(nodes=1, combined=True)
+def test_a_node_that_ended_before_the_wait_is_reported(heirlog_cluster: Cluster) -> None:
+    os.kill(heirlog_cluster.pids[1], signal.SIGKILL)
+    eventually(lambda: 1 not in heirlog_cluster.pids, "the end of broker 1")
+    with pytest.raises(ClusterError, match=r"^broker 1 was killed by SIGKILL$"):
+        heirlog_cluster.wait_until_ready()
+    heirlog_cluster.start(1)
+    heirlog_cluster.wait_until_ready()
+    heirlog_cluster.kill(1)
+    heirlog_cluster.wait_until_ready()
 
 
 @pytest.mark.parametrize("last_step", ["", "cluster.pause(1)"])

@@ -1,4 +1,4 @@
-"""docs/tutorials/tests.md: its program is a test that passes. docs/reference/test-cluster.md names what there is."""
+"""docs/tutorials/tests.md: its programs are tests that pass. docs/reference/test-cluster.md names what there is."""
 
 from __future__ import annotations
 
@@ -8,20 +8,39 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from heirlog.testing import Cluster
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGE = (DOCS / "tutorials" / "tests.md").read_text(encoding="utf-8")
 REFERENCE = (DOCS / "reference" / "test-cluster.md").read_text(encoding="utf-8")
-PROGRAM = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+PROGRAM = re.compile(r'^```python(?: title="(\w+\.py)")?\n(.*?)^```$', re.MULTILINE | re.DOTALL)
 TABLE = re.compile(r"^\| (argument|call) .*\n\|[-|]+\|\n((?:\|.*\n)+)", re.MULTILINE)
 
 
-def test_the_program_of_the_page_passes(tmp_path: Path) -> None:
-    (tmp_path / "test_orders.py").write_text("\n\n".join(PROGRAM.findall(PAGE)))
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_orders.py"]
-    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-    assert ran.returncode == 0 and "2 passed" in ran.stdout, ran.stdout + ran.stderr
+def pages_files() -> dict[str, str]:
+    """Its programs by file name; those without a name are one file."""
+    found: dict[str, str] = {}
+    for name, program in PROGRAM.findall(PAGE):
+        name = name or "test_orders.py"
+        found[name] = f"{found[name]}\n\n{program}" if name in found else program
+    return found
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["pytest", "-q", "-p", "no:cacheprovider", "test_orders.py", "test_asyncio.py"], "3 passed"),
+        (["pytest", "-q", "-p", "no:cacheprovider", "-n", "2", "test_parallel.py"], "4 passed"),
+        (["unittest", "test_unit.py"], "OK"),
+    ],
+)
+def test_the_programs_of_the_page_pass(tmp_path: Path, arguments: list[str], said: str) -> None:
+    for name, program in pages_files().items():
+        (tmp_path / name).write_text(program)
+    ran = subprocess.run([sys.executable, "-m", *arguments], cwd=tmp_path, capture_output=True, text=True)
+    assert ran.returncode == 0 and said in ran.stdout + ran.stderr, ran.stdout + ran.stderr
 
 
 def test_the_tables_name_every_argument_and_call_of_a_cluster() -> None:

@@ -27,7 +27,7 @@ from heirlog.local import data_folder, properties
 from heirlog.local import layout as layouts
 from heirlog.local.cluster import COMBINED_MAX, CONTROLLERS
 from heirlog.local.layout import HOST, Layout, NodeLayout
-from heirlog.local.processes import NodeProcess, end_description, stop_all, wait_until_ready
+from heirlog.local.processes import NodeProcess, stop_all, wait_until_ready
 
 DEFAULT_NODES = 3
 DEFAULT_CONTROLLERS = 3
@@ -288,11 +288,9 @@ def _watch(processes: list[NodeProcess]) -> None:
         time.sleep(WATCH_S)
         for process in [process for process in processes if not process.running]:
             processes.remove(process)
-            why = process.why_it_ended()
-            ended = f"{end_description(process)} ({why})" if why else end_description(process)
             print(
-                f"{ended}; the other nodes continue; start it again with: "
-                f"{_this_command()} node --config {process.layout.properties_path}",
+                f"{process.end_sentence()}; the other nodes continue; its output: {process.layout.output_path}; start "
+                f"it again with: {_this_command()} node --config {process.layout.properties_path}",
                 file=sys.stderr,
                 flush=True,
             )

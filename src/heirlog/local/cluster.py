@@ -20,12 +20,12 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from heirlog.local import data_folder, properties
+from heirlog.local import data_folder, properties, topics
 from heirlog.local import layout as layouts
 from heirlog.local.errors import LocalError
 from heirlog.local.format import format_cluster
@@ -34,7 +34,6 @@ from heirlog.local.ports import PortReservation
 from heirlog.local.processes import (
     NodeProcess,
     cancel_run,
-    end_description,
     run_when_we_end,
     stop_all,
     wait_until_ready,
@@ -49,7 +48,12 @@ CONTROLLERS = (1, 3, 5)
 """An even number of voters survives no more failures than one voter less."""
 COMBINED_MAX = 3
 """With combined roles this many brokers are controllers, unless another number is given."""
+TEST_CONFIG = {"group.initial.rebalance.delay.ms": "0"}
+"""What a new cluster sets in addition to `layout.standard_config`: a test's consumer group need not wait for others."""
 READY_TIMEOUT_S = 120.0
+TOPIC_TIMEOUT_S = 30.0
+SHOWN = 5
+"""Partitions in a message."""
 STOP_TIMEOUT_S = 120.0
 """Of nodes that hang: a busy machine takes half a minute to start four of them."""
 ORPHANS_END_S = 20
@@ -57,7 +61,7 @@ ORPHANS_END_S = 20
 
 
 class ClusterError(Exception):
-    """The cluster did not do what the test asked of it; says which node and what it printed last."""
+    """The cluster did not do what the test asked of it: one line that says which node, and why."""
 
 
 class Cluster:
@@ -162,7 +166,7 @@ class Cluster:
                 ports,
                 controller_ports,
                 combined=self._combined,
-                config=self._config,
+                config={**TEST_CONFIG, **self._config},
                 racks=self._racks or (),
                 advertised=self._advertised([*ports, *controller_ports]),
             )
@@ -212,13 +216,86 @@ class Cluster:
             self._remover = None
 
     def wait_until_ready(self, timeout_s: float = READY_TIMEOUT_S) -> None:
-        """Wait until every running broker knows all running brokers; paused brokers do not count. Raises
-        ClusterError."""
+        """Wait until every running broker knows all running brokers; paused brokers do not count.
+
+        Raises ClusterError: not in time, or a node ended that was started and neither stopped nor killed here.
+        """
+        self._known()
+        for process in self._processes.values():
+            if process.failed:
+                raise ClusterError(process.end_sentence())
         brokers, others = self._active(self._known().brokers), self._active(self._known().controllers)
         try:
             wait_until_ready(brokers, others, timeout_s)
         except LocalError as error:
             raise ClusterError(str(error)) from error
+
+    def create_topic(
+        self,
+        name: str,
+        partitions: int | None = None,
+        replication_factor: int | None = None,
+        config: Mapping[str, Any] | None = None,
+        timeout_s: float = TOPIC_TIMEOUT_S,
+    ) -> None:
+        """Create a topic, and wait until every running broker knows a leader of each partition.
+
+        partitions, replication_factor: None: the cluster's default. config: of the topic; values as for the cluster.
+
+        Raises ClusterError: the topic exists, its name or config is invalid, too few brokers, not in time.
+        """
+        given = {key: _text(value) for key, value in (config or {}).items()}
+        try:
+            topics.create(self._addresses(), name, partitions, replication_factor, given, timeout_s)
+        except LocalError as error:
+            raise ClusterError(str(error)) from error
+
+    def leader(self, topic: str, partition: int = 0, timeout_s: float = TOPIC_TIMEOUT_S) -> int:
+        """Id of the running broker that leads the partition; waits for one, as after the death of the last leader.
+
+        Raises ClusterError: none in time.
+        """
+        found: set[int] = set()
+
+        def led() -> bool:
+            running = {process.node_id for process in self._active(self._known().brokers)}
+            found.clear()
+            found.update(running & {topics.leader(address, topic, partition) for address in self._addresses()})
+            return len(found) == 1
+
+        self._wait(led, timeout_s, f"the running brokers agree on a leader of {topic}-{partition}")
+        return found.pop()
+
+    def wait_until_in_sync(self, timeout_s: float = READY_TIMEOUT_S) -> None:
+        """Wait until the ISR of every partition has all of its replicas, as every running broker knows it.
+
+        Raises ClusterError: not in time, with the partitions that are missing.
+        """
+        late: list[str] = []
+
+        def in_sync() -> bool:
+            late[:] = sorted({one for address in self._addresses() for one in topics.out_of_sync(address)})
+            return not late
+
+        try:
+            self._wait(in_sync, timeout_s, "all replicas in sync")
+        except ClusterError as error:
+            more = f" and {len(late) - SHOWN} more" if len(late) > SHOWN else ""
+            which = f"; out of sync: {', '.join(late[:SHOWN])}{more}" if late else ""
+            raise ClusterError(f"{error}{which}") from None
+
+    def _wait(self, holds: Callable[[], bool], timeout_s: float, what: str) -> None:
+        try:
+            topics.wait_until(holds, timeout_s, what)
+        except LocalError as error:
+            raise ClusterError(str(error)) from error
+
+    def _addresses(self) -> list[str]:
+        """Of the running brokers for clients. Raises ClusterError without one."""
+        found = [process.layout.client_address() for process in self._active(self._known().brokers)]
+        if not found:
+            raise ClusterError("no broker is running")
+        return found
 
     @property
     def bootstrap_servers(self) -> str:
@@ -281,12 +358,10 @@ class Cluster:
         process.ask_to_stop()
         if not process.wait(timeout_s):
             process.kill()
-            raise ClusterError(
-                f"{process.layout.name} did not stop within {timeout_s:g} s; it said: {process.last_output()}"
-            )
+            raise ClusterError(f"{process.layout.name} did not stop within {timeout_s:g} s, and was killed")
         # ended by the signal itself: the process was not yet far enough to catch it, hence had not touched its files
         if process.exit_code not in (0, -signal.SIGTERM):
-            raise ClusterError(f"{end_description(process)}; it said: {process.last_output()}")
+            raise ClusterError(process.end_sentence())
 
     def pause(self, node: int) -> None:
         """Pause the node (SIGSTOP): its sockets stay open and it answers nothing, like a machine that hangs.

@@ -30,6 +30,8 @@ STOP_TIMEOUT_S = 30.0
 LOG_STOP_S = 0.03
 """More for each partition: a clean stop flushes all of its files, one after the other."""
 LAST_OUTPUT_BYTES = 2_000
+SHOWN = 300
+"""Characters of a line that is no sentence."""
 SENTENCE = "heirlog: "
 """How a command begins the line on stderr that says why it ended; other lines of a node are its log."""
 POLL_S = 0.01
@@ -48,6 +50,7 @@ class NodeProcess:
         self._reuse_port = reuse_port
         self._process: subprocess.Popen[bytes] | None = None
         self._printed_before = 0
+        self._asked = False
         self._waker: subprocess.Popen[bytes] | None = None
 
     @property
@@ -72,11 +75,17 @@ class NodeProcess:
         """None before the first start and while it runs; negative: the signal that ended it."""
         return self._process.poll() if self._process is not None else None
 
+    @property
+    def failed(self) -> bool:
+        """It ended unasked: neither a stop nor a kill came from here."""
+        return self._process is not None and not self.running and not self._asked
+
     def start(self, *, accept_older_metadata: bool = False) -> None:
         """Returns at once; the node is ready when it answers."""
         assert not self.running, f"{self.layout.name} is running"
         # it may have been killed from outside while it was paused
         self.resume()
+        self._asked = False
         # -P: a file in the working directory must not pass for a module of the standard library
         command = [sys.executable, "-P", "-m", *self._entry, "--config", str(self.layout.properties_path)]
         if self._ledger:
@@ -114,10 +123,12 @@ class NodeProcess:
     def ask_to_stop(self) -> None:
         """Ask the node to stop; a paused one is resumed first."""
         self.resume()
+        self._asked = True
         self._signal(signal.SIGTERM)
 
     def kill(self) -> None:
         """SIGKILL, and it is gone when this returns."""
+        self._asked = True
         self._signal(signal.SIGKILL)
         self.resume()
         self.wait(STOP_TIMEOUT_S)
@@ -158,6 +169,14 @@ class NodeProcess:
                     said = json.loads(line)
                     return f"{said['host']}:{said['port']}"
         return None
+
+    def end_sentence(self) -> str:
+        """How it ended and why, in one line: its own sentence or, without one, the last line that is not of its log."""
+        code = self.exit_code or 0
+        how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+        last = self._printed().rpartition("\n")[2][:SHOWN]
+        why = self.why_it_ended() or ("" if last.startswith("{") else last)
+        return f"{self.layout.name} {how}" + (f": {why}" if why else "")
 
     def last_output(self) -> str:
         """Why it ended, in its own sentence, or the end of what it has printed since its start."""
@@ -217,14 +236,6 @@ def child_environment() -> dict[str, str]:
     return environment
 
 
-def end_description(process: NodeProcess) -> str:
-    """`broker 2 was killed by SIGKILL` or `broker 2 ended with exit code 1`."""
-    code = process.exit_code
-    if code is not None and code < 0:
-        return f"{process.layout.name} was killed by {signal.Signals(-code).name}"
-    return f"{process.layout.name} ended with exit code {code}"
-
-
 def stop_all(brokers: Sequence[NodeProcess], controllers: Sequence[NodeProcess], timeout_s: float) -> list[NodeProcess]:
     """Brokers together, then controllers: a broker's clean stop needs one. Returns those that had to be killed.
 
@@ -257,7 +268,7 @@ def wait_until_ready(brokers: Sequence[NodeProcess], others: Sequence[NodeProces
     while waiting or silent:
         for process in (*brokers, *others):
             if not process.running:
-                raise LocalError(f"{end_description(process)} while it started; it said: {process.last_output()}")
+                raise LocalError(f"while it started, {process.end_sentence()}")
         if time.monotonic() > deadline:
             if not waiting:
                 raise LocalError(f"not ready after {timeout_s:g} s: {silent[0].layout.name} does not listen")
