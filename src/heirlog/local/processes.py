@@ -277,7 +277,8 @@ def wait_until_ready(brokers: Sequence[NodeProcess], others: Sequence[NodeProces
                 f"not ready after {timeout_s:g} s: {broker.layout.name} knows brokers {sorted(known)} of "
                 f"{sorted(wanted)}; see {broker.layout.output_path}"
             )
-        for broker in list(waiting):
+        # a client backs off longer and longer from a port at which no node listens yet
+        for broker in [broker for broker in waiting if broker.listens()]:
             waiting[broker] = known_brokers(broker.layout.client_address())
             if wanted <= waiting[broker]:
                 del waiting[broker]
