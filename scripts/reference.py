@@ -60,7 +60,7 @@ Set them in `server.properties`. *Changes* says for which brokers `heirlog confi
 """
 TOPICS = """## Topics
 
-Set them with `heirlog topics create --config NAME=VALUE` or `heirlog configs alter --topic NAME`.
+Set them with `heirlog topics create --config NAME=VALUE` or `heirlog configs alter topic NAME`.
 """
 OTHERS = """## Without effect
 

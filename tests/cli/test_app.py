@@ -14,6 +14,7 @@ from cli.conftest import Heirlog
 
 from heirlog.cli.app import app
 from heirlog.cli.errors import CommandError
+from heirlog.cli.sections import SECTIONS
 from heirlog.cli.up import controllers_of
 
 
@@ -24,6 +25,19 @@ from heirlog.cli.up import controllers_of
         (["topics", "create", "--partitions", "many", "t"], 2, "--partitions"),
         (["elect"], 2, "--election-type"),
         (["topics", "create"], 2, "at least one topic"),
+        (["topics", "create", "t", "--replica-assignment", "1:2,x"], 2, "ID:ID,ID:ID"),
+        (["topics", "create", "t", "--replica-assignment", "1", "--partitions", "1"], 2, "leave the others out"),
+        (["topics", "alter", "t", "--replica-assignment", "1,2", "--partitions", "3"], 2, "for 2 partitions"),
+        (["topics", "describe", "t", "--include", "t.*"], 2, "--include goes without"),
+        (["configs", "describe", "topic", "t", "--topic", "t"], 2, "name one entity"),
+        (["configs", "describe", "tables"], 2, "tables has no configurations"),
+        (["configs", "describe", "broker-defaults", "1"], 2, "goes without a name"),
+        (["configs", "alter", "topic", "--add-config", "a=b"], 2, "heirlog configs alter topic NAME"),
+        (["broker", "unregister"], 2, "name one broker: as the argument ID, or with --id"),
+        (["broker", "unregister", "3", "--id", "3"], 2, "name one broker"),
+        (["transactions", "describe"], 2, "name one transactional id"),
+        (["elect", "--election-type", "preferred", "t", "--all-topic-partitions"], 2, "TOPIC or TOPIC:0,1"),
+        (["delete-records", "t", "--topic", "t", "--partition", "0", "--offset", "1"], 2, "name one topic"),
         (["topics", "create", "t", "--config", "novalue"], 2, "NAME=VALUE"),
         (["elect", "--election-type", "preferred", "--topic", "t"], 2, "--partition"),
         (["elect", "--election-type", "unclean"], 2, "--all-topic-partitions"),
@@ -54,11 +68,22 @@ def test_a_command_is_in_the_module_of_its_name() -> None:
         assert group.typer_instance is import_module(f"heirlog.cli.{group.name}").app
 
 
+def test_the_help_has_each_command_once_under_a_heading(heirlog: Heirlog) -> None:
+    listed = [name for names in SECTIONS.values() for name in names]
+    registered = [*app.registered_commands, *app.registered_groups]
+    assert sorted(listed) == sorted(str(each.name) for each in registered)
+    text = heirlog("--help").out
+    assert [line.rstrip(":") for line in text.splitlines() if line.rstrip(":") in SECTIONS] == list(SECTIONS)
+    # a first sentence is whole, also where it needs more than one line
+    assert "which directories are offline." in " ".join(text.split())
+
+
 @pytest.mark.parametrize("arguments", [[], ["topics"], ["storage"]])
 def test_a_group_without_a_command_shows_its_help(heirlog: Heirlog, arguments: list[str]) -> None:
     outcome = heirlog(*arguments)
     assert outcome.code == 2
-    assert "Commands" in outcome.out
+    assert outcome.out.startswith("Usage: heirlog")
+    assert "Options:" in outcome.out
 
 
 def test_where_nobody_listens_the_address_is_named(heirlog: Heirlog, monkeypatch: pytest.MonkeyPatch) -> None:

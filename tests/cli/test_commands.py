@@ -153,3 +153,58 @@ def test_describe_shows_who_is_eligible_while_the_isr_is_too_small(heirlog: Heir
             if node not in cluster.pids:
                 cluster.start(node)
         cluster.wait_until_ready()
+
+
+def test_topics_are_made_and_deleted_whether_they_are_there_or_not(heirlog: Heirlog, cluster: Cluster) -> None:
+    create(heirlog, cluster, "there")
+    (made,) = rows(heirlog, "topics", "create", "there", "new", "--if-not-exists", "--partitions", "1")
+    assert made["topic"] == "new"
+    assert [row["topic"] for row in rows(heirlog, "topics", "describe", "absent", "new", "--if-exists")] == ["new"]
+    assert heirlog("topics", "alter", "absent", "new", "--partitions", "2", "--if-exists").code == 0
+    assert len(described(heirlog, "new")) == 2
+    assert [row["topic"] for row in rows(heirlog, "topics", "delete", "absent", "new", "--if-exists")] == ["new"]
+    assert rows(heirlog, "topics", "delete", "absent", "--if-exists") == []
+    assert rows(heirlog, "topics", "create", "there", "--if-not-exists") == []
+
+
+def test_replicas_are_placed_by_hand(heirlog: Heirlog, cluster: Cluster) -> None:
+    assert heirlog("topics", "create", "placed", "--replica-assignment", "3:1,2:3").code == 0
+    assert [row["replicas"] for row in described(heirlog, "placed")] == [[3, 1], [2, 3]]
+    # as in Kafka's tool: all partitions are named, those that are there stay
+    grown = heirlog("topics", "alter", "placed", "--partitions", "3", "--replica-assignment", "1:2,1:2,1:3")
+    assert grown.code == 0, grown.err
+    assert [row["replicas"] for row in described(heirlog, "placed")] == [[3, 1], [2, 3], [1, 3]]
+
+
+def test_an_expression_chooses_topics_and_deleting_them_needs_a_yes(heirlog: Heirlog, cluster: Cluster) -> None:
+    create(heirlog, cluster, "some-a", "some-b", "awesome-c")
+    assert [row["topic"] for row in rows(heirlog, "topics", "list", "--include", "some-.")] == ["some-a", "some-b"]
+    assert [row["topic"] for row in rows(heirlog, "topics", "describe", "--include", "some-b")] == ["some-b"]
+    asked = heirlog("topics", "delete", "--include", "some-.")
+    assert (asked.code, "--yes" in asked.err) == (2, True)
+    assert len(rows(heirlog, "topics", "delete", "--include", "some-.", "--yes")) == 2
+    assert heirlog("topics", "describe", "awesome-c").code == 0
+    none = heirlog("topics", "delete", "--include", "some-.", "--yes")
+    assert (none.code, "no topic matches some-. as a whole" in none.err) == (1, True)
+    assert heirlog("topics", "list", "--include", "(").code == 2
+
+
+def test_what_a_command_is_for_is_an_argument(heirlog: Heirlog, cluster: Cluster) -> None:
+    create(heirlog, cluster, "by-name", partitions=2)
+    assert heirlog("configs", "alter", "topic", "by-name", "--add-config", "retention.ms=5000").code == 0
+    ((name, value),) = [(row["name"], row["value"]) for row in rows(heirlog, "configs", "describe", "topic", "by-name")]
+    assert (name, value) == ("retention.ms", "5000")
+    assert heirlog("configs", "describe", "brokers").code == 0
+    assert heirlog("configs", "describe", "broker", "1", "--all").code == 0
+    assert heirlog("configs", "describe", "broker-defaults").code == 0
+    elected = rows(heirlog, "elect", "--election-type", "preferred", "by-name")
+    assert [row["partition"] for row in elected] == [0, 1]
+    assert [row["partition"] for row in rows(heirlog, "elect", "--election-type", "preferred", "by-name:1")] == [1]
+    assert {row["topic"] for row in rows(heirlog, "log-dirs", "by-name")} == {"by-name"}
+    assert rows(heirlog, "delete-records", "by-name", "--partition", "0", "--offset", "0")[0]["error"] == "NONE"
+    preview = heirlog("features", "downgrade", "transaction.version=1", "--dry-run")
+    assert preview.out == "transaction.version can be downgraded to 1.\n", preview.err
+    unknown = heirlog("transactions", "describe", "nothing")
+    assert (unknown.code, "transactional id nothing does not exist" in unknown.err) == (1, True)
+    absent = heirlog("broker", "unregister", "9")
+    assert (absent.code, "cannot unregister broker 9: BROKER_ID_NOT_REGISTERED" in absent.err) == (1, True)

@@ -23,6 +23,9 @@ ASSIGNMENT = ("--reassignment-json-file", "/nowhere.json")
 def test_an_entity_is_named_at_length_or_short() -> None:
     assert EntityOptions(kind=EntityType.TOPICS, name="t").entity == EntityOptions(topic="t").entity
     assert EntityOptions(broker_logger="1").entity == Entity(EntityType.BROKER_LOGGERS, "1", False)
+    assert EntityOptions(word="topic", word_name="t").entity == EntityOptions(topic="t").entity
+    assert EntityOptions(word="brokers").entity == Entity(EntityType.BROKERS, None, False)
+    assert EntityOptions(word="broker-defaults").entity == EntityOptions(broker_defaults=True).entity
     by_default = EntityOptions(kind=EntityType.BROKERS, default=True).entity
     assert by_default == EntityOptions(broker_defaults=True).entity == Entity(EntityType.BROKERS, None, True)
 
@@ -34,15 +37,16 @@ def test_no_filter_shows_all_partitions_and_two_exclude_each_other() -> None:
         _ = Filters(unavailable=True, at_min_isr=True).chosen
 
 
-def test_partitions_of_an_election_are_all_one_or_those_of_a_file(tmp_path: Path) -> None:
+def test_partitions_of_an_election_are_one_or_those_of_a_file(tmp_path: Path) -> None:
     file = tmp_path / "partitions.json"
     file.write_text(json.dumps({"partitions": [{"topic": "t", "partition": 0, "desiredLeader": 2}]}))
-    assert PartitionOptions(all_topic_partitions=True).wanted(ElectionType.PREFERRED) == (None, None)
-    assert PartitionOptions("t", 1).wanted(ElectionType.UNCLEAN) == ([("t", 1)], None)
-    assert PartitionOptions("t", 1, desired_leader=3).wanted(ElectionType.DESIGNATION) == ([("t", 1)], {("t", 1): 3})
+    by_name = PartitionOptions(topic="t", partition=1)
+    assert by_name.given(ElectionType.UNCLEAN) == {("t", 1): 0}
+    designated = PartitionOptions(topic="t", partition=1, desired_leader=3)
+    assert designated.given(ElectionType.DESIGNATION) == {("t", 1): 3}
     by_file = PartitionOptions(path_to_json_file=file)
-    assert by_file.wanted(ElectionType.PREFERRED) == ([("t", 0)], None)
-    assert by_file.wanted(ElectionType.DESIGNATION) == ([("t", 0)], {("t", 0): 2})
+    assert by_file.given(ElectionType.PREFERRED) == {("t", 0): 0}
+    assert by_file.given(ElectionType.DESIGNATION) == {("t", 0): 2}
 
 
 def test_a_target_is_one_option_even_if_its_value_is_0() -> None:
@@ -73,8 +77,8 @@ def test_a_proposal_names_topics_and_brokers(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["configs", "describe"], "name the entity"),
-        (["configs", "describe", "--topic", "t", "--broker", "1"], "name the entity"),
+        (["configs", "describe"], "name one entity"),
+        (["configs", "describe", "--topic", "t", "--broker", "1"], "name one entity"),
         (["configs", "alter", "--entity-name", "t", "--delete-config", "a"], "need an --entity-type"),
         (["elect", "--election-type", "preferred", "--topic", "t"], "go together"),
         (["elect", "--election-type", "preferred", "--topic", "t", "--all-topic-partitions"], "name partitions by"),

@@ -47,6 +47,7 @@ from heirlog.cli import (
 )
 from heirlog.cli.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, CommandError
 from heirlog.cli.next_steps import with_next_step
+from heirlog.cli.sections import Sectioned
 from heirlog.local.errors import LocalError
 from heirlog.local.node_command import NodeOptions, run_node
 from heirlog.metadata.config_def import ConfigError
@@ -54,6 +55,7 @@ from heirlog.protocol.errors import KafkaError
 
 app = typer.Typer(
     name="heirlog",
+    cls=Sectioned,
     no_args_is_help=True,
     add_completion=True,
     rich_markup_mode=None,

@@ -9,6 +9,7 @@ import typer
 from heirlog.cli.cleared import warn, warn_of_cleared_elr
 from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
 from heirlog.cli.errors import CommandError
+from heirlog.cli.names import given_once
 from heirlog.cli.next_steps import with_next_step
 from heirlog.cli.render import Json, show_rows
 from heirlog.protocol.errors import error_code
@@ -50,7 +51,8 @@ def _registered(client: Client) -> list[dict[str, Any]]:
 
 @app.command("unregister")
 def unregister(
-    broker_id: Annotated[int, typer.Option("--id", min=0, help="The broker's node id.")],
+    broker: Annotated[int | None, typer.Argument(metavar="ID", min=0, help="The broker's node id.")] = None,
+    named_id: Annotated[int | None, typer.Option("--id", min=0, help="The same in Kafka's words.")] = None,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Unregister a broker: it leaves every ISR, ELR and last known ELR. Its replicas stay assigned until they are
@@ -58,6 +60,7 @@ def unregister(
     from heirlog.client.admin import to_controller
     from heirlog.protocol.messages import UnregisterBrokerRequest
 
+    broker_id = given_once("broker", "ID", broker, "--id", named_id)
     with connected(bootstrap_server) as client:
         if any(row["broker"] == broker_id and row["state"] == "active" for row in _registered(client)):
             warn(f"broker {broker_id} is running and would register again: stop it first")

@@ -1,6 +1,7 @@
 """`heirlog configs describe|alter`: configurations of topics, groups, brokers and their loggers, as kafka-configs does.
 
-Whose they are is said as Kafka's tool does, at length (`--entity-type topics --entity-name t`) or short (`--topic t`).
+Whose they are is said in words (`topic t`), or as Kafka's tool does, at length (`--entity-type topics --entity-name t`)
+or short (`--topic t`).
 Loggers and the configuration of one broker are answered by that broker; everything else by any.
 """
 
@@ -64,6 +65,7 @@ class EntityType(StrEnum):
         return self in (EntityType.BROKERS, EntityType.BROKER_LOGGERS)
 
 
+BROKER_DEFAULTS = "broker-defaults"
 MIN_ISR = "min.insync.replicas"
 
 
@@ -77,8 +79,20 @@ class Entity(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class EntityOptions:
-    """The options that name an entity, at length or short."""
+    """What names an entity: words, or options, at length or short."""
 
+    word: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="TYPE", help="topic, broker, broker-logger or group, or broker-defaults.", show_default=False
+        ),
+    ] = None
+    word_name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="NAME", help="The topic, the group or the node id; describe without it: all.", show_default=False
+        ),
+    ] = None
     kind: Annotated[EntityType | None, typer.Option("--entity-type")] = None
     name: Annotated[str | None, typer.Option("--entity-name", help="A topic, a group, or a node id.")] = None
     default: Annotated[bool, typer.Option("--entity-default", help="The values that apply to all brokers.")] = False
@@ -105,13 +119,15 @@ class EntityOptions:
             )
             if name is not None
         ]
+        if self.word is not None:
+            short.append(_in_words(self.word, self.word_name))
         if self.broker_defaults:
             short.append(Entity(EntityType.BROKERS, None, True))
         at_length = self.kind is not None or self.name is not None or self.default
         if len(short) + at_length != 1:
             raise UsageError(
-                "name the entity: --entity-type with --entity-name or --entity-default, or one of --topic, --broker, "
-                "--broker-defaults, --broker-logger"
+                "name one entity, as in `heirlog configs describe topic NAME`, or by --entity-type with --entity-name "
+                "or --entity-default, or by one of --topic, --broker, --broker-defaults, --broker-logger"
             )
         if short:
             return short[0]
@@ -120,6 +136,23 @@ class EntityOptions:
                 "--entity-name and --entity-default need an --entity-type: topics, brokers, broker-loggers, groups"
             )
         return Entity(self.kind, self.name, self.default)
+
+
+def _in_words(word: str, name: str | None) -> Entity:
+    """`topic orders`, `brokers`, `broker-defaults`. Raises UsageError."""
+    if word == BROKER_DEFAULTS:
+        if name is not None:
+            raise UsageError(
+                f"{BROKER_DEFAULTS} goes without a name; heirlog configs describe broker ID is for one broker"
+            )
+        return Entity(EntityType.BROKERS, None, True)
+    plural = word if word.endswith("s") else f"{word}s"
+    if plural not in list(EntityType):
+        raise UsageError(
+            f"{word} has no configurations: give topic, broker, broker-logger or group, and then a name, or "
+            f"{BROKER_DEFAULTS}"
+        )
+    return Entity(EntityType(plural), name, False)
 
 
 @app.command("describe")
@@ -166,9 +199,9 @@ def _one(kind: EntityType, name: str | None, default: bool) -> str:
     if default and kind is not EntityType.BROKERS:
         raise UsageError("--entity-default is for brokers")
     if name is None and not default:
-        raise UsageError("name the entity with --entity-name, or use --entity-default for all brokers")
+        raise UsageError(f"name it, as in `heirlog configs alter {str(kind).removesuffix('s')} NAME`")
     if name is not None and kind.is_of_a_node and not name.isdecimal():
-        raise UsageError(f"--entity-name {name}: brokers and their loggers are named by a node id")
+        raise UsageError(f"{name} is not a node id: brokers and their loggers are named by one")
     return name or ""
 
 

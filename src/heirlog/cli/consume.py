@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
@@ -15,6 +14,7 @@ from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
 from heirlog.cli.errors import CommandError, UsageError
 from heirlog.cli.group_reader import GroupReader
 from heirlog.cli.interrupts import Interrupts
+from heirlog.cli.names import some_matching
 from heirlog.cli.option_groups import grouped
 from heirlog.cli.output import Output
 from heirlog.cli.places import partition_count
@@ -82,7 +82,7 @@ def consume(
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
     in_json: Annotated[bool, typer.Option("--json", help="One JSON object per record.")] = False,
 ) -> None:
-    """Print each record's value as a line, until Ctrl-C, --until-end or --max."""
+    """Print the records of topics, a line each. The end is Ctrl-C, --until-end or --max."""
     if bool(topics) == bool(include):
         raise UsageError("name the topics, or give --include with a regular expression")
     if sum((in_json, print_key, record_format is not None)) > 1:
@@ -102,7 +102,7 @@ def consume(
     with connected(bootstrap_server) as client, Interrupts() as interrupts:
         output = Output(sys.stdout.fileno(), interrupts)
         with interrupts.allowed():
-            names = topics or _matching(client, include or "")
+            names = topics or some_matching(client.topic_names(), include or "")
             partitions = list(_partitions(client, names, partition))
             if group is None:
                 begins, ends = start.offsets(client, partitions, isolation)
@@ -121,18 +121,6 @@ def consume(
         )
         with closing(member.rounds()) as rounds:
             _write(rounds, chosen, output, member.wrote)
-
-
-def _matching(client: Client, pattern: str) -> list[str]:
-    """Raises UsageError, CommandError."""
-    try:
-        expression = re.compile(pattern)
-    except re.error as error:
-        raise UsageError(f"--include {pattern} is not a regular expression: {error}") from error
-    found = [name for name in sorted(client.topic_names()) if expression.fullmatch(name)]
-    if not found:
-        raise CommandError(f"no topic matches {pattern} as a whole; heirlog topics list shows what there is")
-    return found
 
 
 def _partitions(client: Client, topics: Sequence[str], only: Sequence[int] | None) -> Iterator[TopicPartition]:

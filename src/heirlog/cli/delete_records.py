@@ -10,6 +10,7 @@ import typer
 
 from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
 from heirlog.cli.errors import EXIT_FAILED, CommandError, UsageError
+from heirlog.cli.names import given_once
 from heirlog.cli.next_steps import with_next_step
 from heirlog.cli.render import Json, show_rows
 from heirlog.protocol.errors import ErrorCode, error_code
@@ -22,8 +23,12 @@ FORM = '{"partitions": [{"topic": "t", "partition": 0, "offset": 10}]}'
 
 
 def delete_records(
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="TOPIC", help="With --partition and --offset.", show_default=False),
+    ] = None,
     offset_json_file: Annotated[Path | None, typer.Option(help=FORM)] = None,
-    topic: Annotated[str | None, typer.Option(help="With --partition and --offset.")] = None,
+    topic: Annotated[str | None, typer.Option(help="The same as TOPIC.")] = None,
     partition: Annotated[int | None, typer.Option(min=0)] = None,
     offset: Annotated[
         int | None, typer.Option(min=-1, help="Offset of the first record to keep; -1: the high watermark.")
@@ -32,6 +37,8 @@ def delete_records(
     as_json: Json = False,
 ) -> None:
     """Delete all records of partitions below an offset."""
+    if name is not None:
+        topic = given_once("topic", "TOPIC", name, "--topic", topic)
     wanted = _wanted(offset_json_file, topic, partition, offset)
     with connected(bootstrap_server) as client:
         rows = [_delete(client, *one) for one in wanted]
@@ -43,7 +50,7 @@ def delete_records(
         sentence = f"{failed[0]['topic']}-{failed[0]['partition']}: {code.name}"
         if code is ErrorCode.POLICY_VIOLATION:
             # the answer has no field for a message
-            sentence += "; the topic's cleanup.policy forbids it (heirlog configs describe --topic TOPIC)"
+            sentence += "; the topic's cleanup.policy forbids it (heirlog configs describe topic TOPIC)"
         typer.echo(f"heirlog: {with_next_step(sentence, code)}", err=True)
         raise typer.Exit(EXIT_FAILED)
 
@@ -54,7 +61,7 @@ def _wanted(
     """Raises UsageError, CommandError."""
     one = (topic, partition, offset)
     if (file is None) == all(part is None for part in one):
-        raise UsageError("name partitions by --offset-json-file, or one by --topic, --partition and --offset")
+        raise UsageError("name partitions by --offset-json-file, or one by TOPIC, --partition and --offset")
     if file is not None:
         try:
             content: Any = json.loads(file.read_text(encoding="utf-8"))
@@ -64,7 +71,7 @@ def _wanted(
         except (ValueError, TypeError, KeyError) as error:
             raise CommandError(f"{file} is not of the form {FORM}") from error
     if topic is None or partition is None or offset is None:
-        raise UsageError("--topic, --partition and --offset go together")
+        raise UsageError("TOPIC, --partition and --offset go together")
     return [(topic, partition, offset)]
 
 

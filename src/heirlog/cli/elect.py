@@ -14,6 +14,7 @@ from heirlog.cli import elections
 from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
 from heirlog.cli.elections import ElectionType, TopicPartition
 from heirlog.cli.errors import EXIT_FAILED, CommandError, UsageError
+from heirlog.cli.names import partitions_named
 from heirlog.cli.next_steps import with_next_step
 from heirlog.cli.option_groups import grouped
 from heirlog.cli.render import Json, show_rows
@@ -25,8 +26,12 @@ FORM_WITH_LEADER = '{"partitions": [{"topic": "t", "partition": 0, "desiredLeade
 
 @dataclass(frozen=True, slots=True)
 class PartitionOptions:
-    """The options that name the partitions, and of a designation their leaders."""
+    """What names the partitions, and of a designation their leaders."""
 
+    places: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="TOPIC[:0,1]", help="All partitions of a topic, or some.", show_default=False),
+    ] = None
     topic: Annotated[str | None, typer.Option(help="Topic; with --partition.")] = None
     partition: Annotated[int | None, typer.Option(min=0, help="Partition; with --topic.")] = None
     desired_leader: Annotated[
@@ -36,30 +41,32 @@ class PartitionOptions:
     all_topic_partitions: Annotated[bool, typer.Option("--all-topic-partitions")] = False
     path_to_json_file: Annotated[Path | None, typer.Option(help=f"{FORM}, for a designation {FORM_WITH_LEADER}")] = None
 
-    def wanted(self, kind: ElectionType) -> tuple[list[TopicPartition] | None, dict[TopicPartition, int] | None]:
-        """The partitions (None: all), and of a designation their leaders. Raises CommandError."""
-        file = self.path_to_json_file
+    def given(self, kind: ElectionType) -> dict[TopicPartition, int]:
+        """The partitions that can be named without the cluster, with the leader of each (0 if it is no designation).
+
+        Raises CommandError.
+        """
         by_name = self.topic is not None or self.partition is not None
-        if by_name + self.all_topic_partitions + (file is not None) != 1:
+        file = self.path_to_json_file
+        if bool(self.places) + by_name + self.all_topic_partitions + (file is not None) != 1:
             raise UsageError(
-                "name partitions by --topic and --partition, --all-topic-partitions or --path-to-json-file"
+                "name partitions by TOPIC or TOPIC:0,1, by --topic and --partition, --all-topic-partitions or "
+                "--path-to-json-file"
             )
         designates = kind is ElectionType.DESIGNATION
-        if self.desired_leader is not None and not (designates and by_name):
-            raise UsageError("--desired-leader needs --election-type designation, --topic and --partition")
-        if self.all_topic_partitions:
-            if designates:
-                raise UsageError("a designation names a leader for each partition; --all-topic-partitions does not")
-            return None, None
+        if self.desired_leader is not None and not (designates and (by_name or self.places)):
+            raise UsageError("--desired-leader needs --election-type designation and the name of a topic")
+        if self.all_topic_partitions and designates:
+            raise UsageError("a designation names a leader for each partition; --all-topic-partitions does not")
         if file is not None:
-            found = _from_file(file, designates)
-        elif self.topic is None or self.partition is None:
-            raise UsageError("--topic and --partition go together")
-        elif designates and self.desired_leader is None:
+            return _from_file(file, designates)
+        if designates and self.desired_leader is None:
             raise UsageError("a designation needs --desired-leader")
-        else:
-            found = {(self.topic, self.partition): self.desired_leader or 0}
-        return list(found), found if designates else None
+        if not by_name:
+            return {}
+        if self.topic is None or self.partition is None:
+            raise UsageError("--topic and --partition go together")
+        return {(self.topic, self.partition): self.desired_leader or 0}
 
 
 @grouped
@@ -86,8 +93,12 @@ def elect(
     as_json: Json = False,
 ) -> None:
     """Elect the preferred leader of partitions, or a leader for partitions that have none."""
-    chosen, desired = partitions.wanted(election_type)
+    wanted = partitions.given(election_type)
     with connected(bootstrap_server) as client:
+        if partitions.places:
+            wanted = dict.fromkeys(partitions_named(client, partitions.places), partitions.desired_leader or 0)
+        chosen = None if partitions.all_topic_partitions else list(wanted)
+        desired = wanted if election_type is ElectionType.DESIGNATION else None
         results = elections.run(client, election_type, chosen, desired=desired, skip_wait=now, wait_s=wait)
     show_results(elections.rows_of(results), as_json)
 

@@ -28,7 +28,13 @@ TIMEOUT_MS = 30_000
 ELR_WITH_A_NEW_CLUSTER = 26
 """metadata.version from which on a release has the ELR by default (4.1-IV0)."""
 
-Feature = Annotated[list[str] | None, typer.Option("--feature", metavar="NAME=LEVEL", help="Repeatable.")]
+Levels = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="NAME=LEVEL", help="Features and their new levels.", show_default=False),
+]
+Feature = Annotated[
+    list[str] | None, typer.Option("--feature", metavar="NAME=LEVEL", help="The same in Kafka's words.")
+]
 Metadata = Annotated[str | None, typer.Option("--metadata", help="Deprecated: --feature metadata.version=LEVEL.")]
 Release = Annotated[str | None, typer.Option("--release-version", help="All levels of a release: 4.1, 4.2-IV1.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Check the change, and do not make it.")]
@@ -78,6 +84,7 @@ def _described(client: Client, node_id: int | None = None) -> list[dict[str, Any
 
 @app.command("upgrade")
 def upgrade(
+    levels: Levels = None,
     feature: Feature = None,
     release_version: Release = None,
     metadata: Metadata = None,
@@ -87,12 +94,13 @@ def upgrade(
 ) -> None:
     """Raise levels."""
     with connected(bootstrap_server) as client:
-        levels = _levels(client, feature, release_version, metadata)
-        _update(client, "upgrade", levels, UPGRADE, dry_run, as_json)
+        wanted = _levels(client, [*(levels or ()), *(feature or ())], release_version, metadata)
+        _update(client, "upgrade", wanted, UPGRADE, dry_run, as_json)
 
 
 @app.command("downgrade")
 def downgrade(
+    levels: Levels = None,
     feature: Feature = None,
     release_version: Release = None,
     metadata: Metadata = None,
@@ -103,30 +111,34 @@ def downgrade(
 ) -> None:
     """Lower levels; 0 turns a feature off."""
     with connected(bootstrap_server) as client:
-        levels = _levels(client, feature, release_version, metadata)
-        _update(client, "downgrade", levels, UNSAFE_DOWNGRADE if unsafe else SAFE_DOWNGRADE, dry_run, as_json)
+        wanted = _levels(client, [*(levels or ()), *(feature or ())], release_version, metadata)
+        _update(client, "downgrade", wanted, UNSAFE_DOWNGRADE if unsafe else SAFE_DOWNGRADE, dry_run, as_json)
 
 
 @app.command("disable")
 def disable(
-    feature: Annotated[list[str] | None, typer.Option("--feature", metavar="NAME", help="Repeatable.")] = None,
+    names: Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Features.", show_default=False)] = None,
+    feature: Annotated[
+        list[str] | None, typer.Option("--feature", metavar="NAME", help="The same in Kafka's words.")
+    ] = None,
     unsafe: Unsafe = False,
     dry_run: DryRun = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
     as_json: Json = False,
 ) -> None:
     """Turn features off: level 0."""
-    if not feature:
-        raise UsageError("name at least one feature with --feature; heirlog features describe shows them")
+    named = [*(names or ()), *(feature or ())]
+    if not named:
+        raise UsageError("name at least one feature; heirlog features describe shows them")
     with connected(bootstrap_server) as client:
         kind = UNSAFE_DOWNGRADE if unsafe else SAFE_DOWNGRADE
-        _update(client, "disable", dict.fromkeys(feature, 0), kind, dry_run, as_json)
+        _update(client, "disable", dict.fromkeys(named, 0), kind, dry_run, as_json)
 
 
-def _levels(client: Client, features: list[str] | None, release: str | None, metadata: str | None) -> dict[str, int]:
+def _levels(client: Client, features: list[str], release: str | None, metadata: str | None) -> dict[str, int]:
     """The levels wanted. Raises UsageError."""
     if sum(way is not None for way in (features or None, release, metadata)) != 1:
-        raise UsageError("give the levels with --feature NAME=LEVEL, or --release-version")
+        raise UsageError("give the levels as NAME=LEVEL, or with --release-version")
     if features:
         return dict(map(_pair, features))
     try:
@@ -150,9 +162,9 @@ def _pair(text: str) -> tuple[str, int]:
         try:
             return METADATA_VERSION, metadata_version_named(level.strip())
         except ValueError as error:
-            raise UsageError(f"--feature {text}: {error}") from error
+            raise UsageError(f"{text}: {error}") from error
     if not equals or not name.strip() or not level.strip().isdecimal():
-        raise UsageError(f"--feature {text} is not of the form NAME=LEVEL")
+        raise UsageError(f"{text} is not of the form NAME=LEVEL")
     return name.strip(), int(level)
 
 

@@ -12,6 +12,7 @@ import typer
 
 from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
 from heirlog.cli.errors import EXIT_FAILED, CommandError, UsageError
+from heirlog.cli.names import given_once, matching, partitions_named
 from heirlog.cli.next_steps import with_next_step
 from heirlog.cli.render import Json, show_rows
 from heirlog.protocol.consumer_protocol import assigned_partitions
@@ -34,6 +35,9 @@ GroupArguments = Annotated[
     list[str] | None, typer.Argument(metavar="GROUP", help="The groups' ids.", show_default=False)
 ]
 Groups = Annotated[list[str] | None, typer.Option("--group", help="The same in Kafka's words; may be repeated.")]
+Include = Annotated[
+    str | None, typer.Option(metavar="REGEX", help="All groups that this regular expression matches as a whole.")
+]
 AllGroups = Annotated[bool, typer.Option("--all-groups", help="All groups.")]
 NamedTopics = Annotated[
     list[str] | None, typer.Option("--topic", help="TOPIC or TOPIC:0,1,2; may be repeated.", metavar="TOPIC")
@@ -42,13 +46,12 @@ NamedTopics = Annotated[
 
 def one_group(argument: str | None, option: str | None) -> str:
     """Raises UsageError unless exactly one names the group."""
-    if (argument is None) == (option is None):
-        raise UsageError("name one group: as the argument GROUP, or with --group")
-    return argument or option or ""
+    return given_once("group", "GROUP", argument, "--group", option)
 
 
 @app.command("list")
 def list_groups(
+    include: Include = None,
     state: Annotated[str | None, typer.Option(help="Only groups in these states, separated by commas.")] = None,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
     as_json: Json = False,
@@ -56,6 +59,8 @@ def list_groups(
     """List the groups of all coordinators."""
     with connected(bootstrap_server) as client:
         rows = _listed(client, [part.strip() for part in (state or "").split(",") if part.strip()])
+    shown = matching((row["group"] for row in rows), include)
+    rows = [row for row in rows if row["group"] in shown]
     show_rows({"group": "Group", "protocol": "Protocol", "state": "State"}, rows, as_json)
 
 
@@ -283,19 +288,3 @@ def delete_offsets(
     show_rows({"topic": "Topic", "partition": "Partition", "result": "Result"}, rows, as_json)
     if any(row["result"] != ErrorCode.NONE.name for row in rows):
         raise typer.Exit(EXIT_FAILED)
-
-
-def partitions_named(client: Client, wanted: list[str]) -> list[TopicPartition]:
-    """`orders`, `orders:0,2`. Raises UsageError, KafkaError."""
-    named = {}
-    for text in wanted:
-        name, _, numbers = text.partition(":")
-        if numbers and not all(part.isdecimal() for part in numbers.split(",")):
-            raise UsageError(f"--topic {text} is not of the form TOPIC or TOPIC:0,1,2")
-        named[name] = [int(part) for part in numbers.split(",")] if numbers else None
-    found = client.topics(named)
-    for name, chosen in named.items():
-        strange = sorted(set(chosen or ()) - set(found[name].partitions))
-        if strange:
-            raise CommandError(f"{name} has no partition {strange[0]}")
-    return [(name, number) for name, chosen in named.items() for number in chosen or found[name].partitions]

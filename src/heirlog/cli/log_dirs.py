@@ -18,8 +18,11 @@ if TYPE_CHECKING:
 
 
 def log_dirs(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="TOPIC", help="Only these topics.", show_default=False)
+    ] = None,
     broker_list: Annotated[str | None, typer.Option(metavar="ID,...", help="Only these brokers.")] = None,
-    topic_list: Annotated[str | None, typer.Option(metavar="TOPIC,...", help="Only these topics.")] = None,
+    topic_list: Annotated[str | None, typer.Option(metavar="TOPIC,...", help="The same in Kafka's words.")] = None,
     describe: Annotated[
         bool, typer.Option("--describe", hidden=True, help="Accepted as in Kafka's tool; has no effect.")
     ] = True,
@@ -27,7 +30,8 @@ def log_dirs(
     as_json: Json = False,
 ) -> None:
     """Show every replica's size and lag, and which directories are offline."""
-    topics = None if topic_list is None else [name.strip() for name in topic_list.split(",") if name.strip()]
+    listed = [name.strip() for name in (topic_list or "").split(",") if name.strip()]
+    topics = None if topic_list is None and not names else [*(names or ()), *listed]
     with connected(bootstrap_server) as client:
         asked = sorted(client.brokers()) if broker_list is None else _numbers(broker_list)
         rows = [row for broker in asked for row in _replicas(client, broker, topics)]

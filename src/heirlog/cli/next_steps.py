@@ -7,7 +7,7 @@ from typing import Final
 from heirlog.protocol.errors import ErrorCode
 
 _ACLS: Final = "an administrator can allow it (heirlog acls add --help); heirlog acls list shows what is allowed"
-_CONFIGS: Final = "heirlog configs describe --topic TOPIC --all (or --broker ID --all) shows names and values"
+_CONFIGS: Final = "heirlog configs describe topic TOPIC --all (or broker ID --all) shows names and values"
 _BROKERS: Final = "heirlog broker list shows the brokers and which of them run"
 _LEADERS: Final = (
     "heirlog topics describe --unavailable-partitions shows which partitions have no leader; start the brokers it names"
@@ -43,8 +43,8 @@ NEXT_STEPS: Final = {
     ErrorCode.NOT_COORDINATOR: _AGAIN,
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: _AGAIN,
     ErrorCode.GROUP_ID_NOT_FOUND: "heirlog groups list shows all groups",
-    ErrorCode.NON_EMPTY_GROUP: "stop its consumers first (heirlog groups describe --group GROUP --members)",
-    ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC: "stop its consumers first (heirlog groups describe --group GROUP --members)",
+    ErrorCode.NON_EMPTY_GROUP: "stop its consumers first (heirlog groups describe GROUP --members)",
+    ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC: "stop its consumers first (heirlog groups describe GROUP --members)",
     ErrorCode.TOPIC_AUTHORIZATION_FAILED: _ACLS,
     ErrorCode.GROUP_AUTHORIZATION_FAILED: _ACLS,
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED: _ACLS,

@@ -48,7 +48,7 @@ WAITING_REPORTS = (
     "(heirlog topics describe __heirlog_recoveries)"
 )
 
-Topics = Annotated[list[str] | None, typer.Argument(metavar="[TOPIC]...", help="Only these topics.")]
+Topics = Annotated[list[str] | None, typer.Argument(metavar="TOPIC", help="Only these topics.")]
 Partitions = Annotated[
     list[int] | None, typer.Option("--partition", min=0, help="Only this partition of the one TOPIC. May be repeated.")
 ]

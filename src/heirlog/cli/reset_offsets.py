@@ -25,9 +25,9 @@ from heirlog.cli.groups import (
     TopicPartition,
     committed_offsets,
     one_group,
-    partitions_named,
 )
 from heirlog.cli.moments import datetime_ms, duration_ms
+from heirlog.cli.names import partitions_named
 from heirlog.cli.option_groups import grouped
 from heirlog.cli.render import Json, show_rows
 

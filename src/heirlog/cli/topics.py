@@ -11,9 +11,10 @@ import typer
 from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
 from heirlog.cli.deprecated import warn_of_deprecated
 from heirlog.cli.errors import CommandError, UsageError
+from heirlog.cli.names import Include, NamedTopics, Names, at_least_one, matching, named, some_matching
 from heirlog.cli.next_steps import with_next_step
 from heirlog.cli.option_groups import grouped
-from heirlog.cli.render import Json, show_rows
+from heirlog.cli.render import Json, confirm, show_rows
 from heirlog.protocol.errors import ErrorCode, error_code
 from heirlog.protocol.types import NO_LEADER, uuid_text
 
@@ -26,8 +27,16 @@ app = typer.Typer(help="Create, list, describe, grow and delete topics.", no_arg
 TIMEOUT_MS = 30_000
 BROKER_DEFAULT = -1
 
-Names = Annotated[list[str] | None, typer.Argument(metavar="[TOPIC]...", help="Topic names.")]
-NamedTopics = Annotated[list[str] | None, typer.Option("--topic", help="A topic name; may be repeated.")]
+ReplicaAssignment = Annotated[
+    str | None,
+    typer.Option(
+        "--replica-assignment",
+        metavar="ID:ID,ID:ID,...",
+        help="The brokers of each partition's replicas, the preferred leader first: 1:2,2:3 is for two partitions.",
+    ),
+]
+ExcludeInternal = Annotated[bool, typer.Option("--exclude-internal", help="Exclude internal topics.")]
+IfExists = Annotated[bool, typer.Option("--if-exists", help="Topics that do not exist are skipped.")]
 
 
 @app.command("create")
@@ -38,13 +47,23 @@ def create(
     replication_factor: Annotated[
         int | None, typer.Option(min=1, help="Default: the cluster's default.replication.factor.")
     ] = None,
+    replica_assignment: ReplicaAssignment = None,
     config: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Topic config; repeatable.")] = None,
+    if_not_exists: Annotated[
+        bool, typer.Option("--if-not-exists", help="Leave topics that exist as they are; that is no failure.")
+    ] = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
     as_json: Json = False,
 ) -> None:
     """Create topics."""
     from heirlog.protocol.messages import CreateTopicsRequest
 
+    if replica_assignment is not None and (partitions or replication_factor):
+        raise UsageError("--replica-assignment says how many partitions and replicas there are; leave the others out")
+    assignments = [
+        CreateTopicsRequest.CreatableReplicaAssignment(partition_index=number, broker_ids=brokers)
+        for number, brokers in enumerate(_assignments(replica_assignment))
+    ]
     configs = [
         CreateTopicsRequest.CreatableTopicConfig(name=name, value=value) for name, value in map(_pair, config or ())
     ]
@@ -54,9 +73,10 @@ def create(
                 name=name,
                 num_partitions=partitions or BROKER_DEFAULT,
                 replication_factor=replication_factor or BROKER_DEFAULT,
+                assignments=assignments,
                 configs=configs,
             )
-            for name in _wanted(names, topic)
+            for name in at_least_one(names, topic)
         ],
         timeout_ms=TIMEOUT_MS,
     )
@@ -79,18 +99,28 @@ def create(
         for result in response.topics
         if not result.error_code
     ]
-    if created:
+    if created or as_json:
         show_rows(columns, created, as_json)
-    _raise_first("create", ((result.name, result.error_code, result.error_message) for result in response.topics))
+    _raise_first(
+        "create",
+        ((result.name, result.error_code, result.error_message) for result in response.topics),
+        passing=ErrorCode.TOPIC_ALREADY_EXISTS if if_not_exists else None,
+    )
 
 
 @app.command("list")
-def list_topics(bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP, as_json: Json = False) -> None:
-    """List all topics."""
+def list_topics(
+    include: Include = None,
+    exclude_internal: ExcludeInternal = False,
+    bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
+    as_json: Json = False,
+) -> None:
+    """List topics."""
     from heirlog.protocol.messages import MetadataRequest
 
     with connected(bootstrap_server) as client:
         response = client.send_to_any(MetadataRequest(topics=None, allow_auto_topic_creation=False))
+    shown = set(matching((topic.name or "" for topic in response.topics), include))
     rows = [
         {
             "topic": topic.name,
@@ -99,6 +129,7 @@ def list_topics(bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP, as_json: 
             "internal": topic.is_internal,
         }
         for topic in sorted(response.topics, key=lambda topic: topic.name or "")
+        if topic.name in shown and not (exclude_internal and topic.is_internal)
     ]
     show_rows({"topic": "Topic", "topic_id": "TopicId", "partitions": "PartitionCount"}, rows, as_json)
 
@@ -150,8 +181,10 @@ def describe(
     *,
     names: Names = None,
     topic: NamedTopics = None,
+    include: Include = None,
     filters: Filters,
-    exclude_internal: Annotated[bool, typer.Option("--exclude-internal", help="Exclude internal topics.")] = False,
+    exclude_internal: ExcludeInternal = False,
+    if_exists: IfExists = False,
     partition_size_limit_per_response: Annotated[
         int | None, typer.Option(min=1, help="How many partitions each request asks for.")
     ] = None,
@@ -162,13 +195,17 @@ def describe(
     from heirlog.cli.partition_filters import filtered
 
     chosen = filters.chosen
+    wanted = _named_or_included(names, topic, include)
     with connected(bootstrap_server) as client:
+        if include is not None:
+            wanted = some_matching(client.topic_names(internal=True), include)
         rows = list(
             partition_rows(
                 client,
-                [*(names or ()), *(topic or ())],
+                wanted,
                 page_partitions=partition_size_limit_per_response,
                 exclude_internal=exclude_internal,
+                if_exists=if_exists,
             )
         )
         if chosen is not None:
@@ -192,12 +229,14 @@ def partition_rows(
     *,
     page_partitions: int | None = None,
     exclude_internal: bool = False,
+    if_exists: bool = False,
 ) -> Iterator[dict[str, Any]]:
-    """One row per partition; no names: all topics. Raises CommandError."""
+    """One row per partition; no names: all topics. Raises CommandError, with if_exists not for a topic that is not
+    there."""
     from heirlog.client.admin import describe_topic_partitions
 
     for topic in client.run(describe_topic_partitions(list(names) or None, page_partitions)):
-        _raise_first("describe", [(topic.name, topic.error_code, None)])
+        _raise_first("describe", [(topic.name, topic.error_code, None)], passing=_absent(if_exists))
         if exclude_internal and topic.is_internal:
             continue
         for partition in topic.partitions:
@@ -220,51 +259,94 @@ def alter(
     ],
     names: Names = None,
     topic: NamedTopics = None,
+    replica_assignment: ReplicaAssignment = None,
+    if_exists: IfExists = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
 ) -> None:
-    """Add partitions to topics; new records may go to other partitions than earlier ones with the same key."""
+    """Add partitions to topics. New records may go to other partitions than earlier ones with the same key.
+
+    --replica-assignment names the brokers of all partitions, as in Kafka's tool; those of the present partitions
+    are not changed by it (heirlog reassign does that).
+    """
     from heirlog.protocol.messages import CreatePartitionsRequest
 
-    wanted = [
-        CreatePartitionsRequest.CreatePartitionsTopic(name=name, count=partitions, assignments=None)
-        for name in _wanted(names, topic)
-    ]
+    wanted = at_least_one(names, topic)
+    assigned = _assignments(replica_assignment)
+    if assigned and len(assigned) != partitions:
+        raise UsageError(f"--replica-assignment is for {len(assigned)} partitions, and --partitions for {partitions}")
     with connected(bootstrap_server) as client:
-        response = client.send_to_any(CreatePartitionsRequest(topics=wanted, timeout_ms=TIMEOUT_MS))
-    _raise_first("alter", ((result.name, result.error_code, result.error_message) for result in response.results))
+        present = {found.name: len(found.partitions) for found in client.metadata(wanted).topics} if assigned else {}
+        changes = [
+            CreatePartitionsRequest.CreatePartitionsTopic(
+                name=name,
+                count=partitions,
+                assignments=[
+                    CreatePartitionsRequest.CreatePartitionsAssignment(broker_ids=brokers)
+                    for brokers in assigned[present[name] :]
+                ]
+                if assigned
+                else None,
+            )
+            for name in wanted
+        ]
+        response = client.send_to_any(CreatePartitionsRequest(topics=changes, timeout_ms=TIMEOUT_MS))
+    _raise_first(
+        "alter",
+        ((result.name, result.error_code, result.error_message) for result in response.results),
+        passing=_absent(if_exists),
+    )
 
 
 @app.command("delete")
 def delete(
     names: Names = None,
     topic: NamedTopics = None,
+    include: Include = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="With --include: do not ask for confirmation.")] = False,
+    if_exists: IfExists = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
     as_json: Json = False,
 ) -> None:
-    """Delete topics with all their records."""
+    """Delete topics with all their records. --include leaves internal topics out, and asks before it deletes."""
     from heirlog.protocol.messages import DeleteTopicsRequest
 
-    wanted = _wanted(names, topic)
-    request = DeleteTopicsRequest(
-        topics=[DeleteTopicsRequest.DeleteTopicState(name=name) for name in wanted], timeout_ms=TIMEOUT_MS
-    )
+    wanted = at_least_one(names, topic) if include is None else _named_or_included(names, topic, include)
     with connected(bootstrap_server) as client:
+        if include is not None:
+            wanted = some_matching(client.topic_names(), include)
+            if not yes:
+                confirm(f"Delete {len(wanted)} topics with all their records ({', '.join(wanted)})?")
+        request = DeleteTopicsRequest(
+            topics=[DeleteTopicsRequest.DeleteTopicState(name=name) for name in wanted], timeout_ms=TIMEOUT_MS
+        )
         response = client.send_to_any(request)
     deleted = [
         {"topic": result.name, "topic_id": uuid_text(result.topic_id)}
         for result in response.responses
         if not result.error_code
     ]
-    if deleted:
+    if deleted or as_json:
         show_rows({"topic": "Topic", "topic_id": "TopicId"}, deleted, as_json)
-    _raise_first("delete", ((result.name, result.error_code, result.error_message) for result in response.responses))
+    _raise_first(
+        "delete",
+        ((result.name, result.error_code, result.error_message) for result in response.responses),
+        passing=_absent(if_exists),
+    )
 
 
-def _wanted(names: list[str] | None, topic: list[str] | None) -> list[str]:
-    wanted = [*(names or ()), *(topic or ())]
-    if not wanted:
-        raise UsageError("name at least one topic, as TOPIC or --topic TOPIC")
-    return wanted
+def _named_or_included(names: list[str] | None, topic: list[str] | None, include: str | None) -> list[str]:
+    """Raises UsageError for both."""
+    if include is not None and named(names, topic):
+        raise UsageError("--include goes without the names of topics")
+    return named(names, topic)
+
+
+def _assignments(text: str | None) -> list[list[int]]:
+    """`1:2,2:3`, as kafka-topics reads it. Raises UsageError."""
+    partitions = [part.split(":") for part in text.split(",")] if text is not None else []
+    if not all(broker.strip().isdecimal() for partition in partitions for broker in partition):
+        raise UsageError(f"--replica-assignment {text} is not of the form ID:ID,ID:ID")
+    return [[int(broker) for broker in partition] for partition in partitions]
 
 
 def _pair(text: str) -> tuple[str, str]:
@@ -274,11 +356,18 @@ def _pair(text: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
-def _raise_first(verb: str, results: Iterable[tuple[str | None, int, str | None]]) -> None:
-    """One sentence for the first topic that failed."""
+def _absent(if_exists: bool) -> ErrorCode | None:
+    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if if_exists else None
+
+
+def _raise_first(
+    verb: str, results: Iterable[tuple[str | None, int, str | None]], passing: ErrorCode | None = None
+) -> None:
+    """One sentence for the first topic that failed, in another way than `passing`."""
     for name, code, message in results:
+        if not code or code == passing:
+            continue
         if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             raise CommandError(with_next_step(f"cannot {verb} topic {name}: it does not exist", error_code(code)))
-        if code:
-            reason = f"{error_code(code).name}, {message}" if message else error_code(code).name
-            raise CommandError(with_next_step(f"cannot {verb} topic {name}: {reason}", error_code(code)))
+        reason = f"{error_code(code).name}, {message}" if message else error_code(code).name
+        raise CommandError(with_next_step(f"cannot {verb} topic {name}: {reason}", error_code(code)))

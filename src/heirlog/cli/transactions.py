@@ -9,6 +9,7 @@ import typer
 
 from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
 from heirlog.cli.errors import CommandError
+from heirlog.cli.names import given_once
 from heirlog.cli.next_steps import with_next_step
 from heirlog.cli.render import Json, show_rows
 from heirlog.protocol.errors import ErrorCode, error_code
@@ -21,7 +22,13 @@ app = typer.Typer(help="Show transactions, and abort those of a producer that do
 
 FENCING_TIMEOUT_MS = 30_000
 """transaction.timeout.ms of the id after it was fenced, until its next producer names another one."""
-Id = Annotated[str, typer.Option("--transactional-id", help="The transactional id.")]
+IdArgument = Annotated[str | None, typer.Argument(metavar="ID", help="The transactional id.", show_default=False)]
+Id = Annotated[str | None, typer.Option("--transactional-id", help="The same in Kafka's words.")]
+
+
+def one_id(argument: str | None, option: str | None) -> str:
+    """Raises UsageError unless exactly one names the id."""
+    return given_once("transactional id", "ID", argument, "--transactional-id", option)
 
 
 @app.command("list")
@@ -69,9 +76,13 @@ def list_transactions(
 
 @app.command("describe")
 def describe(
-    transactional_id: Id, bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP, as_json: Json = False
+    transactional_id: IdArgument = None,
+    named_id: Id = None,
+    bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
+    as_json: Json = False,
 ) -> None:
     """Show the state, the producer and the partitions of a transactional id."""
+    transactional_id = one_id(transactional_id, named_id)
     with connected(bootstrap_server) as client:
         found = _described(client, transactional_id)
     columns = {
@@ -120,10 +131,15 @@ def _described(client: Client, transactional_id: str) -> Any:
 
 
 @app.command("force-terminate")
-def force_terminate(transactional_id: Id, bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP) -> None:
+def force_terminate(
+    transactional_id: IdArgument = None,
+    named_id: Id = None,
+    bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
+) -> None:
     """Abort the open transaction of an id and fence its producer, which cannot commit any more."""
     from heirlog.protocol.messages import InitProducerIdRequest
 
+    transactional_id = one_id(transactional_id, named_id)
     request = InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=FENCING_TIMEOUT_MS)
     with connected(bootstrap_server) as client:
         # asking for an unknown id would create it

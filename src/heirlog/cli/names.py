@@ -1,0 +1,77 @@
+"""What a command is for, by name: as an argument, with the option that Kafka's tools have, or a regular expression."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+import typer
+
+from heirlog.cli.errors import CommandError, UsageError
+
+if TYPE_CHECKING:
+    from heirlog.blocking import Client
+
+T = TypeVar("T")
+Names = Annotated[list[str] | None, typer.Argument(metavar="TOPIC", help="Topic names.")]
+NamedTopics = Annotated[list[str] | None, typer.Option("--topic", help="A topic name; may be repeated.")]
+Include = Annotated[
+    str | None, typer.Option(metavar="REGEX", help="All topics that this regular expression matches as a whole.")
+]
+
+
+def given_once(what: str, metavar: str, argument: T | None, option: str, value: T | None) -> T:
+    """The one that is named, as an argument or with an option. Raises UsageError for none, and for both."""
+    if argument is None and value is not None:
+        return value
+    if argument is None or value is not None:
+        raise UsageError(f"name one {what}: as the argument {metavar}, or with {option}")
+    return argument
+
+
+def named(names: list[str] | None, topic: list[str] | None) -> list[str]:
+    return [*(names or ()), *(topic or ())]
+
+
+def at_least_one(names: list[str] | None, topic: list[str] | None) -> list[str]:
+    """Raises UsageError."""
+    wanted = named(names, topic)
+    if not wanted:
+        raise UsageError("name at least one topic, as TOPIC or --topic TOPIC")
+    return wanted
+
+
+def matching(found: Iterable[str], pattern: str | None) -> list[str]:
+    """Those of the names that match as a whole, in order; all without a pattern. Raises UsageError."""
+    if pattern is None:
+        return sorted(found)
+    try:
+        expression = re.compile(pattern)
+    except re.error as error:
+        raise UsageError(f"--include {pattern} is not a regular expression: {error}") from error
+    return [name for name in sorted(found) if expression.fullmatch(name)]
+
+
+def some_matching(found: Iterable[str], pattern: str) -> list[str]:
+    """Raises CommandError if there is none, UsageError."""
+    names = matching(found, pattern)
+    if not names:
+        raise CommandError(f"no topic matches {pattern} as a whole; heirlog topics list shows what there is")
+    return names
+
+
+def partitions_named(client: Client, wanted: list[str]) -> list[tuple[str, int]]:
+    """`orders`, `orders:0,2`. Raises UsageError, KafkaError."""
+    named = {}
+    for text in wanted:
+        name, _, numbers = text.partition(":")
+        if numbers and not all(part.isdecimal() for part in numbers.split(",")):
+            raise UsageError(f"{text} is not of the form TOPIC or TOPIC:0,1,2")
+        named[name] = [int(part) for part in numbers.split(",")] if numbers else None
+    found = client.topics(named)
+    for name, chosen in named.items():
+        strange = sorted(set(chosen or ()) - set(found[name].partitions))
+        if strange:
+            raise CommandError(f"{name} has no partition {strange[0]}")
+    return [(name, number) for name, chosen in named.items() for number in chosen or found[name].partitions]
