@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
@@ -19,6 +20,7 @@ from urllib.request import urlopen
 from patience import eventually
 from server.metrics.scraped import stored
 
+import heirlog
 from heirlog.blocking import Client
 from heirlog.client.offsets import find_coordinator
 from heirlog.local import layout as layouts
@@ -30,9 +32,11 @@ METRICS = re.compile(r"(broker \d+): (http://127\.0\.0\.1:\d+/metrics)")
 
 def free_ports(count: int) -> int:
     """The first of `count` ports in a row that nobody uses now; processes that test beside this one look elsewhere."""
-    for port in range(20000 + os.getpid() % 100 * 100, 32000, count):
+    # the thousand after each even one is for metrics
+    block = os.getpid() % 50
+    for port in range(20000 + block // 10 * 2000 + block % 10 * 100, 31000, count):
         try:
-            for number in range(port, port + count):
+            for number in (*range(port, port + count), *range(port + 1000, port + 1000 + count)):
                 with socket.socket() as probe:
                     probe.bind(("127.0.0.1", number))
         except OSError:
@@ -194,6 +198,33 @@ def test_three_combined_brokers_are_the_controllers_and_say_what_they_set_differ
             assert len(types.keys() & known.keys()) > 40
     roles = [properties.read(tmp_path / f"broker-{n}" / "server.properties")["process.roles"] for n in (1, 2, 3)]
     assert roles == ["broker,controller"] * 3
+
+
+def test_metrics_keep_their_ports_and_a_log_begins_with_who_says_it(tmp_path: Path) -> None:
+    port = free_ports(2)
+    for _ in range(2):
+        with up(tmp_path, "--nodes", "1", "--controllers", "1", "--port", str(port)) as (_, lines):
+            urls = dict(METRICS.findall("\n".join(lines)))
+            assert urls == {"broker 1": f"http://127.0.0.1:{port + 1000}/metrics"}
+            assert scraped(urls["broker 1"])
+    (broker,) = layouts.load(tmp_path).brokers  # type: ignore[union-attr]
+    first = json.loads(broker.output_path.read_text().splitlines()[0])
+    assert (first["event"], first["version"], first["roles"]) == ("node-starting", heirlog.__version__, ["broker"])
+    assert first["listeners"] == [f"PLAINTEXT://127.0.0.1:{port}"]
+    assert first["cluster_id"] == properties.read(broker.log_dir / "meta.properties")["cluster.id"]
+
+
+def test_a_start_that_fails_is_a_sentence_and_the_path_of_the_log(tmp_path: Path) -> None:
+    port = free_ports(2)
+    with up(tmp_path, "--nodes", "1", "--controllers", "1", "--port", str(port)):
+        pass
+    (broker,) = layouts.load(tmp_path).brokers  # type: ignore[union-attr]
+    with (broker.log_dir / ".lock").open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        why = refused(tmp_path)
+    assert why.startswith("heirlog: while it started, broker 1 ended with exit code 1: ")
+    assert why.endswith(f"; its output: {broker.output_path} ") and why.count("heirlog:") == 1
+    assert "{" not in why
 
 
 def test_a_node_that_dies_is_reported_and_the_others_go_on(tmp_path: Path) -> None:

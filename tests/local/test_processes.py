@@ -7,9 +7,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from patience import eventually
 
+from heirlog.local import layout as layouts
+from heirlog.local.errors import LocalError
 from heirlog.local.layout import NodeLayout
-from heirlog.local.processes import LOG_STOP_S, NodeProcess
+from heirlog.local.processes import LOG_STOP_S, NodeProcess, stop_all, wait_until_ready
 
 
 def test_a_node_with_many_partitions_gets_the_time_that_their_clean_stop_takes(tmp_path: Path) -> None:
@@ -58,6 +61,55 @@ def test_the_end_of_a_node_is_one_line(
     process.start()
     assert process.wait(30)
     assert process.failed and process.end_sentence() == sentence
+
+
+def test_a_long_start_says_what_it_waits_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    layout = layouts.create(tmp_path, [1], [2])
+    said: set[str] = set()
+    monkeypatch.setattr(subprocess, "Popen", _instead("import sys; sys.stdin.read()"))
+    silent = [NodeProcess(node) for node in layout.nodes]
+    for process in silent:
+        process.start()
+    with pytest.raises(LocalError, match="broker 1 knows brokers"):
+        wait_until_ready(silent[:1], silent[1:], 0.05, said.add)
+    assert said == {"waiting until controller 100, broker 1 listen"}
+    monkeypatch.setattr(NodeProcess, "listens", lambda process: True)
+    monkeypatch.setattr("heirlog.local.ready.known_brokers", lambda address: set())
+    with pytest.raises(LocalError, match="broker 1 knows brokers"):
+        wait_until_ready(silent[:1], silent[1:], 0.05, said.add)
+    assert "waiting until the controllers admit broker 1, which may have to check logs first" in said
+    silent[0].kill()
+    with pytest.raises(LocalError, match="while it started, broker 1 was killed by SIGKILL; its output: /"):
+        wait_until_ready(silent[:1], silent[1:], 60)
+    silent[1].kill()
+
+
+def test_a_long_stop_says_what_it_waits_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    layout = layouts.create(tmp_path, [1], [2])
+    ignoring = (
+        "import signal, sys; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('{}', flush=True); sys.stdin.read()"
+    )
+    monkeypatch.setattr(subprocess, "Popen", _instead(ignoring))
+    monkeypatch.setattr("heirlog.local.processes.WAIT_SAID_S", 0.01)
+    process = NodeProcess(layout.brokers[0])
+    process.start()
+    eventually(lambda: process.last_output() == "{}")
+    said: set[str] = set()
+    assert stop_all([process], [], 0.1, said.add) == [process]
+    assert said == {"waiting until broker 1 has stopped"}
+
+
+def test_what_a_node_said_is_found_in_a_file_that_was_begun_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (layout,) = layouts.create(tmp_path, [1], [2]).brokers
+    layout.output_path.write_text("heirlog: of the start before\n" * 10)
+    monkeypatch.setattr(subprocess, "Popen", _instead("raise SystemExit(1)"))
+    process = NodeProcess(layout)
+    process.start()
+    assert process.wait(30) and process.last_output() == ""
+    layout.output_path.write_text("heirlog: begun anew\n")
+    assert process.last_output() == "begun anew"
 
 
 def _instead(program: str) -> object:

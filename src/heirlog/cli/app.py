@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 import sys
-from importlib.metadata import version as installed_version
 from typing import Annotated
 
 import typer
@@ -52,6 +51,7 @@ from heirlog.local.errors import LocalError
 from heirlog.local.node_command import NodeOptions, run_node
 from heirlog.metadata.config_def import ConfigError
 from heirlog.protocol.errors import KafkaError
+from heirlog.version import __version__
 
 app = typer.Typer(
     name="heirlog",
@@ -96,7 +96,7 @@ sim.app.command("sweep")(sweep.sweep)
 
 def _print_version(asked: bool) -> None:
     if asked:
-        print(f"heirlog {installed_version('heirlog')}")
+        print(f"heirlog {__version__}")
         raise typer.Exit
 
 
@@ -115,6 +115,7 @@ def node(
     ledger: Annotated[
         str | None, typer.Option(help="Record in this file how many bytes of each file have been flushed.", hidden=True)
     ] = None,
+    output: Annotated[str | None, typer.Option(help="File for the node's log.", hidden=True)] = None,
     accept_older_metadata: Annotated[
         bool,
         typer.Option(
@@ -126,7 +127,7 @@ def node(
     stop_with_stdin: Annotated[bool, typer.Option("--stop-with-stdin", hidden=True)] = False,
 ) -> None:
     """Run one node in the foreground; the configuration uses Kafka's names."""
-    raise typer.Exit(run_node(NodeOptions(config, ledger, reuse_port, accept_older_metadata, stop_with_stdin)))
+    raise typer.Exit(run_node(NodeOptions(config, ledger, output, reuse_port, accept_older_metadata, stop_with_stdin)))
 
 
 def run(arguments: list[str]) -> int:

@@ -32,11 +32,14 @@ from heirlog.local.processes import NodeProcess, stop_all, wait_until_ready
 DEFAULT_NODES = 3
 DEFAULT_CONTROLLERS = 3
 DEFAULT_PORT = 9092
+METRICS_PORT_OFFSET = 1000
+"""From the first listener's port: 10092 is far from the ports of a second cluster, and of Prometheus' own programs."""
 READY_TIMEOUT_S = 60.0
 LOADED_TIMEOUT_S = 600.0
 """With the data of before: 10,000 partitions that were not stopped cleanly take a minute on a busy machine."""
 STOP_TIMEOUT_S = 60.0
 WATCH_S = 0.2
+SAID_EVERY_S = 3.0
 KAFKA_DEFAULTS = {
     "default.replication.factor": "1",
     "min.insync.replicas": "1",
@@ -55,7 +58,10 @@ def up(
     port: Annotated[
         int | None,
         typer.Option(
-            min=1, max=65000, help=f"Port of broker 1; the other nodes use the ports after it. Default: {DEFAULT_PORT}."
+            min=1,
+            max=64000,
+            help="Port of broker 1; the other nodes use the ports after it, and metrics those from "
+            f"{METRICS_PORT_OFFSET} further on. Default: {DEFAULT_PORT}.",
         ),
     ] = None,
     combined: Annotated[
@@ -90,7 +96,9 @@ def up(
         nodes, port = nodes or DEFAULT_NODES, port or DEFAULT_PORT
         _racks(racks, nodes)
         controllers = controllers_of(controllers, nodes, bool(combined))
-        _refuse_busy_ports(range(port, port + nodes + controllers), data)
+        _refuse_busy_ports(
+            [*range(port, port + nodes + controllers), *_metrics_ports(port, nodes, controllers, bool(combined))], data
+        )
     held = data_folder.hold(data)
     try:
         _run(*_prepared(data, nodes, port, combined, racks, controllers), accept_older_metadata)
@@ -113,23 +121,31 @@ def _prepared(
     known = layout is not None
     if layout is None:
         nodes, port = nodes or DEFAULT_NODES, port or DEFAULT_PORT
-        config = {"heirlog.metrics.listener": f"{HOST}:0"}
+        voters = controllers_of(controllers, nodes, bool(combined))
         layout = layouts.create(
             data,
             range(port, port + nodes),
-            range(port + nodes, port + nodes + controllers_of(controllers, nodes, bool(combined))),
+            range(port + nodes, port + nodes + voters),
             combined=bool(combined),
-            config=config,
             racks=_racks(racks, nodes),
+            metrics_ports=_metrics_ports(port, nodes, voters, bool(combined)),
         )
     else:
         _refuse_contradictions(layout, nodes, port, combined, racks, controllers)
-        _refuse_busy_ports([port for node in layout.nodes for port in node.ports()], data, known=True)
+        metrics = [found.port for found in (node.metrics_endpoint() for node in layout.nodes) if found is not None]
+        ports = [*(port for node in layout.nodes for port in node.ports()), *metrics]
+        _refuse_busy_ports([port for port in ports if port], data, known=True)
         before = data_folder.taken_in(layout)
         if before is not None:
             print(f"the folder was copied or moved: log.dirs named {before}, and {layout.data} now", file=sys.stderr)
     format_cluster(layout, {})
     return layout, known
+
+
+def _metrics_ports(port: int, brokers: int, controllers: int, combined: bool) -> range:
+    """Of all nodes, brokers first."""
+    nodes = brokers if combined else brokers + controllers
+    return range(port + METRICS_PORT_OFFSET, port + METRICS_PORT_OFFSET + nodes)
 
 
 def controllers_of(given: int | None, brokers: int, combined: bool) -> int:
@@ -165,11 +181,12 @@ def _run(layout: Layout, known: bool, accept_older_metadata: bool) -> None:
                 [processes[node.node_id] for node in layout.brokers],
                 [processes[node.node_id] for node in layout.controllers],
                 LOADED_TIMEOUT_S if known else READY_TIMEOUT_S,
+                WaitPrinter(),
             )
             _print_started(layout, processes, known)
             _watch(list(processes.values()))
         except KeyboardInterrupt:
-            print("stopping", flush=True)
+            print(f"stopping {len(processes)} nodes", flush=True)
         finally:
             _stop(layout, processes)
 
@@ -297,11 +314,27 @@ def _watch(processes: list[NodeProcess]) -> None:
     raise CommandError("all nodes have stopped")
 
 
+class WaitPrinter:
+    """Says what is waited for, on stderr, if it takes long."""
+
+    def __init__(self) -> None:
+        self._began = self._said_at = time.monotonic()
+
+    def __call__(self, sentence: str) -> None:
+        now = time.monotonic()
+        if now - self._said_at >= SAID_EVERY_S:
+            self._said_at = now
+            print(f"{sentence} ({now - self._began:.0f} s)", file=sys.stderr, flush=True)
+
+
 def _stop(layout: Layout, processes: dict[int, NodeProcess]) -> None:
     first, last = layout.stop_order()
     try:
         killed = stop_all(
-            [processes[node.node_id] for node in first], [processes[node.node_id] for node in last], STOP_TIMEOUT_S
+            [processes[node.node_id] for node in first],
+            [processes[node.node_id] for node in last],
+            STOP_TIMEOUT_S,
+            WaitPrinter(),
         )
     except KeyboardInterrupt:
         killed = [process for process in processes.values() if process.running]

@@ -18,12 +18,14 @@ from pathlib import Path
 
 from heirlog.local import properties
 from heirlog.local.errors import LocalError
+from heirlog.protocol.types import Endpoint
 
 CONTROLLER_ID = 100
 HOST = "127.0.0.1"
 """Not `localhost`: clients try its IPv6 address first and report a refused connection."""
 
 RACK = "broker.rack"
+METRICS = "heirlog.metrics.listener"
 
 OWN_PROPERTIES = (
     "advertised.listeners",
@@ -90,6 +92,10 @@ class NodeLayout:
         """Of every listener, in the order of the file. Raises LocalError for a file that is wrong."""
         return [listener.endpoint.port for listener in properties.read_static(self.properties_path).all_listeners]
 
+    def metrics_endpoint(self) -> Endpoint | None:
+        """None where no metrics are served; with port 0 the node finds one. Raises LocalError as `ports`."""
+        return properties.read_static(self.properties_path).metrics_listener
+
 
 @dataclass(frozen=True, slots=True)
 class Layout:
@@ -149,12 +155,14 @@ def create(
     config: Mapping[str, str] | None = None,
     racks: Sequence[str] = (),
     advertised: Mapping[int, int] | None = None,
+    metrics_ports: Sequence[int] = (),
 ) -> Layout:
     """Write server.properties for brokers 1..len(ports), and for one controller on each of `controller_ports`.
 
     combined: the first brokers are the controllers; else these are nodes of their own, from `CONTROLLER_ID` on.
     racks: `broker.rack` of each broker, in the order of their ids; none: no broker has one.
     advertised: by the port of a listener, the port to which clients and other nodes connect instead.
+    metrics_ports: where each node serves its metrics, brokers first; none: as `config` says.
     config: further properties of every node (a controller decides by some that Kafka's documentation lists under
     brokers, such as min.insync.replicas). Raises LocalError for a property that differs from node to node, and for a
     folder that cannot be written.
@@ -176,6 +184,7 @@ def create(
     }
     controller_ids = range(CONTROLLER_ID, CONTROLLER_ID + len(controller_ports))
     layout = _layout(data, range(1, len(ports) + 1), () if combined else controller_ids)
+    metrics = {node: {METRICS: f"{HOST}:{port}"} for node, port in zip(layout.nodes, metrics_ports, strict=False)}
     for broker, port in zip(layout.brokers, ports, strict=True):
         both = combined and broker.node_id <= len(controller_ports)
         own = {"PLAINTEXT": port, **({"CONTROLLER": controller_ports[broker.node_id - 1]} if both else {})}
@@ -189,6 +198,7 @@ def create(
                 "log.dirs": str(broker.log_dir),
                 **({RACK: racks[broker.node_id - 1]} if racks else {}),
                 **common,
+                **metrics.get(broker, {}),
             },
         )
     for controller, port in zip(layout.controllers, controller_ports, strict=False):
@@ -200,6 +210,7 @@ def create(
                 **_listeners({"CONTROLLER": port}, advertised),
                 "log.dirs": str(controller.log_dir),
                 **common,
+                **metrics.get(controller, {}),
             },
         )
     return layout

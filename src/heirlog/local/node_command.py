@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,8 @@ class NodeOptions:
     config: str = ""
     ledger: str | None = None
     """File of the flush ledger (`heirlog.server.ledger`); only tests and drills start nodes with one."""
+    output: str | None = None
+    """File for what the node says, instead of stdout and stderr; renamed when it gets long (`node_log`)."""
     reuse_port: bool = False
     """Listen although the parent holds the port (SO_REUSEPORT)."""
     accept_older_metadata: bool = False
@@ -39,7 +42,7 @@ class NodeOptions:
     """Stop cleanly once standard input ends: its other end belongs to the parent, which may have died."""
 
 
-VALUES = {"--config": "config", "-c": "config", "--ledger": "ledger"}
+VALUES = {"--config": "config", "-c": "config", "--ledger": "ledger", "--output": "output"}
 FLAGS = {
     "--reuse-port": "reuse_port",
     "--stop-with-stdin": "stop_with_stdin",
@@ -84,6 +87,11 @@ def run_node_on(files: Callable[[Deliver], OsFiles], options: NodeOptions) -> in
     from heirlog.local.errors import LocalError
     from heirlog.server.main import run_node as run_in_loop
 
+    if options.output is not None:
+        from heirlog.local.node_log import NodeLog
+
+        with suppress(OSError):  # what it says goes where it went
+            sys.stderr = NodeLog(options.output)
     overrides = {"heirlog.accept.older.metadata": "true"} if options.accept_older_metadata else {}
     try:
         config = properties.read_static(options.config, overrides)

@@ -19,8 +19,9 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import BinaryIO
 
 import heirlog
 from heirlog.local.errors import LocalError
@@ -35,7 +36,10 @@ SHOWN = 300
 SENTENCE = "heirlog: "
 """How a command begins the line on stderr that says why it ended; other lines of a node are its log."""
 POLL_S = 0.01
+WAIT_SAID_S = 1.0
 CONNECT_TIMEOUT_S = 1.0
+SAID_TIMEOUT_S = 5.0
+"""A node says where its metrics are after it has loaded its logs."""
 
 
 class NodeProcess:
@@ -88,6 +92,7 @@ class NodeProcess:
         self._asked = False
         # -P: a file in the working directory must not pass for a module of the standard library
         command = [sys.executable, "-P", "-m", *self._entry, "--config", str(self.layout.properties_path)]
+        command += ["--output", str(self.layout.output_path)]
         if self._ledger:
             command += ["--ledger", str(self.layout.ledger_path)]
         if self._reuse_port:
@@ -161,9 +166,21 @@ class NodeProcess:
         return True
 
     def metrics_address(self) -> str | None:
-        """host:port of its /metrics, as its log says since this start; None where it says nothing of it."""
+        """host:port of its /metrics; None where it serves none."""
+        endpoint = self.layout.metrics_endpoint()
+        if endpoint is None or endpoint.port:
+            return None if endpoint is None else str(endpoint)
+        deadline = time.monotonic() + SAID_TIMEOUT_S
+        while self.running and time.monotonic() < deadline:
+            if found := self._said_metrics_address():
+                return found
+            time.sleep(POLL_S)
+        return None
+
+    def _said_metrics_address(self) -> str | None:
+        """As its log says since this start."""
         with self.layout.output_path.open("rb") as output:
-            output.seek(self._printed_before)
+            output.seek(self._start_of(output))
             for line in output:
                 if b'"metrics-listening"' in line:
                     said = json.loads(line)
@@ -191,11 +208,15 @@ class NodeProcess:
         """The end of it, since its start."""
         try:
             with self.layout.output_path.open("rb") as output:
-                output.seek(0, os.SEEK_END)
-                output.seek(max(self._printed_before, output.tell() - LAST_OUTPUT_BYTES))
+                start = self._start_of(output)
+                output.seek(max(start, output.seek(0, os.SEEK_END) - LAST_OUTPUT_BYTES))
                 return output.read().decode(errors="replace").strip()
         except OSError:
             return ""
+
+    def _start_of(self, output: BinaryIO) -> int:
+        """Where the output since this start begins: all of a file that replaced the one of then."""
+        return self._printed_before if output.seek(0, os.SEEK_END) >= self._printed_before else 0
 
     def _signal(self, number: signal.Signals) -> None:
         if self._process is not None and self.running:
@@ -236,10 +257,15 @@ def child_environment() -> dict[str, str]:
     return environment
 
 
-def stop_all(brokers: Sequence[NodeProcess], controllers: Sequence[NodeProcess], timeout_s: float) -> list[NodeProcess]:
+def stop_all(
+    brokers: Sequence[NodeProcess],
+    controllers: Sequence[NodeProcess],
+    timeout_s: float,
+    on_wait: Callable[[str], None] = lambda sentence: None,
+) -> list[NodeProcess]:
     """Brokers together, then controllers: a broker's clean stop needs one. Returns those that had to be killed.
 
-    timeout_s: for nodes with few partitions.
+    timeout_s: for nodes with few partitions. on_wait: called each second with what is waited for.
     """
     killed = []
     for group in (brokers, controllers):
@@ -248,15 +274,25 @@ def stop_all(brokers: Sequence[NodeProcess], controllers: Sequence[NodeProcess],
         longest_s = max((process.stop_timeout_s(timeout_s) for process in group), default=timeout_s)
         deadline = time.monotonic() + longest_s
         for process in group:
-            if not process.wait(max(0.0, deadline - time.monotonic())):
-                process.kill()
-                killed.append(process)
+            while not process.wait(min(WAIT_SAID_S, max(0.0, deadline - time.monotonic()))):
+                if time.monotonic() >= deadline:
+                    process.kill()
+                    killed.append(process)
+                    break
+                running = [process for process in group if process.running]
+                on_wait(f"waiting until {_named(running)} {'has' if len(running) == 1 else 'have'} stopped")
     return killed
 
 
-def wait_until_ready(brokers: Sequence[NodeProcess], others: Sequence[NodeProcess], timeout_s: float) -> None:
+def wait_until_ready(
+    brokers: Sequence[NodeProcess],
+    others: Sequence[NodeProcess],
+    timeout_s: float,
+    on_wait: Callable[[str], None] = lambda sentence: None,
+) -> None:
     """Until each of `brokers` knows that all of them are unfenced, and `others` listen.
 
+    on_wait: called again and again with what is waited for.
     Raises LocalError: a node died (with its last output), or timed out (with what is missing).
     """
     from heirlog.local.ready import known_brokers
@@ -268,7 +304,9 @@ def wait_until_ready(brokers: Sequence[NodeProcess], others: Sequence[NodeProces
     while waiting or silent:
         for process in (*brokers, *others):
             if not process.running:
-                raise LocalError(f"while it started, {process.end_sentence()}")
+                raise LocalError(
+                    f"while it started, {process.end_sentence()}; its output: {process.layout.output_path}"
+                )
         if time.monotonic() > deadline:
             if not waiting:
                 raise LocalError(f"not ready after {timeout_s:g} s: {silent[0].layout.name} does not listen")
@@ -278,10 +316,24 @@ def wait_until_ready(brokers: Sequence[NodeProcess], others: Sequence[NodeProces
                 f"{sorted(wanted)}; see {broker.layout.output_path}"
             )
         # a client backs off longer and longer from a port at which no node listens yet
-        for broker in [broker for broker in waiting if broker.listens()]:
+        listening = [broker for broker in waiting if broker.listens()]
+        for broker in listening:
             waiting[broker] = known_brokers(broker.layout.client_address())
             if wanted <= waiting[broker]:
                 del waiting[broker]
         silent = [process for process in silent if not process.listens()]
         if waiting or silent:
+            mute = [*silent, *(broker for broker in waiting if broker not in listening)]
+            fenced = wanted.difference(*waiting.values())
+            on_wait(_waited_for(mute, [broker for broker in brokers if broker.node_id in fenced] or list(waiting)))
             time.sleep(POLL_S)
+
+
+def _waited_for(mute: Sequence[NodeProcess], fenced: Sequence[NodeProcess]) -> str:
+    if mute:
+        return f"waiting until {_named(mute)} listen{'s' if len(mute) == 1 else ''}"
+    return f"waiting until the controllers admit {_named(fenced)}, which may have to check logs first"
+
+
+def _named(processes: Sequence[NodeProcess]) -> str:
+    return ", ".join(process.layout.name for process in processes)

@@ -57,6 +57,7 @@ from heirlog.raft.snapshot import InvalidSnapshot
 from heirlog.storage.atomic import OnDurable
 from heirlog.storage.errors import StorageFormatError
 from heirlog.storage.log_directory import LogDirectory
+from heirlog.version import __version__
 
 if TYPE_CHECKING:
     from heirlog.broker.broker import Broker
@@ -253,6 +254,7 @@ class Node:
         try:
             identity = metadata_identity(self.env, config, self._unusable)
             self.cluster_id = identity.cluster_id
+            self._say_who()
             self._directories = open_directories(self.env, config, self.cluster_id, self._unusable, self)
             # only a cluster's first controller uses them: a broker need not be stopped by a damaged file
             bootstrap = read_bootstrap_records(self.env.files, config.metadata_log_dir) if config.is_controller else []
@@ -317,6 +319,18 @@ class Node:
                 trusts_controller=lambda: self.quorum.agrees,
             )
         self._quorum.start(self._quorum_ready)
+
+    def _say_who(self) -> None:
+        """The first line of the log."""
+        self.env.log(
+            "info",
+            "node-starting",
+            version=__version__,
+            cluster_id=self.cluster_id,
+            roles=list(self.config.roles),
+            listeners=[f"{name}://{endpoint}" for name, endpoint in self.listeners],
+            log_dirs=list(self.config.log_dirs),
+        )
 
     def _configured_controllers(self, directory_id: Uuid) -> ConfiguredControllers:
         config, me = self.config, None

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 from heirlog.log_levels import LogLevels
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.node.node import Node
+from heirlog.protocol.types import Endpoint
 from heirlog.server.client_pool import ClientPool
 from heirlog.server.connection_limits import connection_limits, exempt_listeners
 from heirlog.server.env import ServerEnv
@@ -145,6 +146,7 @@ class NodeServer:
         )
 
         self._metrics: MetricsListener | None = None
+        self._metrics_at: Endpoint | None = None
         if config.metrics_listener is not None:
             from heirlog.server.metrics.listener import MetricsListener
 
@@ -190,7 +192,7 @@ class NodeServer:
                 f"heirlog.metrics.listener cannot listen on {endpoint}: {error.strerror or error}; free that port or "
                 "choose another one (0: any)"
             ) from error
-        self._log("info", "metrics-listening", host=found.host, port=found.port)
+        self._metrics_at = found
 
     def _start(self, on_listening: Callable[[], None] | None) -> None:
         # what a node loads it keeps: looking for garbage takes almost half of the time of loading many partitions
@@ -202,6 +204,8 @@ class NodeServer:
         gc.set_threshold(*GC_THRESHOLDS)
         gc.collect()
         gc.freeze()
+        if self._metrics_at is not None:
+            self._log("info", "metrics-listening", host=self._metrics_at.host, port=self._metrics_at.port)
         if on_listening is not None:
             on_listening()
 

@@ -27,6 +27,7 @@ EXECUTED = (
     "raft",
     "sim",
     "storage",
+    "version.py",
 )
 """What a simulated run imports of heirlog."""
 

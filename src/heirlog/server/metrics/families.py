@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from importlib.metadata import version
 
 from heirlog.node.node import Node
 from heirlog.node.request_metrics import RecentIncrease
 from heirlog.server.metrics import broker, controller, process, quorum, requests
 from heirlog.server.metrics.family import Family, gauge, gauges
+from heirlog.version import __version__
 
 
 class NodeFamilies:
@@ -27,13 +27,12 @@ class NodeFamilies:
         self._connections = connections
         self._recent: dict[str, RecentIncrease] = {}
         self._growth = quorum.GrowthRate()
-        self._version = version("heirlog")
         self._read_at_s = self._busy_s = 0.0
 
     def all(self) -> Iterator[Family | None]:
         node = self._node
         parts = node.parts
-        yield gauges("heirlog_build_info", "The version of heirlog.", [({"version": self._version}, 1)])
+        yield gauges("heirlog_build_info", "The version of heirlog.", [({"version": __version__}, 1)])
         yield from process.families()
         yield self._socket_server()
         yield gauge(

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from html import escape
-from importlib.metadata import version
 
 from heirlog.sim.durability.failures import DOWN_MEAN_MS, WEIGHTS
 from heirlog.sim.durability.play import FAILURES_MS, QUIET_MS
 from heirlog.spark.sweep.plots import plot
 from heirlog.spark.sweep.summary import CellSummary, Sweep
 from heirlog.spark.sweep.tables import HEADINGS, STRATEGIES, figures, rates
+from heirlog.version import __version__
 
 LISTED_MAX = 200
 """Losses of one cell on the page; the others are in the table of runs."""
@@ -53,7 +53,7 @@ def measured(sweep: Sweep) -> str:
     per_cell = f"{seeds[0]}" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
     return (
         f"{sweep.runs} simulated runs, {per_cell} of each combination; {sweep.events:,} events in "
-        f"{sweep.cpu_s / 60:.1f} minutes of CPU time; heirlog {version('heirlog')}, code {sweep.code}."
+        f"{sweep.cpu_s / 60:.1f} minutes of CPU time; heirlog {__version__}, code {sweep.code}."
     )
 
 

@@ -1,0 +1,3 @@
+"""Which release this is; pyproject.toml takes it from here."""
+
+__version__ = "0.1.0"
