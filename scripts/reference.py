@@ -37,8 +37,14 @@ COMMAND_LINE = f"""# Command line
 {WRITTEN}
 
 Commands that talk to a cluster take `-b` (`--bootstrap-server`, or the environment variable `HEIRLOG_BOOTSTRAP`):
-`host:port` of a broker, or of several, separated by commas. The default is `localhost:9092`. Every command has
-`--help`. `heirlog --version` prints the version.
+`host:port` of a broker, or of several, separated by commas. Without it they use the default context, or
+`localhost:9092` if there is none. Every command has `--help`. `heirlog --version` prints the version.
+
+A context is a file of Kafka's client properties below `~/.config/heirlog/contexts` (`XDG_CONFIG_HOME`). `heirlog up`
+writes one with the addresses of all its brokers: `local` if its first port is 9092, `local-9192` if it is 9192.
+`heirlog context create` writes one for another cluster, with a user and a password if the cluster needs them.
+`heirlog context list` marks the default, and `heirlog context use` changes it. Without a choice, `local` is the
+default.
 
 `heirlog --install-completion` lets your shell (bash, zsh, fish) complete commands and options with Tab after its next
 start. `heirlog --show-completion` prints the script instead.

@@ -14,7 +14,11 @@ Traps. Markers of groups (`--dist loadgroup`) do not reach the scheduler of xdis
 
 from __future__ import annotations
 
+import atexit
+import os
+import shutil
 import signal
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -28,6 +32,10 @@ settings.load_profile("heirlog")
 for number in (signal.SIGINT, signal.SIGHUP):
     if signal.getsignal(number) is signal.SIG_IGN:
         signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+
+# the contexts of the person who runs the tests stay as they are
+os.environ["XDG_CONFIG_HOME"] = tempfile.mkdtemp(prefix="heirlog-contexts-")
+atexit.register(shutil.rmtree, os.environ["XDG_CONFIG_HOME"], ignore_errors=True)
 
 TESTS = Path(__file__).parent
 SPARK = "tests/spark/"

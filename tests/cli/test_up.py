@@ -23,8 +23,8 @@ from server.metrics.scraped import stored
 import heirlog
 from heirlog.blocking import Client
 from heirlog.client.offsets import find_coordinator
+from heirlog.local import contexts, properties
 from heirlog.local import layout as layouts
-from heirlog.local import properties
 from heirlog.protocol.types import CoordinatorType
 
 METRICS = re.compile(r"(broker \d+): (http://127\.0\.0\.1:\d+/metrics)")
@@ -93,6 +93,8 @@ def test_a_cluster_stops_cleanly_at_ctrl_c_and_comes_back_with_its_data(tmp_path
     with up(tmp_path / "d", "--nodes", "1", "--controllers", "1", "--port", str(port)) as (process, lines):
         text = "\n".join(lines)
         assert f"bootstrap servers  {address}" in text
+        assert contexts.read(f"local-{port}").bootstrap_servers == address
+        assert f"local-{port} (to make it the default: " in text
         assert str(tmp_path / "d") in text
         assert "offsets.topic.replication.factor=1 (Kafka: 3)" in text
         run("topics", "create", "kept", "-b", address)

@@ -21,6 +21,7 @@ from heirlog.cli import (
     broker,
     configs,
     consume,
+    context,
     delete_records,
     doctor,
     drill,
@@ -63,6 +64,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("up")(up.up)
+app.add_typer(context.app, name="context")
 app.add_typer(storage.app, name="storage")
 app.add_typer(topics.app, name="topics")
 app.add_typer(configs.app, name="configs")

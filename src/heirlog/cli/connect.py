@@ -1,4 +1,5 @@
-"""Which cluster a command talks to: `--bootstrap-server`, else $HEIRLOG_BOOTSTRAP, else localhost:9092.
+"""Which cluster a command talks to: `--bootstrap-server`, else $HEIRLOG_BOOTSTRAP, else the default context, else
+localhost:9092.
 
 A command for the quorum may talk to its controllers instead (`--bootstrap-controller`).
 """
@@ -12,20 +13,25 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from heirlog.cli.errors import CommandError, UsageError
+from heirlog.local import contexts
 
 if TYPE_CHECKING:
     from heirlog.blocking import Client
 
+BOOTSTRAP_VARIABLE = "HEIRLOG_BOOTSTRAP"
+LOCALHOST = "localhost:9092"
 BootstrapServer = Annotated[
     str,
     typer.Option(
         "--bootstrap-server",
         "-b",
-        envvar="HEIRLOG_BOOTSTRAP",
+        envvar=BOOTSTRAP_VARIABLE,
         help="host:port of a broker, several separated by commas.",
+        show_default=f"the default context, else {LOCALHOST}",
     ),
 ]
-DEFAULT_BOOTSTRAP = "localhost:9092"
+DEFAULT_BOOTSTRAP = ""
+"""None given: as the module says."""
 CONTROLLERS = 2
 """Endpoint type of DescribeCluster (KIP-919)."""
 REACH_TIMEOUT_S = 3.0
@@ -39,17 +45,24 @@ def connected(bootstrap_servers: str) -> Iterator[Client]:
     Raises CommandError if no broker answers.
     """
     from heirlog.blocking import Client
+    from heirlog.client.security import security_from_properties
 
+    context = None if bootstrap_servers else contexts.current()
+    where = f"{contexts.path_of(context.name)}" if context is not None else "--bootstrap-server"
     try:
-        client = Client(bootstrap_servers)
+        if context is None:
+            client = Client(bootstrap_servers or LOCALHOST)
+        else:
+            client = Client(context.bootstrap_servers, security=security_from_properties(context.properties))
     except ValueError as error:
-        raise UsageError(f"--bootstrap-server: {error}") from error
+        raise UsageError(f"{where}: {error}") from error
     try:
         try:
             client.metadata([], timeout_s=REACH_TIMEOUT_S)
         except OSError as error:
+            asked = "" if context is None else f" (context {context.name}; heirlog context list shows others)"
             raise CommandError(
-                f"{error}; no broker answers: start the cluster, or give the address of a running broker with "
+                f"{error}; no broker answers{asked}: start the cluster, or give the address of a running broker with "
                 "--bootstrap-server (heirlog up starts a new cluster on this machine)"
             ) from error
         yield client

@@ -10,7 +10,7 @@ from typing import Any, Final
 from typer.core import TyperGroup
 
 SECTIONS: Final = {
-    "Start a cluster": ("up", "node", "storage"),
+    "Start a cluster": ("up", "context", "node", "storage"),
     "Records": ("produce", "consume", "delete-records"),
     "Topics, groups and their settings": ("topics", "groups", "transactions", "configs", "acls"),
     "Brokers and controllers": ("broker", "quorum", "features", "log-dirs", "reassign"),

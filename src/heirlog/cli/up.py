@@ -21,11 +21,13 @@ from typing import Annotated
 
 import typer
 
+from heirlog.cli.connect import BOOTSTRAP_VARIABLE
 from heirlog.cli.errors import CommandError
 from heirlog.cli.interrupts import signals_interrupt
-from heirlog.local import data_folder, properties
+from heirlog.local import contexts, data_folder, properties
 from heirlog.local import layout as layouts
 from heirlog.local.cluster import COMBINED_MAX, CONTROLLERS
+from heirlog.local.errors import LocalError
 from heirlog.local.layout import HOST, Layout, NodeLayout
 from heirlog.local.processes import NodeProcess, stop_all, wait_until_ready
 
@@ -244,13 +246,16 @@ def _print_started(layout: Layout, processes: dict[int, NodeProcess], known: boo
         else f"broker{many} {controller_ids} as controller{many}"
     )
     bootstrap = layout.bootstrap_servers
-    first = bootstrap.split(",")[0]
-    option = "" if first in (f"{HOST}:{DEFAULT_PORT}", f"localhost:{DEFAULT_PORT}") else f" -b {first}"
+    context = _written_context(layout)
+    is_default = context is not None and context == contexts.current_name() and BOOTSTRAP_VARIABLE not in os.environ
+    option = "" if is_default else f" -b {bootstrap.split(',')[0]}"
+    use = "the default" if is_default else f"to make it the default: {heirlog} context use {context}"
     print(
         f"heirlog is up: broker{'s' if len(layout.brokers) > 1 else ''} {ids} and {controller}"
         f"{', with its existing data' if known else ''}\n"
         f"\n"
         f"  bootstrap servers  {bootstrap}\n"
+        f"  context            {context or 'none'}{f' ({use})' if context else ''}\n"
         f"  data folder        {layout.data}\n"
         f"  process ids        {', '.join(f'{p.layout.name}: {p.pid}' for p in processes.values())}\n"
         f"  metrics            {_metrics(layout, processes)}\n"
@@ -265,6 +270,18 @@ def _print_started(layout: Layout, processes: dict[int, NodeProcess], known: boo
         f"Ctrl-C stops all nodes and keeps their data.",
         flush=True,
     )
+
+
+def _written_context(layout: Layout) -> str | None:
+    """The name of the context with the cluster's addresses; None where none can be written, which stderr tells."""
+    port = layout.brokers[0].ports()[0]
+    name = contexts.LOCAL if port == DEFAULT_PORT else f"{contexts.LOCAL}-{port}"
+    try:
+        contexts.write(name, {contexts.SERVERS: layout.bootstrap_servers}, f"Written by heirlog up for {layout.data}.")
+    except LocalError as error:
+        print(error, file=sys.stderr, flush=True)
+        return None
+    return name
 
 
 def _metrics(layout: Layout, processes: dict[int, NodeProcess]) -> str:

@@ -1,0 +1,81 @@
+"""`heirlog context list|use|create|delete`: which clusters there are, and which one commands talk to by default."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from heirlog.cli.errors import CommandError, UsageError
+from heirlog.cli.render import Json, show_rows
+from heirlog.local import contexts, properties
+
+app = typer.Typer(help="Choose the cluster that commands talk to by default.", no_args_is_help=True)
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The context.", show_default=False)]
+
+
+@app.command("list")
+def list_contexts(as_json: Json = False) -> None:
+    """List the contexts. A star marks the default."""
+    chosen = contexts.current_name()
+    found = [contexts.read(name) for name in contexts.names()]
+    rows = [
+        {
+            "context": context.name,
+            "is_default": context.name == chosen,
+            "default": "*" if context.name == chosen else "",
+            "bootstrap_servers": context.bootstrap_servers,
+            "file": str(contexts.path_of(context.name)),
+        }
+        for context in found
+    ]
+    if as_json:
+        for row in rows:
+            del row["default"]
+    columns = {"default": "", "context": "Context", "bootstrap_servers": "BootstrapServers", "file": "File"}
+    show_rows(columns, rows, as_json)
+
+
+@app.command("use")
+def use(name: Name) -> None:
+    """Make a context the default."""
+    contexts.use(name)
+    print(f"Commands talk to {name} ({contexts.read(name).bootstrap_servers}) by default.")
+
+
+@app.command("create")
+def create(
+    name: Name,
+    bootstrap_server: Annotated[
+        str | None,
+        typer.Option("--bootstrap-server", "-b", help="host:port of a broker, several separated by commas."),
+    ] = None,
+    command_config: Annotated[
+        Path | None,
+        typer.Option("--command-config", help="Client properties as for Kafka's tools, such as security.protocol."),
+    ] = None,
+) -> None:
+    """Write a context. Its file may hold a password: only you can read it."""
+    given = {} if command_config is None else properties.read(command_config)
+    if bootstrap_server is not None:
+        given[contexts.SERVERS] = bootstrap_server
+    if not given.get(contexts.SERVERS):
+        raise UsageError(f"give the brokers: --bootstrap-server HOST:PORT, or {contexts.SERVERS} in --command-config")
+    if contexts.path_of(name).exists():
+        raise CommandError(f"there is a context {name}: heirlog context delete {name} removes it")
+    from heirlog.client.security import SecurityError, security_from_properties
+
+    try:
+        security_from_properties(given)
+    except SecurityError as error:
+        raise CommandError(f"{command_config}: {error}") from error
+    print(f"Wrote {contexts.write(name, given, 'Written by heirlog context create NAME.')}")
+
+
+@app.command("delete")
+def delete(name: Name) -> None:
+    """Remove a context. The cluster stays as it is."""
+    contexts.delete(name)
+    print(f"Removed {name}.")

@@ -1,0 +1,75 @@
+"""Which cluster a command talks to if it is not told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from cli.conftest import Heirlog, rows
+
+from heirlog.local import contexts
+from heirlog.testing import Cluster
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    with Cluster(nodes=2) as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("HEIRLOG_BOOTSTRAP", raising=False)
+
+
+def test_a_context_is_made_chosen_shown_and_removed(heirlog: Heirlog) -> None:
+    assert rows(heirlog, "context", "list") == []
+    assert heirlog("context", "create", "prod", "-b", "a:1,b:2").code == 0
+    assert heirlog("context", "create", "test", "-b", "c:3").code == 0
+    assert heirlog("context", "use", "test").out == "Commands talk to test (c:3) by default.\n"
+    shown = [(row["context"], row["is_default"], row["bootstrap_servers"]) for row in rows(heirlog, "context", "list")]
+    assert shown == [("prod", False, "a:1,b:2"), ("test", True, "c:3")]
+    assert "*  test" in heirlog("context", "list").out
+    again = heirlog("context", "create", "prod", "-b", "a:1")
+    assert (again.code, "heirlog context delete prod" in again.err) == (1, True)
+    assert heirlog("context", "delete", "prod").code == 0
+    assert [row["context"] for row in rows(heirlog, "context", "list")] == ["test"]
+
+
+def test_commands_talk_to_the_default_with_one_of_its_brokers_down(heirlog: Heirlog, cluster: Cluster) -> None:
+    contexts.write("local", {contexts.SERVERS: cluster.bootstrap_servers}, "for a test")
+    cluster.kill(1)
+    try:
+        assert heirlog("topics", "list").code == 0
+    finally:
+        cluster.start(1)
+        cluster.wait_until_ready()
+
+
+def test_an_option_and_the_variable_come_before_it(
+    heirlog: Heirlog, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("heirlog.cli.connect.REACH_TIMEOUT_S", 0.05)
+    contexts.write("local", {contexts.SERVERS: "127.0.0.1:1"}, "for a test")
+    nobody = heirlog("topics", "list")
+    assert (nobody.code, "no broker answers (context local; heirlog context list shows others)" in nobody.err) == (
+        1,
+        True,
+    )
+    monkeypatch.setattr("heirlog.cli.connect.REACH_TIMEOUT_S", 30)
+    assert heirlog("topics", "list", "-b", cluster.bootstrap_servers).code == 0
+    monkeypatch.setenv("HEIRLOG_BOOTSTRAP", cluster.bootstrap_servers)
+    assert heirlog("topics", "list").code == 0
+
+
+def test_a_file_of_client_properties_becomes_a_context(heirlog: Heirlog, tmp_path: Path) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text("bootstrap.servers=a:1\nsecurity.protocol=SASL_PLAINTEXT\nsasl.mechanism=NONSENSE\n")
+    refused = heirlog("context", "create", "prod", "--command-config", str(file))
+    assert (refused.code, str(file) in refused.err) == (1, True)
+    file.write_text("bootstrap.servers=a:1\nsecurity.protocol=SSL\n")
+    assert heirlog("context", "create", "prod", "--command-config", str(file), "-b", "b:2").code == 0
+    assert contexts.read("prod").properties == {"bootstrap.servers": "b:2", "security.protocol": "SSL"}
+    assert heirlog("context", "create", "empty").code == 2
