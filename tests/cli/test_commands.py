@@ -208,3 +208,39 @@ def test_what_a_command_is_for_is_an_argument(heirlog: Heirlog, cluster: Cluster
     assert (unknown.code, "transactional id nothing does not exist" in unknown.err) == (1, True)
     absent = heirlog("broker", "unregister", "9")
     assert (absent.code, "cannot unregister broker 9: BROKER_ID_NOT_REGISTERED" in absent.err) == (1, True)
+
+
+def test_offsets_are_shown_by_end_and_by_time(heirlog: Heirlog, cluster: Cluster) -> None:
+    create(heirlog, cluster, "shown", partitions=2)
+    record = b'{"key": null, "value": "v", "timestamp_ms": %d}\n'
+    lines = record % 1_000 + record % 5_000 + record % 3_000
+    wrote = piped("produce", "shown", "--partition", "1", "--input-format", "json", stdin=lines)
+    assert wrote.returncode == 0, wrote.stderr
+    assert heirlog("delete-records", "shown", "--partition", "1", "--offset", "1").code == 0
+    shown = rows(heirlog, "offsets", "shown")
+    both = [(row["partition"], row["earliest"], row["latest"], row["offsets"]) for row in shown]
+    assert both == [(0, 0, 0, 0), (1, 1, 3, 2)]
+
+    def at(time: str) -> list[tuple[int | None, int | None]]:
+        return [(row["offset"], row["timestamp"]) for row in rows(heirlog, "offsets", "shown:1", "--time", time)]
+
+    assert at("2000") == [(1, 5_000)] == at("1970-01-01T00:00:02") == at("max-timestamp") == at("-3")
+    assert at("6000") == [(None, None)] == at("PT1H")
+    assert [offset for offset, _ in at("earliest") + at("latest")] == [1, 3]
+    assert {row["topic"] for row in rows(heirlog, "offsets", "--include", "show.")} == {"shown"}
+    assert "shown" in {row["topic"] for row in rows(heirlog, "offsets")}
+    assert "--time soon is not of the form" in heirlog("offsets", "shown", "--time", "soon").err
+    assert heirlog("offsets", "shown", "--include", "x").code == 2
+    assert heirlog("offsets", "absent").code == 1
+
+
+def test_a_cluster_is_shown_as_a_whole(heirlog: Heirlog, cluster: Cluster) -> None:
+    create(heirlog, cluster, "counted", partitions=4)
+    found = json.loads(heirlog("cluster", "info", "--json").out)
+    assert found["brokers"] == [1, 2, 3] and found["fenced_brokers"] == []
+    assert found["active_controller"] in found["controllers"]
+    partitions = rows(heirlog, "topics", "describe")
+    assert (found["partitions"], found["without_leader"]) == (len(partitions), 0)
+    assert found["topics"] == len(rows(heirlog, "topics", "list", "--exclude-internal"))
+    text = heirlog("cluster", "info").out
+    assert text.startswith(f"cluster id                       {found['cluster_id']}\n")

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from heirlog.blocking.producer import BatchProducer
     from heirlog.blocking.transactions import TransactionalBatchProducer
     from heirlog.client.fetching import Fetched
+    from heirlog.client.sender import Delivered
     from heirlog.client.transactions import OpenTransaction
 
 R = TypeVar("R")
@@ -321,12 +322,16 @@ class Client:
         request_bytes: int = REQUEST_BYTES,
         buffer_bytes: int = BUFFER_BYTES,
         delivery_timeout_s: float = 120.0,
+        on_delivered: Callable[[Delivered], None] = lambda delivered: None,
     ) -> BatchProducer:
         """A producer of whole record batches.
 
         acks: -1 all in-sync replicas, 1 the leader, 0 none. max_in_flight: requests per broker.
 
         buffer_bytes: `send` of the producer waits while more bytes than this are unacknowledged.
+
+        on_delivered: called with each batch that is acknowledged, inside `send`, `poll` and `flush`. Those of a
+        partition come in order if the producer is idempotent.
         """
         from heirlog.blocking.producer import BatchProducer
         from heirlog.client.sender import Sender
@@ -339,7 +344,7 @@ class Client:
             request_bytes=request_bytes,
             delivery_timeout_s=delivery_timeout_s,
         )
-        return BatchProducer(self._connections, sender, buffer_bytes)
+        return BatchProducer(self._connections, sender, buffer_bytes, on_delivered)
 
     def transactional_producer(
         self,

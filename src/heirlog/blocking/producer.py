@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
 
 from heirlog.blocking.connection import Connection, readable_of
 from heirlog.blocking.connections import Connections
-from heirlog.client.sender import NO_ACKS, RETRY_PAUSE_S, Request, Sender
+from heirlog.client.sender import NO_ACKS, RETRY_PAUSE_S, Delivered, Request, Sender
 from heirlog.protocol.errors import KafkaError
 from heirlog.protocol.messages import ProduceRequest, ProduceResponse
 from heirlog.protocol.types import Endpoint
@@ -38,12 +39,19 @@ class BatchProducer:
     buffer_bytes: `send` waits while more bytes than this are unacknowledged.
     """
 
-    def __init__(self, connections: Connections, sender: Sender, buffer_bytes: int) -> None:
+    def __init__(
+        self,
+        connections: Connections,
+        sender: Sender,
+        buffer_bytes: int,
+        on_delivered: Callable[[Delivered], None] = lambda delivered: None,
+    ) -> None:
         self._connections = connections
         self._sender = sender
         self._accumulator = sender.accumulator
         self._buffer_bytes = buffer_bytes
         self._leaders: dict[Endpoint, LeaderConnection] = {}
+        self._on_delivered = on_delivered
         self._closed = False
 
     def __enter__(self) -> Self:
@@ -67,6 +75,10 @@ class BatchProducer:
         self._step(0)
         while self._accumulator.bytes > self._buffer_bytes:
             self._step(POLL_S)
+
+    def poll(self, wait_s: float) -> None:
+        """Take acknowledgements; wait up to `wait_s` for one. Raises the first failure of any batch."""
+        self._step(wait_s)
 
     def flush(self) -> None:
         """Wait until everything is acknowledged. Raises the first failure of any batch."""
@@ -180,7 +192,8 @@ class BatchProducer:
                 self._connection_failed(endpoint, error)
                 return
             leader.requests.popleft()
-            self._sender.answered(request, response)
+            for delivered in self._sender.answered(request, response):
+                self._on_delivered(delivered)
 
     def _wait(self, connections: list[Connection], wait_s: float) -> list[Connection]:
         if not connections:

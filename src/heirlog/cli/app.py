@@ -19,6 +19,7 @@ from heirlog.cli import (
     acls,
     audit,
     broker,
+    cluster,
     configs,
     consume,
     context,
@@ -31,6 +32,8 @@ from heirlog.cli import (
     groups,
     hanging_transactions,
     log_dirs,
+    offsets,
+    perf,
     pipeline,
     produce,
     quorum,
@@ -75,6 +78,9 @@ transactions.app.command("find-hanging")(hanging_transactions.find_hanging)
 transactions.app.command("abort")(hanging_transactions.abort)
 app.add_typer(acls.app, name="acls")
 app.add_typer(broker.app, name="broker")
+app.add_typer(cluster.app, name="cluster")
+app.add_typer(perf.app, name="perf")
+app.command("offsets")(offsets.offsets)
 app.add_typer(features.app, name="features")
 app.add_typer(quorum.app, name="quorum")
 quorum.app.command("add-controller")(quorum_voters.add_controller)

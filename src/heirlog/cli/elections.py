@@ -90,7 +90,7 @@ def _asked(
     except KafkaError as error:
         why = ""
         if error.code is ErrorCode.INVALID_REQUEST and kind.code > ElectionType.UNCLEAN.code:
-            why = f"; {kind} needs a heirlog cluster whose feature heirlog.recovery.version has level 1"
+            why = f"; {kind} needs a cluster of heirlog whose feature heirlog.recovery.version has level 1"
         raise CommandError(f"the election was refused: {error.code.name}{why}") from error
 
 

@@ -49,7 +49,7 @@ def describe(
 ) -> None:
     """Show what the brokers support and what the cluster has finalized."""
     with connected(bootstrap_server) as client:
-        rows = _described(client, node_id)
+        rows = described_features(client, node_id)
     columns = {
         "feature": "Feature",
         "min_version": "SupportedMinVersion",
@@ -64,7 +64,7 @@ def describe(
     show_rows(columns, rows, as_json)
 
 
-def _described(client: Client, node_id: int | None = None) -> list[dict[str, Any]]:
+def described_features(client: Client, node_id: int | None = None) -> list[dict[str, Any]]:
     from heirlog.protocol.messages import ApiVersionsRequest
 
     request = ApiVersionsRequest(client_software_name="heirlog", client_software_version="1")
@@ -147,7 +147,7 @@ def _levels(client: Client, features: list[str], release: str | None, metadata: 
         raise UsageError(str(error)) from error
     if metadata is not None:
         return {METADATA_VERSION: level}
-    known = {row["feature"] for row in _described(client)}
+    known = {row["feature"] for row in described_features(client)}
     defaults = {
         METADATA_VERSION: level,
         ELR_VERSION: int(level >= ELR_WITH_A_NEW_CLUSTER),
@@ -189,7 +189,7 @@ def _update(client: Client, verb: str, levels: dict[str, int], kind: int, dry_ru
 
 def _warn(client: Client, levels: dict[str, int], kind: int) -> None:
     """What the downgrade takes away. The controller's own words on partitions come from a dry run."""
-    now = {row["feature"]: row["level"] for row in _described(client)}
+    now = {row["feature"]: row["level"] for row in described_features(client)}
     ends = levels.get(ELR_VERSION, 1) < now.get(ELR_VERSION, 0)
     if ends:
         warn_of_cleared_elr(client, f"turning {ELR_VERSION} off")

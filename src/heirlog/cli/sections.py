@@ -11,9 +11,9 @@ from typer.core import TyperGroup
 
 SECTIONS: Final = {
     "Start a cluster": ("up", "context", "node", "storage"),
-    "Records": ("produce", "consume", "delete-records"),
+    "Records": ("produce", "consume", "offsets", "delete-records", "perf"),
     "Topics, groups and their settings": ("topics", "groups", "transactions", "configs", "acls"),
-    "Brokers and controllers": ("broker", "quorum", "features", "log-dirs", "reassign"),
+    "Brokers and controllers": ("cluster", "broker", "quorum", "features", "log-dirs", "reassign"),
     "Leaders and recovery": ("elect", "recover", "doctor", "audit", "dump"),
     "Data pipelines": ("pipeline",),
     "Rehearsals": ("drill", "sim"),

@@ -1,0 +1,210 @@
+"""`heirlog perf produce|consume`: what a cluster does from here, in the figures of Kafka's own two tools.
+
+The batches are made by this Python process: one that is busy all the time measures itself, not the cluster. `make
+bench` of a checkout measures with processes that are not.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+import time
+from collections import Counter, deque
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
+from heirlog.cli.errors import CommandError
+from heirlog.cli.places import partition_count
+from heirlog.cli.produce import Acks, Compression
+from heirlog.cli.render import Json, show_json
+from heirlog.protocol.batch import encode_batch, walk
+from heirlog.protocol.compression import CODEC_NAMES
+
+if TYPE_CHECKING:
+    from heirlog.blocking import BatchProducer, Client
+    from heirlog.client.sender import Delivered
+
+app = typer.Typer(help="Measure throughput and latency.", no_args_is_help=True)
+
+MIB = 1024 * 1024
+SAID_EVERY_S = 5.0
+BATCH_BYTES = 16_384
+"""Kafka's default of batch.size."""
+POLL_S = 0.005
+ALL = -1
+PERCENTILES: Final = (50, 95, 99, 99.9)
+STEP: Final = math.log(1.01)
+"""Latencies are counted in classes that are 1 % wide: as many as there are however long it takes."""
+
+
+class Latencies:
+    """Of records, in ms."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.longest_ms = 0.0
+        self._sum_ms = 0.0
+        self._classes: Counter[int] = Counter()
+
+    def add(self, latency_ms: float, records: int) -> None:
+        self.count += records
+        self._sum_ms += latency_ms * records
+        self.longest_ms = max(self.longest_ms, latency_ms)
+        self._classes[math.ceil(math.log(max(latency_ms, 0.001)) / STEP)] += records
+
+    @property
+    def mean_ms(self) -> float:
+        return self._sum_ms / self.count if self.count else 0.0
+
+    def percentile_ms(self, percent: float) -> float:
+        """At most 1 % above the true one."""
+        left = self.count * percent / 100
+        for number, records in sorted(self._classes.items()):
+            left -= records
+            if left <= 0:
+                return min(math.exp(number * STEP), self.longest_ms)
+        return 0.0
+
+
+class Load:
+    """Sends records at a rate and keeps the latencies of those that were acknowledged."""
+
+    def __init__(self, client: Client, acks: int, topic: str, partitions: int, record_size: int, codec: int) -> None:
+        self.latencies = Latencies()
+        self._client = client
+        self._acks = acks
+        self._topic = topic
+        self._partitions = partitions
+        self._value = os.urandom(record_size)
+        self._codec = codec
+        self._batch_records = max(1, BATCH_BYTES // max(1, record_size))
+        self._turn = 0
+        self._sent: dict[int, deque[tuple[float, int]]] = {number: deque() for number in range(partitions)}
+        """When each batch was sent and how many records it has: a partition acknowledges them in order."""
+
+    def run(self, records: int, per_second: float) -> None:
+        """per_second: 0 for as many as possible. Raises KafkaError, OSError."""
+        # without idempotence one request at a time, so that batches of a partition stay in order
+        in_flight = 5 if self._acks == ALL else 1
+        with self._client.producer(
+            idempotent=self._acks == ALL, acks=self._acks, max_in_flight=in_flight, on_delivered=self._delivered
+        ) as producer:
+            self._produce(producer, records, per_second)
+
+    def _produce(self, producer: BatchProducer, records: int, per_second: float) -> None:
+        began = said_at = time.monotonic()
+        sent = 0
+        while sent < records:
+            now = time.monotonic()
+            due = records if not per_second else min(records, int((now - began) * per_second) + 1)
+            size = min(self._batch_records, due - sent)
+            if size:
+                self._send(producer, size)
+                sent += size
+            else:
+                producer.poll(POLL_S)
+            if now - said_at >= SAID_EVERY_S:
+                said_at = now
+                print(f"{self.latencies.count} of {records} acknowledged", file=sys.stderr, flush=True)
+        producer.flush()
+
+    def _send(self, producer: BatchProducer, records: int) -> None:
+        now_ms = time.time_ns() // 1_000_000
+        batch = encode_batch([(None, self._value, (), now_ms)] * records, compression=self._codec)
+        partition = self._turn % self._partitions
+        self._turn += 1
+        self._sent[partition].append((time.monotonic(), records))
+        producer.send(self._topic, partition, batch)
+
+    def _delivered(self, delivered: Delivered) -> None:
+        sent_at, records = self._sent[delivered.batch.partition[1]].popleft()
+        self.latencies.add((time.monotonic() - sent_at) * 1000, records)
+
+
+@app.command("produce")
+def produce(
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic; it must exist.", show_default=False)],
+    num_records: Annotated[int, typer.Option(min=1, help="How many records.")] = 100_000,
+    record_size: Annotated[int, typer.Option(min=0, help="Bytes of each value; they are random.")] = 1024,
+    throughput: Annotated[float, typer.Option(min=-1, help="Records per second; -1: as many as possible.")] = -1,
+    acks: Annotated[Acks, typer.Option(help="all: every in-sync replica has it; 1: the leader has it.")] = Acks.ALL,
+    compression: Annotated[Compression, typer.Option()] = Compression.NONE,
+    bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
+    as_json: Json = False,
+) -> None:
+    """Write records, and show how many per second, and how long their acknowledgements took."""
+    with connected(bootstrap_server) as client:
+        partitions = partition_count(client, topic)
+        required = ALL if acks is Acks.ALL else 1
+        load = Load(client, required, topic, partitions, record_size, CODEC_NAMES.index(compression))
+        began = time.monotonic()
+        load.run(num_records, max(0.0, throughput))
+        seconds = time.monotonic() - began
+    found = _rates(load.latencies.count, load.latencies.count * record_size, seconds)
+    found["latency_ms"] = {
+        "avg": round(load.latencies.mean_ms, 2),
+        "max": round(load.latencies.longest_ms, 2),
+        **{f"p{percent:g}": round(load.latencies.percentile_ms(percent), 2) for percent in PERCENTILES},
+    }
+    if as_json:
+        show_json(found)
+        return
+    latency = found["latency_ms"]
+    each = ", ".join(f"{latency[f'p{percent:g}']:g} ms {percent:g}th" for percent in PERCENTILES)
+    print(
+        f"{found['records']} records sent, {found['records_per_s']:.1f} records/sec ({found['mib_per_s']:.2f} MB/sec), "
+        f"{latency['avg']:g} ms avg latency, {latency['max']:g} ms max latency, {each}."
+    )
+
+
+@app.command("consume")
+def consume(
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic.", show_default=False)],
+    num_records: Annotated[
+        int | None, typer.Option(min=1, help="Stop after so many records. Default: all that the topic has now.")
+    ] = None,
+    bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
+    as_json: Json = False,
+) -> None:
+    """Read a topic from its beginning, and show how fast. Records are not decoded."""
+    from heirlog.blocking import EARLIEST, LATEST
+
+    records = size = 0
+    with connected(bootstrap_server) as client:
+        partitions = [(topic, number) for number in range(partition_count(client, topic))]
+        begins = client.list_offsets(dict.fromkeys(partitions, EARLIEST))
+        ends = client.list_offsets(dict.fromkeys(partitions, LATEST))
+        began = time.monotonic()
+        for at in partitions:
+            if num_records is not None and records >= num_records:
+                break
+            for part in client.fetch(*at, begins[at].offset, ends[at].offset):
+                records += sum(header.record_count for _, header in walk(part.records))
+                size += len(part.records)
+                if num_records is not None and records >= num_records:
+                    break
+        seconds = time.monotonic() - began
+    if not records:
+        raise CommandError(f"{topic} has no records; heirlog perf produce {topic} writes some")
+    found = _rates(records, size, seconds)
+    if as_json:
+        show_json(found)
+    else:
+        print(
+            f"{records} records read, {found['records_per_s']:.1f} records/sec ({found['mib_per_s']:.2f} MB/sec), "
+            f"{size / MIB:.2f} MB in {seconds:.2f} s."
+        )
+
+
+def _rates(records: int, size: int, seconds: float) -> dict[str, Any]:
+    lasted = max(seconds, 1e-9)
+    return {
+        "records": records,
+        "bytes": size,
+        "seconds": round(seconds, 3),
+        "records_per_s": round(records / lasted, 1),
+        "mib_per_s": round(size / MIB / lasted, 3),
+    }

@@ -1,0 +1,62 @@
+"""Figures of throughput and latency: true ones, of records that were acknowledged."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+from cli.conftest import Heirlog, rows
+from hypothesis import given
+from hypothesis import strategies as st
+
+from heirlog.cli.perf import Latencies
+from heirlog.testing import Cluster
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    with Cluster(nodes=1) as running:
+        yield running
+
+
+@given(st.lists(st.floats(min_value=0.001, max_value=1e6), min_size=1), st.sampled_from([1, 50, 95, 99.9, 100]))
+def test_a_percentile_is_at_most_one_percent_above_a_true_one(values: list[float], percent: float) -> None:
+    latencies = Latencies()
+    for value in values:
+        latencies.add(value, 1)
+    true = sorted(values)[max(0, -int(-len(values) * percent // 100) - 1)]
+    assert true * 0.999 <= latencies.percentile_ms(percent) <= true * 1.011
+    assert latencies.longest_ms == max(values)
+    assert latencies.mean_ms == pytest.approx(sum(values) / len(values))
+
+
+def test_without_records_there_is_no_latency() -> None:
+    assert (Latencies().mean_ms, Latencies().percentile_ms(99)) == (0.0, 0.0)
+
+
+@pytest.mark.usefixtures("default_cluster")
+def test_what_was_produced_is_in_the_topic_and_is_consumed(heirlog: Heirlog, cluster: Cluster) -> None:
+    cluster.create_topic("perf", partitions=3)
+    empty = heirlog("perf", "consume", "perf")
+    assert (empty.code, "heirlog perf produce perf" in empty.err) == (1, True)
+    wrote = heirlog("perf", "produce", "perf", "--num-records", "1000", "--record-size", "100", "--json")
+    found = json.loads(wrote.out)
+    assert (found["records"], found["bytes"]) == (1000, 100_000)
+    latency = found["latency_ms"]
+    assert 0 < latency["p50"] <= latency["p95"] <= latency["p99"] <= latency["p99.9"] <= latency["max"]
+    offsets = [row["offsets"] for row in rows(heirlog, "offsets", "perf")]
+    assert sum(offsets) == 1000 and min(offsets) > 0
+    assert json.loads(heirlog("perf", "consume", "perf", "--json").out)["records"] == 1000
+    some = json.loads(heirlog("perf", "consume", "perf", "--num-records", "1", "--json").out)["records"]
+    assert 1 <= some <= 1000
+    text = heirlog("perf", "produce", "perf", "--num-records", "10", "--acks", "1", "--compression", "zstd").out
+    assert text.startswith("10 records sent, ") and "ms 99.9th." in text
+
+
+@pytest.mark.usefixtures("default_cluster")
+def test_a_rate_is_kept(heirlog: Heirlog, cluster: Cluster) -> None:
+    cluster.create_topic("slow")
+    found = json.loads(heirlog("perf", "produce", "slow", "--num-records", "100", "--throughput", "500", "--json").out)
+    # never faster; how much slower is the machine's affair
+    assert found["seconds"] >= 0.19 and found["records"] == 100
