@@ -108,3 +108,14 @@ def test_a_guard_is_checked_by_a_seed_that_needs_it(heirlog: Heirlog, monkeypatc
         (17, True, "forgotten-vote", "Q1"),
     ]
     assert all(one["seed"] >= 1 for one in found)
+
+
+def test_a_pass_with_losses_says_which_election_gave_them_up(heirlog: Heirlog) -> None:
+    runs = (heirlog("sim", "replay", str(seed), "--scenario", "U11-manager-off") for seed in range(1, 30))
+    shown = next(run for run in runs if " 0 of them lost" not in run.out)
+    assert shown.code == 0
+    verdict, counts, why, *losses = shown.out.splitlines()
+    assert verdict.endswith("(U11-manager-off) passed")
+    assert "with these settings an election may give records up" in why
+    assert sum(int(line.split()[1]) for line in losses) == int(counts.split()[2]) > 0
+    assert all("acknowledged records, when broker" in line for line in losses)

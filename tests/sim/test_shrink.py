@@ -27,6 +27,7 @@ def report(left_out: Set[int], faults: int, violation: Finding | None) -> RunRep
         readable=0,
         lost=0,
         lost_reported=0,
+        losses=[],
         tolerated=None,
         violation=violation,
         complete=violation is None,

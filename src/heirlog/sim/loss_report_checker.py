@@ -21,13 +21,14 @@ from heirlog.sim.world import START_WALL_MS
 READ_BYTES = 1 << 20
 
 
-def count_reported(oracle: Oracle, lost: Iterable[AcknowledgedRecord]) -> int:
-    """How many of these records are in the range of a report of an election after they were sent, by the controller's
-    clock.
+def reported_by(oracle: Oracle, lost: Iterable[AcknowledgedRecord]) -> list[tuple[LossReport, int]]:
+    """How many of these records are in the range of each report of an election after they were sent, by the
+    controller's clock. A record counts once.
     """
     values = (value for values in _found(oracle).values() for value in values)
     reports = [report for value in values if (report := read_report(value)) is not None]
-    return sum(any(_covers(report, one) for report in reports) for one in lost)
+    counts = Counter(next((at for at, report in enumerate(reports) if _covers(report, one)), -1) for one in lost)
+    return [(reports[at], count) for at, count in sorted(counts.items()) if at >= 0]
 
 
 def _covers(report: LossReport, one: AcknowledgedRecord) -> bool:

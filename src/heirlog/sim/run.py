@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from heirlog.sim import guards
 from heirlog.sim.fault_numbers import NumberedFault, as_ranges
 from heirlog.sim.history import Finding
-from heirlog.sim.loss_report_checker import count_reported
+from heirlog.sim.loss_report_checker import reported_by
 from heirlog.sim.lying_disks import excused_by_lies
 from heirlog.sim.oracle import Violation
 from heirlog.sim.scenarios import scenario_named
@@ -38,6 +38,8 @@ class RunReport:
     """Acknowledged with acks=all and not readable in the end, excused or not."""
     lost_reported: int
     """Those of them that are in the range of a loss report."""
+    losses: list[str]
+    """Which elections gave them up, and how many each."""
     tolerated: Finding | None
     """The first break of T4 by Kafka's rule: the last member of an ISR lost records while the ELR was off. Or what a
     disk that lies about flushes has lost (`heirlog.sim.lying_disks`).
@@ -87,6 +89,11 @@ class RunReport:
             f"{self.events} events, "
             f"{self.virtual_ms / 1000:.1f} virtual seconds, hash {self.hash}",
         ]
+        if self.passed and self.losses:
+            lines.append(
+                "  no failure: with these settings an election may give records up, and a report names each that did:"
+            )
+            lines += [f"    {sentence}" for sentence in self.losses]
         if self.tolerated is not None:
             lines.append(f"  expected with these settings: {self.tolerated.check}: {self.tolerated.sentence}")
         if self.violation is not None:
@@ -180,6 +187,7 @@ def _report(
     counters = Counter(world.counters)
     counters["truncation"] = counters.get("log.log-truncated", 0)
     lost = simulation.lost()
+    reported = reported_by(simulation.checker.oracle, lost)
     return RunReport(
         seed=simulation.seed,
         scenario=scenario,
@@ -190,7 +198,12 @@ def _report(
         acknowledged_by_leader=simulation.history.acknowledged_by_leader,
         readable=len({(one.partition, one.offset) for one in simulation.history.observed}),
         lost=len(lost),
-        lost_reported=count_reported(simulation.checker.oracle, lost),
+        lost_reported=sum(count for _, count in reported),
+        losses=[
+            f"{report.topic}-{report.partition}: {count} acknowledged records, when broker {report.election.leader} "
+            f"became leader in epoch {report.election.leader_epoch} ({report.election.basis.name})"
+            for report, count in reported
+        ],
         tolerated=next(iter(simulation.checker.oracle.lost_without_elr), None),
         violation=violation,
         complete=False,
