@@ -9,6 +9,7 @@ import sys
 import zlib
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import psutil
 import pytest
@@ -23,6 +24,7 @@ from heirlog.drill.workload import Acknowledged
 from heirlog.testing.cluster import Cluster
 
 Played = tuple[Verdict, list[Acknowledged]]
+SVG = "{http://www.w3.org/2000/svg}"
 
 
 @pytest.fixture(scope="module")
@@ -32,8 +34,14 @@ def with_elr() -> Played:
 
 
 @pytest.fixture(scope="module")
-def without_elr() -> subprocess.CompletedProcess[str]:
+def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("drill") / "new" / "folder"
+
+
+@pytest.fixture(scope="module")
+def without_elr(out: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "heirlog", "drill", "last-replica-standing", "--elr", "off", "--json"]
+    command += ["--out", str(out)]
     return subprocess.run(command, capture_output=True, text=True, timeout=300)
 
 
@@ -108,6 +116,35 @@ def test_without_the_elr_c_keeps_its_seat_and_leads_with_what_its_disk_kept(
     assert {leader for moment, _, _, leader in seen if moment == "T4"} == {C}
 
 
+def test_the_picture_shows_leaders_isr_elr_clients_and_faults(
+    without_elr: subprocess.CompletedProcess[str], out: Path
+) -> None:
+    result = json.loads(without_elr.stdout)
+    assert result["picture"] == str(out / "timeline.svg")
+    written = json.loads((out / "verdict.json").read_text())
+    assert (written["lost"], written["timeline"]) == (result["lost"], result["timeline"])
+    picture = ElementTree.parse(out / "timeline.svg").getroot()
+    texts = {one.text for one in picture.iter(f"{SVG}text")}
+    assert {"Drill last-replica-standing: FAILED", f"{TOPIC}-0", "broker 3", "controller 100"} <= texts
+    assert {"high watermark", "read", "acknowledged, acks=all", "acknowledged, acks=1", "in the ISR"} <= texts
+    assert "in the ELR" not in texts
+    shown = [one.text or "" for one in picture.iter(f"{SVG}title")]
+    steps = [moment["event"] for moment in result["timeline"]]
+    assert [step for step in shown if step in steps] == steps
+    assert sum(text.startswith("killed, and its unflushed bytes lost") for text in shown) == 1
+    assert sum(text.startswith("stopped") for text in shown) == 2
+    assert any(text.startswith("leader none") for text in shown)
+
+
+def test_a_folder_that_cannot_be_made_is_an_error_before_anything_starts(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    command = [sys.executable, "-m", "heirlog", "drill", "rack", "--out", str(tmp_path / "file" / "folder")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (1, "")
+    (sentence,) = done.stderr.splitlines()
+    assert f"{tmp_path / 'file'} is not a folder" in sentence and "--out" in sentence
+
+
 def test_each_acknowledged_record_is_one_json_line(with_elr: Played, tmp_path: Path) -> None:
     _, records = with_elr
     write_acknowledged(tmp_path / "acknowledged", records)
@@ -121,6 +158,7 @@ def test_each_acknowledged_record_is_one_json_line(with_elr: Played, tmp_path: P
 def test_on_hold_a_strangers_client_can_check_every_acknowledged_record(tmp_path: Path) -> None:
     written = tmp_path / "acknowledged"
     command = [sys.executable, "-m", "heirlog", "drill", "last-replica-standing", "--json", "--hold", "--seed", "5"]
+    command += ["--out", str(tmp_path / "out")]
     drill = subprocess.Popen([*command, "--acknowledged", str(written)], stdout=subprocess.PIPE, text=True)
     try:
         result = first_object(drill)

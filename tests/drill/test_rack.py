@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 
-def test_no_acknowledged_record_is_lost_and_every_partition_is_led_while_a_rack_is_away() -> None:
-    command = [sys.executable, "-m", "heirlog", "drill", "rack", "--json"]
+def test_no_acknowledged_record_is_lost_and_every_partition_is_led_while_a_rack_is_away(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "heirlog", "drill", "rack", "--json", "--out", str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
@@ -16,3 +17,6 @@ def test_no_acknowledged_record_is_lost_and_every_partition_is_led_while_a_rack_
     assert (found["lost"], found["changed_values"], found["readable"]) == (0, 0, found["acknowledged"])
     assert [outage["brokers"] for outage in found["outages"]] == [[1, 4], [2, 5], [3, 6]]
     assert all(outage["acknowledged"] >= 12 * 100 for outage in found["outages"])
+    picture = (tmp_path / "timeline.svg").read_text()
+    assert picture.count("killed, and its unflushed bytes lost") == 6 and "acknowledged, acks=all" in picture
+    assert all(f">rack-{partition}<" in picture for partition in range(12))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xml.etree import ElementTree
 
-from heirlog.drill.timeline import COLOURS, LABEL_WIDTH, WIDTH_MIN, Group, Row, Span, draw
+from heirlog.drill.timeline import COLOURS, CURVE_HEIGHT, LABEL_WIDTH, WIDTH_MIN, Curve, Group, Row, Span, draw
 
 SVG = "{http://www.w3.org/2000/svg}"
 LEGEND = {"leader": "leader", "isr": "in the ISR"}
@@ -54,6 +54,20 @@ def test_every_lane_has_a_place_of_its_own_inside_of_the_picture() -> None:
     svg = drawn(groups)
     places = [float(one.get("y", 0)) for one in svg.iter(f"{SVG}text") if one.text in ("one", "two")]
     assert len(set(places)) == 60 and max(places) < float(svg.get("height", 0))
+
+
+def test_a_curve_goes_in_steps_from_nothing_to_its_greatest_value() -> None:
+    svg = drawn([Group("Clients", [Curve("read", [(0, 0), (5_000, 1_000), (10_000, 500)])])])
+    (line,) = svg.iter(f"{SVG}polyline")
+    points = [tuple(map(float, point.split(","))) for point in str(line.get("points")).split()]
+    heights = [round(points[0][1] - y) for _, y in points]
+    assert heights == [0, 0, 0, CURVE_HEIGHT, CURVE_HEIGHT, CURVE_HEIGHT // 2, CURVE_HEIGHT // 2]
+    assert points[0][0] == LABEL_WIDTH and points[-1][0] == points[-2][0]
+    assert "1,000" in texts(svg)
+
+
+def test_a_curve_without_points_or_of_zeros_can_be_drawn() -> None:
+    assert len(list(drawn([Group("g", [Curve("none"), Curve("zero", [(0, 0)])])]).iter(f"{SVG}polyline"))) == 2
 
 
 def test_text_of_nodes_cannot_break_the_picture() -> None:

@@ -19,6 +19,7 @@ from heirlog.cli.render import Json, show_json
 
 if TYPE_CHECKING:
     from heirlog.drill.observe import TimelineEntry
+    from heirlog.drill.progress import ClientProgress
     from heirlog.drill.runner import DrillRunner
 
 app = typer.Typer(
@@ -48,6 +49,10 @@ FINDINGS_SHOWN = 10
 BROKERS_MIN = 3
 Result = dict[str, Any]
 """A verdict as JSON."""
+Out = Annotated[
+    Path | None,
+    typer.Option(help="Folder for timeline.svg and verdict.json. Default: drill- and the drill's name, here."),
+]
 
 
 class Switch(StrEnum):
@@ -106,6 +111,7 @@ def last_replica_standing(
     seed: Annotated[
         int | None, typer.Option(help="Seed of how many unflushed bytes survive. Default: none survive.")
     ] = None,
+    out: Out = None,
     as_json: Json = False,
 ) -> None:
     """Play KIP-966's "last replica standing": two replicas stop, then the last leader loses its unflushed records."""
@@ -113,13 +119,15 @@ def last_replica_standing(
     def drill(runner: DrillRunner[Result]) -> Result:
         from heirlog.drill.last_replica_standing import run, write_acknowledged
         from heirlog.drill.partition_drill import QUICK_STOPS
-        from heirlog.local.cluster import Cluster
+        from heirlog.drill.picture import RecordedCluster, Recording
 
-        with Cluster(nodes=3, elr=elr is Switch.ON, config=QUICK_STOPS) as cluster:
-            verdict, records = run(cluster, elr=elr is Switch.ON, seed=seed, say=_timeline(as_json))
+        recording = Recording(out or Path("drill-last-replica-standing"))
+        with RecordedCluster(nodes=3, elr=elr is Switch.ON, config=QUICK_STOPS) as cluster:
+            progress, on = recording.progress, elr is Switch.ON
+            verdict, records = run(cluster, elr=on, seed=seed, say=_timeline(as_json, progress), progress=progress)
             if acknowledged is not None:
                 write_acknowledged(acknowledged, records)
-            result = verdict.as_json()
+            result = recording.finish(cluster, verdict.as_json())
             if hold:
                 _hold(runner, result, cluster.bootstrap_servers, as_json)
         return result
@@ -149,6 +157,7 @@ def unclean_recovery(
         Path | None, typer.Option(help="File for the records acknowledged at acks=all, as JSON lines.")
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of how many unflushed bytes survive a power cut.")] = None,
+    out: Out = None,
     as_json: Json = False,
 ) -> None:
     """Play KIP-966's unclean recovery: the last replicas stop uncleanly, and the one with the most records must
@@ -156,16 +165,19 @@ def unclean_recovery(
 
     def drill(runner: DrillRunner[Result]) -> Result:
         from heirlog.drill.partition_drill import write_acknowledged
+        from heirlog.drill.picture import RecordedCluster, Recording
         from heirlog.drill.unclean_recovery import SEED, config, run
-        from heirlog.local.cluster import Cluster
 
+        recording = Recording(out or Path("drill-unclean-recovery"))
+        progress = recording.progress
         on = manager is Switch.ON
         tail = SEED if seed is None else seed
-        with Cluster(nodes=3, config=config(manager=on)) as cluster:
-            verdict, records = run(cluster, scenario.value, manager=on, seed=tail, say=_timeline(as_json))
+        with RecordedCluster(nodes=3, config=config(manager=on)) as cluster:
+            say = _timeline(as_json, progress)
+            verdict, records = run(cluster, scenario.value, manager=on, seed=tail, say=say, progress=progress)
             if acknowledged is not None:
                 write_acknowledged(acknowledged, records)
-            result = verdict.as_json()
+            result = recording.finish(cluster, verdict.as_json())
             if hold:
                 _hold(runner, result, cluster.bootstrap_servers, as_json)
         return result
@@ -178,16 +190,20 @@ def rack(
     seed: Annotated[
         int | None, typer.Option(help="Seed of how many unflushed bytes survive. Default: none survive.")
     ] = None,
+    out: Out = None,
     as_json: Json = False,
 ) -> None:
     """Six brokers in three racks: each rack in turn loses power while a client writes to every partition."""
 
     def drill(_: DrillRunner[Result]) -> Result:
+        from heirlog.drill.picture import RecordedCluster, Recording
         from heirlog.drill.rack import RACKS, run
-        from heirlog.local.cluster import Cluster
 
-        with Cluster(racks=RACKS) as cluster:
-            return run(cluster, seed=seed, say=_said(as_json)).as_json()
+        recording = Recording(out or Path("drill-rack"))
+        progress = recording.progress
+        with RecordedCluster(racks=RACKS) as cluster:
+            verdict = run(cluster, seed=seed, say=_said(as_json, progress), progress=progress)
+            return recording.finish(cluster, verdict.as_json())
 
     _conclude(_run(drill), as_json)
 
@@ -214,6 +230,7 @@ def soak(
     minutes: Annotated[float, typer.Option(min=0.1, help="How long clients run while brokers are killed.")] = 10,
     seed: Annotated[int, typer.Option(help="Seed of the kills: which node, when, and for how long.")] = 1,
     kill_every_s: Annotated[float, typer.Option(min=5, help="Seconds from one killed broker to the next.")] = 30,
+    out: Out = None,
     as_json: Json = False,
 ) -> None:
     """Run eight producers and eight consumers, and kill a broker every 30 s. Nothing may be lost, doubled or reordered.
@@ -222,12 +239,14 @@ def soak(
     """
 
     def drill(_: DrillRunner[Result]) -> Result:
+        from heirlog.drill.picture import RecordedCluster, Recording
         from heirlog.drill.soak import CONFIG, run
-        from heirlog.local.cluster import Cluster
 
-        with Cluster(nodes=3, config=CONFIG, ledger=False) as cluster:
-            found = run(cluster, minutes=minutes, seed=seed, kill_every_s=kill_every_s, say=_said(as_json))
-            return found.as_json()
+        recording = Recording(out or Path("drill-soak"))
+        say = _said(as_json, recording.progress)
+        with RecordedCluster(nodes=3, config=CONFIG, ledger=False) as cluster:
+            found = run(cluster, minutes=minutes, seed=seed, kill_every_s=kill_every_s, say=say)
+            return recording.finish(cluster, found.as_json())
 
     _conclude(_run(drill), as_json)
 
@@ -236,6 +255,7 @@ def soak(
 def controllers(
     minutes: Annotated[float, typer.Option(min=0.1, help="How long controllers are lost in turn.")] = 10,
     seed: Annotated[int, typer.Option(help="Seed of the faults: when, and what survives a power cut.")] = 1,
+    out: Out = None,
     as_json: Json = False,
 ) -> None:
     """Lose the active of three controllers again and again: killed, paused, stopped, cut off from power.
@@ -246,10 +266,12 @@ def controllers(
 
     def drill(_: DrillRunner[Result]) -> Result:
         from heirlog.drill.controllers import CONFIG, run
-        from heirlog.local.cluster import Cluster
+        from heirlog.drill.picture import RecordedCluster, Recording
 
-        with Cluster(nodes=3, controllers=3, config=CONFIG) as cluster:
-            return run(cluster, minutes=minutes, seed=seed, say=_said(as_json)).as_json()
+        recording = Recording(out or Path("drill-controllers"))
+        with RecordedCluster(nodes=3, controllers=3, config=CONFIG) as cluster:
+            verdict = run(cluster, minutes=minutes, seed=seed, say=_said(as_json, recording.progress))
+            return recording.finish(cluster, verdict.as_json())
 
     _conclude(_run(drill), as_json)
 
@@ -334,16 +356,28 @@ def _hold(runner: DrillRunner[Result], result: Result, bootstrap_servers: str, a
     runner.hold(0 if result["passed"] else EXIT_FAILED)
 
 
-def _said(as_json: bool) -> Callable[[str], None]:
+def _said(as_json: bool, progress: ClientProgress | None = None) -> Callable[[str], None]:
     """JSON output is one object and nothing else."""
-    return (lambda _: None) if as_json else lambda sentence: print(sentence, flush=True)
+
+    def say(sentence: str) -> None:
+        if progress is not None:
+            progress.step(sentence)
+        if not as_json:
+            print(sentence, flush=True)
+
+    return say
 
 
-def _timeline(as_json: bool) -> Callable[[TimelineEntry], None] | None:
-    if as_json:
-        return None
-    _print_heading()
-    return _print_moment
+def _timeline(as_json: bool, progress: ClientProgress) -> Callable[[TimelineEntry], None]:
+    if not as_json:
+        _print_heading()
+
+    def say(moment: TimelineEntry) -> None:
+        progress.step(moment.event)
+        if not as_json:
+            _print_moment(moment)
+
+    return say
 
 
 COLUMNS = "{:>8}  {:>6}  {:<7}  {:<5}  {:<9}  {:>7}  {}"

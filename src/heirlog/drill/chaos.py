@@ -51,14 +51,11 @@ from heirlog.drill.chaos_record import (
     now_ms,
 )
 from heirlog.drill.chaos_rows import LEGEND, gaps, rows
-from heirlog.drill.committed_log import CommittedLog, read_committed
+from heirlog.drill.committed_log import LOG_DIRECTORY, CommittedLog, committed
 from heirlog.drill.needless_losses import needless_losses
 from heirlog.drill.observe import DrillFailure, partitions_of
 from heirlog.drill.timeline import draw
 from heirlog.drill.workload import StoppableClient, everything, stop_all
-from heirlog.local import properties
-from heirlog.protocol.messages import DescribeQuorumRequest
-from heirlog.protocol.types import METADATA_TOPIC
 from heirlog.sim.group_history import OFFSETS_TOPIC, GroupHistory
 from heirlog.sim.history import Finding
 
@@ -86,7 +83,6 @@ CREATE_S = 30.0
 FINDINGS_KEPT = 50
 NOT_HEALED, NODE_ENDED, NOTHING_PROVED = "not-healed", "node-ended", "nothing-proved"
 READER_STUCK, WRITER_STUCK = "reader-stuck", "writer-stuck"
-LOG_DIRECTORY = f"{METADATA_TOPIC}-0"
 
 
 class _Client(StoppableClient, Protocol):
@@ -292,7 +288,7 @@ class _Chaos:
 
     def _judge(self, operator: ChaosOperator, window: tuple[int, int]) -> None:
         verdict, record, faults = self._verdict, self._record, self._injector.log
-        log = self._committed()
+        log = committed(self._cluster)
         judgement = judge(record, self._audit.read, log, self._groups.values())
         self._findings += [Finding(NODE_ENDED, sentence) for sentence in faults.ended]
         self._findings += [Finding(WRITER_STUCK, sentence) for sentence in record.stuck]
@@ -323,18 +319,6 @@ class _Chaos:
         verdict.checks = dict(Counter(finding.check for finding in self._findings))
         verdict.findings = [asdict(finding) for finding in self._findings[:FINDINGS_KEPT]]
         self._write(log, operator, window)
-
-    def _committed(self) -> CommittedLog:
-        active = self._cluster.active_controller()
-        if active is None:
-            raise DrillFailure("no controller is active after the drill")
-        directory = self._cluster.data / f"controller-{active}"
-        static = properties.read_static(directory / "server.properties")
-        nested = DescribeQuorumRequest
-        asked = nested.TopicData(topic_name=METADATA_TOPIC, partitions=[nested.PartitionData(partition_index=0)])
-        with Client(str(static.advertised_controller_listeners[0].endpoint), timeout_s=5.0) as client:
-            answer = client.send_to_any(nested(topics=[asked]))
-        return read_committed(directory / "log" / LOG_DIRECTORY, answer.topics[0].partitions[0].high_watermark, static)
 
     # what is left for people
 

@@ -51,12 +51,12 @@ def rows(
 ) -> list[Group]:
     """nodes: (id, name). window: (begin, end) of the writing, in milliseconds of `now_ms`."""
     end_ms = window[1]
-    found = [Group("Faults", [_faults_of(node, name, faults, end_ms) for node, name in nodes])]
+    done = [faults_of(node, name, faults, end_ms) for node, name in nodes]
     operators = Row("operator")
     for event in changes:
         kind = "failed-change" if event.text.startswith("failed") else "change"
         operators.spans.append(Span(event.begin_ms, event.end_ms or end_ms, kind, f"{event.kind} {event.text}"))
-    found[0].rows += [operators, _active_controller(log, dict(nodes), end_ms)]
+    found = [Group("Faults", [*done, operators, active_controller(log, dict(nodes), end_ms)])]
     for topic in topics:
         of_topic = [change for change in log.changes if change.topic == topic]
         for index in sorted({change.index for change in of_topic}):
@@ -66,7 +66,7 @@ def rows(
     return found
 
 
-def _faults_of(node: int, name: str, faults: Sequence[FaultEvent], end_ms: int) -> Row:
+def faults_of(node: int, name: str, faults: Sequence[FaultEvent], end_ms: int) -> Row:
     row = Row(name)
     for event in faults:
         if node in event.nodes:
@@ -76,7 +76,7 @@ def _faults_of(node: int, name: str, faults: Sequence[FaultEvent], end_ms: int) 
     return row
 
 
-def _active_controller(log: CommittedLog, names: dict[int, str], end_ms: int) -> Row:
+def active_controller(log: CommittedLog, names: dict[int, str], end_ms: int) -> Row:
     row = Row("active controller")
     for number, (at_ms, node) in enumerate(log.controllers):
         until_ms = log.controllers[number + 1][0] if number + 1 < len(log.controllers) else end_ms

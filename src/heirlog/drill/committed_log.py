@@ -13,17 +13,23 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from heirlog.blocking import Client
 from heirlog.drill.observe import DrillFailure
+from heirlog.local import properties
+from heirlog.local.cluster import Cluster
 from heirlog.metadata.apply import apply
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.image import Image
 from heirlog.metadata.min_isr import min_isr_of
 from heirlog.metadata.state import PartitionRegistration
 from heirlog.protocol.batch import BatchHeader, InvalidBatch, decode_records, walk
+from heirlog.protocol.messages import DescribeQuorumRequest
 from heirlog.protocol.metadata_record import decode_record
 from heirlog.protocol.records import LeaderChangeMessage, RemoveTopicRecord, TopicRecord
-from heirlog.protocol.types import Uuid
+from heirlog.protocol.types import METADATA_TOPIC, Uuid
 from heirlog.raft.control import decode_controls
+
+LOG_DIRECTORY = f"{METADATA_TOPIC}-0"
 
 
 @dataclass(slots=True)
@@ -72,6 +78,20 @@ class CommittedLog:
             if change.topic_id == topic_id and change.index == index:
                 found = change.after
         return found
+
+
+def committed(cluster: Cluster) -> CommittedLog:
+    """What the controllers of a running cluster have committed. Raises DrillFailure."""
+    active = cluster.active_controller()
+    if active is None:
+        raise DrillFailure("no controller is active after the drill")
+    directory = cluster.data / f"controller-{active}"
+    static = properties.read_static(directory / "server.properties")
+    nested = DescribeQuorumRequest
+    asked = nested.TopicData(topic_name=METADATA_TOPIC, partitions=[nested.PartitionData(partition_index=0)])
+    with Client(str(static.advertised_controller_listeners[0].endpoint), timeout_s=5.0) as client:
+        answer = client.send_to_any(nested(topics=[asked]))
+    return read_committed(directory / "log" / LOG_DIRECTORY, answer.topics[0].partitions[0].high_watermark, static)
 
 
 def read_committed(directory: Path, end_offset: int, static: StaticConfig) -> CommittedLog:

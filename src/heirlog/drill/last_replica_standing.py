@@ -25,6 +25,7 @@ from typing import Any
 
 from heirlog.drill.observe import TimelineEntry, View
 from heirlog.drill.partition_drill import PartitionDrill, write_acknowledged
+from heirlog.drill.progress import ClientProgress
 from heirlog.drill.workload import Acknowledged, EndOffsetWatch, Reader, Writer
 from heirlog.local.cluster import Cluster
 from heirlog.protocol.types import NO_LEADER
@@ -79,15 +80,20 @@ class Verdict:
 
 
 def run(
-    cluster: Cluster, *, elr: bool = True, seed: int | None = None, say: Callable[[TimelineEntry], None] | None = None
+    cluster: Cluster,
+    *,
+    elr: bool = True,
+    seed: int | None = None,
+    say: Callable[[TimelineEntry], None] | None = None,
+    progress: ClientProgress | None = None,
 ) -> tuple[Verdict, list[Acknowledged]]:
     """Play the drill on a started cluster of three brokers whose ELR feature is as `elr` says.
 
-    seed: how much of C's unflushed tail survives (None: nothing). say: called with each moment as it happens. Returns
-    the verdict and the records acknowledged at acks=all. Raises DrillFailure if the cluster does not get to a state
-    that the script needs.
+    seed: how much of C's unflushed tail survives (None: nothing). say: called with each moment as it happens. progress:
+    gets the curves of what clients saw. Returns the verdict and the records acknowledged at acks=all. Raises
+    DrillFailure if the cluster does not get to a state that the script needs.
     """
-    drill = _Drill(cluster, elr, say)
+    drill = _Drill(cluster, elr, say, progress)
     try:
         return drill.run(seed)
     finally:
@@ -95,17 +101,22 @@ def run(
 
 
 class _Drill(PartitionDrill):
-    def __init__(self, cluster: Cluster, elr: bool, say: Callable[[TimelineEntry], None] | None) -> None:
-        super().__init__(cluster, TOPIC, say)
+    def __init__(
+        self, cluster: Cluster, elr: bool, say: Callable[[TimelineEntry], None] | None, progress: ClientProgress | None
+    ) -> None:
+        super().__init__(cluster, TOPIC, say, progress)
         self.cluster = cluster
         self.verdict = Verdict(elr, timeline=self.timeline)
 
     def run(self, seed: int | None) -> tuple[Verdict, list[Acknowledged]]:
         bootstrap = self.cluster.bootstrap_servers
         self.create_topic([A, B, C], {"min.insync.replicas": "2"})
-        with EndOffsetWatch(bootstrap, TOPIC) as watch, Reader(bootstrap, TOPIC) as reader:
+        with (
+            EndOffsetWatch(bootstrap, TOPIC, self.progress) as watch,
+            Reader(bootstrap, TOPIC, self.progress) as reader,
+        ):
             self.watch = watch
-            with Writer(bootstrap, TOPIC, acks="all") as writer:
+            with Writer(bootstrap, TOPIC, acks="all", progress=self.progress) as writer:
                 self.until(lambda: len(writer.acknowledged) >= RECORDS_BEFORE, "the first records to be acknowledged")
                 self.note("all three replicas in the ISR", lambda view: set(view.isr) == {A, B, C})
                 self._stop_a_and_b(writer)
@@ -127,7 +138,8 @@ class _Drill(PartitionDrill):
         self.until(lambda: len(writer.acknowledged) >= goal, "records acknowledged by B and C")
         self.cluster.stop(B)
         self.note("T1: B stopped cleanly", lambda view: view.isr == (C,) and view.leader == C)
-        with Writer(self.cluster.bootstrap_servers, TOPIC, acks="1", flush_s=5.0) as alone:
+        bootstrap = self.cluster.bootstrap_servers
+        with Writer(bootstrap, TOPIC, acks="1", flush_s=5.0, progress=self.progress) as alone:
             self.until(
                 lambda: len(alone.acknowledged) >= UNDER_MIN_ISR_RECORDS, "acks=1 records acknowledged under min ISR"
             )

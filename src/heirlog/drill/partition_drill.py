@@ -16,6 +16,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from heirlog.blocking import Client
 from heirlog.drill.observe import DrillFailure, PartitionObserver, TimelineEntry, View
+from heirlog.drill.progress import ClientProgress
 from heirlog.drill.workload import Acknowledged, EndOffsetWatch, read_all
 from heirlog.protocol.types import NO_LEADER
 
@@ -41,8 +42,15 @@ class Nodes(Protocol):
 class PartitionDrill:
     """One drill on one topic. `timeline` grows with each `note`; say: called with each moment as it happens."""
 
-    def __init__(self, nodes: Nodes, topic: str, say: Callable[[TimelineEntry], None] | None) -> None:
+    def __init__(
+        self,
+        nodes: Nodes,
+        topic: str,
+        say: Callable[[TimelineEntry], None] | None,
+        progress: ClientProgress | None = None,
+    ) -> None:
         self.nodes = nodes
+        self.progress = progress
         self.topic = topic
         self.client = Client(nodes.bootstrap_servers, timeout_s=2.0)
         self.observer = PartitionObserver(self.client, topic)

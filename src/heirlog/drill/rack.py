@@ -23,6 +23,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from heirlog.blocking import Client
 from heirlog.drill.observe import DrillFailure, Partition, partitions_of
+from heirlog.drill.progress import ClientProgress
 from heirlog.drill.workload import Acknowledged, Writer, read_all
 from heirlog.local.cluster import Cluster
 
@@ -66,27 +67,42 @@ class Verdict:
         return {"drill": TOPIC, **asdict(self), "passed": self.passed}
 
 
-def run(cluster: Cluster, *, seed: int | None = None, say: Callable[[str], None] = lambda _: None) -> Verdict:
+def run(
+    cluster: Cluster,
+    *,
+    seed: int | None = None,
+    say: Callable[[str], None] = lambda _: None,
+    progress: ClientProgress | None = None,
+) -> Verdict:
     """Play the drill on a started cluster of six brokers in `RACKS`.
 
-    seed: how much of what the brokers had not flushed survives (None: nothing). Raises DrillFailure if the cluster
-    does not get to a state that the drill needs.
+    seed: how much of what the brokers had not flushed survives (None: nothing). progress: gets a curve of
+    acknowledgements. Raises DrillFailure if the cluster does not get to a state that the drill needs.
     """
     with Client(cluster.bootstrap_servers, timeout_s=2.0) as client:
-        return _Drill(cluster, client, seed, say).run()
+        return _Drill(cluster, client, seed, say, progress).run()
 
 
 class _Drill:
-    def __init__(self, cluster: Cluster, client: Client, seed: int | None, say: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        client: Client,
+        seed: int | None,
+        say: Callable[[str], None],
+        progress: ClientProgress | None,
+    ) -> None:
         self._cluster = cluster
         self._client = client
         self._seed = seed
         self._say = say
+        self._progress = progress
         self._verdict = Verdict()
 
     def run(self) -> Verdict:
         self._create_topic()
-        with Writer(self._cluster.bootstrap_servers, TOPIC, acks="all", partitions=PARTITIONS) as writer:
+        bootstrap = self._cluster.bootstrap_servers
+        with Writer(bootstrap, TOPIC, acks="all", partitions=PARTITIONS, progress=self._progress) as writer:
             self._records_everywhere(writer)
             for rack in dict.fromkeys(RACKS):
                 self._lose(rack, writer)

@@ -30,17 +30,20 @@ COLOURS = {
     "failed-change": "#bbbbbb",
     "active": "#0072B2",
     "mark": "#000000",
+    "curve": "#0072B2",
+    "moment": "#D55E00",
 }
 """By the kind of a span."""
 LABEL_WIDTH = 190
 ROW_HEIGHT = 14
+CURVE_HEIGHT = 44
 ROW_GAP = 3
 GROUP_GAP = 12
 TITLE_HEIGHT = 18
 AXIS_HEIGHT = 22
 MARGIN = 14
 WIDTH_MIN = 1_000
-PER_S = (4.0, 40.0)
+PER_S = (4.0, 200.0)
 """Pixels per second, least and most."""
 TICKS = (1, 2, 5, 10, 20, 30, 60, 120, 300, 600)
 """Seconds between two lines of the axis."""
@@ -65,9 +68,17 @@ class Row:
 
 
 @dataclass(slots=True)
+class Curve:
+    """A value over time, as (milliseconds, value). Its row goes from 0 to the greatest value."""
+
+    label: str
+    points: list[tuple[int, int]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
 class Group:
     title: str
-    rows: list[Row] = field(default_factory=list)
+    rows: Sequence[Row | Curve] = ()
 
 
 def draw(
@@ -107,8 +118,12 @@ class _Drawing:
             body.append(_text(MARGIN, y + TITLE_HEIGHT - 5, group.title, "g"))
             y += TITLE_HEIGHT
             for row in group.rows:
-                self._row(body, row, y)
-                y += ROW_HEIGHT + ROW_GAP
+                if isinstance(row, Curve):
+                    self._curve(body, row, y)
+                    y += CURVE_HEIGHT + ROW_GAP
+                else:
+                    self._row(body, row, y)
+                    y += ROW_HEIGHT + ROW_GAP
             y += GROUP_GAP
         yield (
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{self._width:.0f}" height="{y + AXIS_HEIGHT:.0f}" '
@@ -162,6 +177,21 @@ class _Drawing:
                 f'<rect x="{left:.1f}" y="{y:.0f}" width="{width:.1f}" height="{ROW_HEIGHT}" '
                 f'fill="{COLOURS[span.kind]}">{shown}</rect>'
             )
+
+    def _curve(self, body: list[str], curve: Curve, y: float) -> None:
+        """Steps: between two points the value is that of the earlier one."""
+        most = max((value for _, value in curve.points), default=0)
+        body.append(_text(LABEL_WIDTH - 8, y + ROW_HEIGHT - 3, curve.label, "l"))
+        body.append(_text(LABEL_WIDTH - 8, y + 2 * ROW_HEIGHT, f"{most:,}", "l"))
+        base = y + CURVE_HEIGHT
+        path, last = [], base
+        for at_ms, value in curve.points:
+            x, level = self._x(at_ms), base - value / max(most, 1) * CURVE_HEIGHT
+            path.append(f"{x:.1f},{last:.1f} {x:.1f},{level:.1f}")
+            last = level
+        path.append(f"{self._right:.1f},{last:.1f}")
+        shown = f"<title>{escape(curve.label)}</title>"
+        body.append(f'<polyline points="{" ".join(path)}" fill="none" stroke="{COLOURS["curve"]}">{shown}</polyline>')
 
 
 def _text(x: float, y: float, text: str, style: str) -> str:

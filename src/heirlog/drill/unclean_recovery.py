@@ -29,6 +29,7 @@ from heirlog.client.admin import elect_leaders
 from heirlog.client.recovery import RecoveryPartition, describe_recovery
 from heirlog.drill.observe import DrillFailure, TimelineEntry
 from heirlog.drill.partition_drill import QUICK_STOPS, Nodes, PartitionDrill
+from heirlog.drill.progress import ClientProgress
 from heirlog.drill.workload import Acknowledged, EndOffsetWatch, Writer
 from heirlog.local.cluster import Cluster
 from heirlog.metadata.loss_report import LossReport
@@ -102,13 +103,14 @@ def run(
     manager: bool = True,
     seed: int = SEED,
     say: Callable[[TimelineEntry], None] | None = None,
+    progress: ClientProgress | None = None,
 ) -> tuple[Verdict, list[Acknowledged]]:
     """Play one of SCENARIOS on a started cluster of three brokers, whose nodes have `config(...)`.
 
-    seed: how much of a lost tail survives. Returns the verdict and the records acknowledged at acks=all. Raises
-    DrillFailure if the cluster does not get to a state that the script needs.
+    seed: how much of a lost tail survives. progress: gets the curves of what clients saw. Returns the verdict and the
+    records acknowledged at acks=all. Raises DrillFailure if the cluster does not get to a state that the script needs.
     """
-    drill = Recovery(cluster, scenario, manager, lambda node: _cut(cluster, node, seed), say)
+    drill = Recovery(cluster, scenario, manager, lambda node: _cut(cluster, node, seed), say, progress)
     try:
         return drill.run(SCENARIOS[scenario])
     finally:
@@ -129,8 +131,9 @@ class Recovery(PartitionDrill):
         manager: bool,
         lose_tail: LoseTail,
         say: Callable[[TimelineEntry], None] | None = None,
+        progress: ClientProgress | None = None,
     ) -> None:
-        super().__init__(nodes, TOPIC, say)
+        super().__init__(nodes, TOPIC, say, progress)
         self.manager = manager
         self.lose_tail = lose_tail
         self.verdict = Verdict(scenario, manager, timeline=self.timeline)
@@ -138,7 +141,7 @@ class Recovery(PartitionDrill):
 
     def run(self, scenario: Callable[[Recovery], None]) -> tuple[Verdict, list[Acknowledged]]:
         self.create_topic([LAST, OTHER, EARLY], {"min.insync.replicas": "2", **_strategy(self)})
-        with EndOffsetWatch(self.nodes.bootstrap_servers, self.topic) as self.watch:
+        with EndOffsetWatch(self.nodes.bootstrap_servers, self.topic, self.progress) as self.watch:
             self.note("all three replicas in the ISR", lambda view: len(view.isr) == 3)
             self.write(TAIL_RECORDS // 3)
             scenario(self)
@@ -171,13 +174,14 @@ class Recovery(PartitionDrill):
 
     def write(self, records: int) -> None:
         """Write this many records, acknowledged by all members of the ISR."""
-        with Writer(self.nodes.bootstrap_servers, self.topic, acks="all") as writer:
+        with Writer(self.nodes.bootstrap_servers, self.topic, acks="all", progress=self.progress) as writer:
             self.until(lambda: len(writer.acknowledged) >= records, f"{records} records to be acknowledged")
         self.acknowledged += writer.acknowledged
 
     def write_tail(self, records: int) -> None:
         """Write this many records that only the leader has: they are not acknowledged with acks=all."""
-        with Writer(self.nodes.bootstrap_servers, self.topic, acks="1", flush_s=5.0) as alone:
+        bootstrap = self.nodes.bootstrap_servers
+        with Writer(bootstrap, self.topic, acks="1", flush_s=5.0, progress=self.progress) as alone:
             self.until(lambda: len(alone.acknowledged) >= records, f"{records} records written under min ISR")
 
     def two_are_left(self) -> None:

@@ -26,6 +26,7 @@ from confluent_kafka import (
 )
 
 from heirlog.drill.observe import DrillFailure
+from heirlog.drill.progress import ClientProgress
 
 MAX_UNACKNOWLEDGED = 500
 """Records in flight before a writer waits: the limit of its queue while no broker acknowledges."""
@@ -118,6 +119,7 @@ class Writer(Loop):
     Not idempotent: a record that was appended but not acknowledged before its leader died may be there twice.
     partitions: how many get records, in turn.
     flush_s: how long `stop` waits for what is still in flight.
+    progress: gets a curve of what was acknowledged.
     """
 
     def __init__(
@@ -129,9 +131,12 @@ class Writer(Loop):
         rate_per_s: int = 4_000,
         flush_s: float = 30.0,
         partitions: int = 1,
+        progress: ClientProgress | None = None,
     ) -> None:
         super().__init__()
         self._topic = topic
+        self._progress = progress
+        self._curve = f"acknowledged, acks={acks}"
         self._partitions = partitions
         self._flush_s = flush_s
         self._batch = max(1, rate_per_s // 100)
@@ -179,6 +184,8 @@ class Writer(Loop):
             self.refused += 1
             return
         self.acknowledged.append(Acknowledged(self._topic, message.partition(), message.offset(), crc))
+        if self._progress is not None:
+            self._progress.grow(self._curve)
 
 
 @dataclass(slots=True)
@@ -212,11 +219,12 @@ def _consumer(bootstrap: str, **settings: Any) -> Consumer:
 
 
 class Reader(Loop):
-    """Reads partition 0 from its beginning and keeps up."""
+    """Reads partition 0 from its beginning and keeps up. progress: gets a curve of what was read."""
 
-    def __init__(self, bootstrap: str, topic: str) -> None:
+    def __init__(self, bootstrap: str, topic: str, progress: ClientProgress | None = None) -> None:
         super().__init__()
         self.seen = ReadRecords()
+        self._progress = progress
         self._consumer = _consumer(bootstrap)
         self._consumer.assign([TopicPartition(topic, 0, 0)])
 
@@ -224,16 +232,22 @@ class Reader(Loop):
         for message in self._consumer.consume(500, timeout=0.05):
             if message.error() is None:
                 self.seen.add(message.offset(), message.value())
+        if self._progress is not None:
+            self._progress.reach("read", len(self.seen.crc_by_offset))
 
     def finish(self) -> None:
         self._consumer.close()
 
 
 class EndOffsetWatch(Loop):
-    """Asks ListOffsets(latest) of partition 0 without pause; `went_back` holds every (before, after) that shrank."""
+    """Asks ListOffsets(latest) of partition 0 without pause; `went_back` holds every (before, after) that shrank.
 
-    def __init__(self, bootstrap: str, topic: str) -> None:
+    progress: gets a curve of the watermark.
+    """
+
+    def __init__(self, bootstrap: str, topic: str, progress: ClientProgress | None = None) -> None:
         super().__init__()
+        self._progress = progress
         self._partition = TopicPartition(topic, 0)
         self._consumer = _consumer(bootstrap)
         self.latest = 0
@@ -250,6 +264,8 @@ class EndOffsetWatch(Loop):
         if end < self.latest:
             self.went_back.append((self.latest, end))
         self.latest = end
+        if self._progress is not None:
+            self._progress.reach("high watermark", end)
         self._stopping.wait(0.01)
 
     def _look_again(self) -> None:
