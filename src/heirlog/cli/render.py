@@ -51,7 +51,7 @@ def laid_out(columns: Mapping[str, str], rows: Sequence[Mapping[str, Any]], widt
     from rich.cells import cell_len
 
     headings = list(columns.values())
-    cells = [[_cell(row[key]) for key in columns] for row in rows]
+    cells = [[cell(row[key]) for key in columns] for row in rows]
     widths = [max(map(cell_len, column)) for column in zip(headings, *cells, strict=True)]
     before_last = sum(widths[:-1]) + len(GAP) * (len(widths) - 1)
     if width is None or not rows or before_last + widths[-1] <= width:
@@ -109,11 +109,12 @@ def _wrapped(value: str, width: int) -> list[str]:
     return [line.plain for line in Text(value).wrap(Console(), width, overflow="fold")]
 
 
-def _cell(value: Any) -> str:
+def cell(value: Any) -> str:
+    """As a table shows it, on one line."""
     if value is None:
         return "none"
     if isinstance(value, list):
-        return ",".join(map(_cell, value)) or "-"
+        return ",".join(map(cell, value)) or "-"
     # a line feed would break the row, and an escape sequence of another's group name the terminal
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(value))
 

@@ -188,28 +188,19 @@ def describe(
     partition_size_limit_per_response: Annotated[
         int | None, typer.Option(min=1, help="How many partitions each request asks for.")
     ] = None,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Renew the table until Ctrl-C; in a pipe, print what changes.")
+    ] = False,
+    interval: Annotated[float, typer.Option(min=0.1, help="Seconds between two looks of --watch.")] = 1.0,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
     as_json: Json = False,
 ) -> None:
     """Show leader, replicas, ISR, ELR and last known ELR of every partition (of all topics, if none is named)."""
     from heirlog.cli.partition_filters import filtered
+    from heirlog.cli.watch import Watch
 
     chosen = filters.chosen
     wanted = _named_or_included(names, topic, include)
-    with connected(bootstrap_server) as client:
-        if include is not None:
-            wanted = some_matching(client.topic_names(internal=True), include)
-        rows = list(
-            partition_rows(
-                client,
-                wanted,
-                page_partitions=partition_size_limit_per_response,
-                exclude_internal=exclude_internal,
-                if_exists=if_exists,
-            )
-        )
-        if chosen is not None:
-            rows = filtered(client, chosen, rows)
     columns = {
         "topic": "Topic",
         "partition": "Partition",
@@ -220,6 +211,24 @@ def describe(
         "elr": "Elr",
         "last_known_elr": "LastKnownElr",
     }
+    with connected(bootstrap_server) as client:
+
+        def look() -> list[dict[str, Any]]:
+            names = wanted if include is None else some_matching(client.topic_names(internal=True), include)
+            rows = list(
+                partition_rows(
+                    client,
+                    names,
+                    page_partitions=partition_size_limit_per_response,
+                    exclude_internal=exclude_internal,
+                    if_exists=if_exists,
+                )
+            )
+            return rows if chosen is None else filtered(client, chosen, rows)
+
+        if watch:
+            Watch(columns, ("topic", "partition"), interval).run(look, as_json)
+        rows = look()
     show_rows(columns, rows, as_json)
 
 

@@ -1,0 +1,116 @@
+"""`--watch`: a view that is renewed until Ctrl-C.
+
+    a terminal            a table; its last column has the time at which a row changed, for who looks away meanwhile.
+                          Where the rows do not fit, those that changed last
+    no terminal           a line for each row, then one for each row that changes, with the time
+    --json                the same, a JSON object each
+
+A cluster that does not answer does not end the view: that may be what is watched for.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from heirlog.cli.render import cell, laid_out
+
+if TYPE_CHECKING:
+    from rich.console import Console, Group
+
+Row: TypeAlias = Mapping[str, Any]
+Key: TypeAlias = tuple[Any, ...]
+
+LINES_LEFT = 4
+"""Of a terminal: heading, status, an empty line, the cursor."""
+
+
+class Watch:
+    """What was seen so far. key: the columns that say which row is which; every_s: seconds between two looks."""
+
+    def __init__(self, columns: Mapping[str, str], key: Sequence[str], every_s: float) -> None:
+        self._columns = columns
+        self._key = key
+        self._every_s = every_s
+        self._rows: dict[Key, Row] = {}
+        self._changed: dict[Key, datetime] = {}
+        self._problem = ""
+
+    def run(self, look: Callable[[], Sequence[Row]], as_json: bool) -> None:
+        """Until KeyboardInterrupt, or an error of `look` that is not one of the connection."""
+        if as_json or not sys.stdout.isatty():
+            while True:
+                self._print_changes(look, as_json)
+                time.sleep(self._every_s)
+        from rich.console import Console
+        from rich.live import Live
+
+        console = Console(highlight=False, markup=False)
+        with Live(console=console, auto_refresh=False, vertical_overflow="crop") as live:
+            while True:
+                self._take(look)
+                live.update(self._view(console), refresh=True)
+                time.sleep(self._every_s)
+
+    def _take(self, look: Callable[[], Sequence[Row]]) -> tuple[list[Key], list[Key]]:
+        """Which rows are new or changed, and which are gone."""
+        try:
+            found = {tuple(row[name] for name in self._key): row for row in look()}
+        except OSError as error:
+            self._problem = str(error)
+            return [], []
+        self._problem = ""
+        changed = [key for key, row in found.items() if self._rows.get(key) != row]
+        gone = [key for key in self._rows if key not in found]
+        now = datetime.now(UTC)
+        # of rows that were there from the beginning nothing is known
+        self._changed |= dict.fromkeys(changed if self._rows else [], now)
+        for key in gone:
+            self._changed.pop(key, None)
+        self._rows = found
+        return changed, gone
+
+    # without a terminal
+
+    def _print_changes(self, look: Callable[[], Sequence[Row]], as_json: bool) -> None:
+        problem = self._problem
+        before = self._rows
+        changed, gone = self._take(look)
+        at = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        if self._problem and self._problem != problem:
+            print(f"heirlog: {at} {self._problem}; still watching", file=sys.stderr, flush=True)
+        for row, is_gone in [*((self._rows[key], False) for key in changed), *((before[key], True) for key in gone)]:
+            if as_json:
+                print(json.dumps({"at": at, "deleted": is_gone, **row}), flush=True)
+            else:
+                print(f"{at}  {self._line(row)}{'  DELETED' if is_gone else ''}", flush=True)
+
+    def _line(self, row: Row) -> str:
+        return "  ".join(f"{heading} {cell(row[name])}" for name, heading in self._columns.items())
+
+    # on a terminal
+
+    def _view(self, console: Console) -> Group:
+        from rich.console import Group
+        from rich.text import Text
+
+        # the keys that changed last come first, where not all have room
+        room = max(1, console.height - LINES_LEFT)
+        shown = sorted(self._rows, key=self._age)[:room]
+        rows = [{**self._rows[key], "changed": self._when(key)} for key in self._rows if key in set(shown)]
+        lines = laid_out({**self._columns, "changed": "Changed"}, rows, console.width)[: room + 1]
+        status = f"{len(self._rows) - len(shown)} more; " if len(shown) < len(self._rows) else ""
+        status += self._problem or f"{datetime.now(UTC):%H:%M:%S} UTC, every {self._every_s:g} s; Ctrl-C ends"
+        return Group(*lines, Text(), Text(status, "bold red" if self._problem else "dim"))
+
+    def _age(self, key: Key) -> float:
+        at = self._changed.get(key)
+        return 0.0 if at is None else -at.timestamp()
+
+    def _when(self, key: Key) -> str:
+        at = self._changed.get(key)
+        return "-" if at is None else f"{at:%H:%M:%S}"

@@ -1,0 +1,133 @@
+"""`--watch`: what a view prints of rows that change, alone and against a cluster whose broker stops."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import pty
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from cli.conftest import Heirlog
+from patience import eventually
+
+from heirlog.cli import watch
+from heirlog.cli.watch import Watch
+from heirlog.testing import Cluster
+
+COLUMNS = {"topic": "Topic", "isr": "Isr"}
+
+
+class Played:
+    """Answers in turn; then Ctrl-C."""
+
+    def __init__(self, *looks: list[dict[str, Any]] | OSError) -> None:
+        self._looks = iter(looks)
+
+    def __call__(self) -> list[dict[str, Any]]:
+        look = next(self._looks, None)
+        if look is None:
+            raise KeyboardInterrupt
+        if isinstance(look, OSError):
+            raise look
+        return look
+
+
+def row(topic: str, *isr: int) -> dict[str, Any]:
+    return {"topic": topic, "isr": list(isr)}
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watch.time, "sleep", lambda _: None)
+
+
+def seen(capsys: pytest.CaptureFixture[str], *looks: list[dict[str, Any]] | OSError, as_json: bool = False) -> Any:
+    with pytest.raises(KeyboardInterrupt):
+        Watch(COLUMNS, ["topic"], 1.0).run(Played(*looks), as_json)
+    return capsys.readouterr()
+
+
+@pytest.mark.usefixtures("quick")
+def test_in_a_pipe_each_row_is_printed_once_and_again_when_it_changes(capsys: pytest.CaptureFixture[str]) -> None:
+    looks = [row("a", 1, 2), row("b", 1)], [row("a", 1, 2), row("b", 1)], [row("a", 2), row("b", 1)], [row("a", 2)]
+    lines = [line.partition("  ")[2] for line in seen(capsys, *looks).out.splitlines()]
+    assert lines == ["Topic a  Isr 1,2", "Topic b  Isr 1", "Topic a  Isr 2", "Topic b  Isr 1  DELETED"]
+
+
+@pytest.mark.usefixtures("quick")
+def test_programs_get_a_json_object_for_each_change(capsys: pytest.CaptureFixture[str]) -> None:
+    out = seen(capsys, [row("a", 1)], [row("a")], [], as_json=True).out
+    found = [json.loads(line) for line in out.splitlines()]
+    assert [(one["topic"], one["isr"], one["deleted"]) for one in found] == [
+        ("a", [1], False),
+        ("a", [], False),
+        ("a", [], True),
+    ]
+    assert all(one["at"].endswith("Z") for one in found)
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_cluster_that_does_not_answer_is_named_once_and_forgets_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    away = OSError("connection refused")
+    found = seen(capsys, [row("a", 1)], away, away, [row("a", 1)], away, [row("a", 2)])
+    assert [line.partition("  ")[2] for line in found.out.splitlines()] == ["Topic a  Isr 1", "Topic a  Isr 2"]
+    assert found.err.count("connection refused; still watching") == 2
+
+
+@pytest.mark.usefixtures("quick")
+def test_on_a_terminal_rows_that_changed_last_have_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    from rich.console import Console
+
+    view = Watch(COLUMNS, ["topic"], 1.0)
+    first = [row(f"t{number:02}", 1, 2) for number in range(30)]
+    view._take(Played(first))
+    changed = [*first[:29], row("t29", 2)]
+    view._take(Played(changed))
+    console = Console(width=80, height=10, record=True, file=io.StringIO())
+    console.print(view._view(console))
+    text = console.export_text()
+    assert "Topic  Isr  Changed" in text and "t29    2" in text and "t28" not in text
+    assert "24 more; " in text and len(text.rstrip().splitlines()) < 10
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    with Cluster(nodes=2, config={"broker.heartbeat.interval.ms": 500}) as running:
+        yield running
+
+
+@pytest.mark.usefixtures("default_cluster")
+def test_the_isr_of_a_stopped_broker_is_seen(cluster: Cluster, heirlog: Heirlog) -> None:
+    cluster.create_topic("watched", replication_factor=2)
+    command = [sys.executable, "-m", "heirlog", "topics", "describe", "watched", "--watch", "--interval", "0.1"]
+    command += ["-b", cluster.bootstrap_servers]
+    ours, theirs = pty.openpty()
+    on_terminal = subprocess.Popen(command, stdout=theirs, env={**os.environ, "TERM": "xterm", "COLUMNS": "120"})
+    os.close(theirs)
+    in_pipe = subprocess.Popen([*command, "--json"], stdout=subprocess.PIPE, text=True)
+    try:
+        assert in_pipe.stdout is not None
+        first = json.loads(in_pipe.stdout.readline())
+        assert sorted(first["isr"]) == [1, 2] and not first["deleted"]
+        terminal = os.read(ours, 65_536)
+        cluster.stop(2)
+        last = json.loads(in_pipe.stdout.readline())
+        while last["isr"] != [1]:
+            last = json.loads(in_pipe.stdout.readline())
+        while b"watched  0          1       " not in terminal:
+            terminal += os.read(ours, 65_536)
+        on_terminal.send_signal(2)
+        in_pipe.send_signal(2)
+        assert on_terminal.wait(20) == in_pipe.wait(20) == 130
+    finally:
+        for process in (on_terminal, in_pipe):
+            process.kill()
+            process.wait()
+        os.close(ours)
+    cluster.start(2)
+    eventually(lambda: "1,2" in heirlog("topics", "describe", "watched").out or None, "the broker to return")
