@@ -216,7 +216,10 @@ def test_the_operators_page(cluster: Cluster, heirlog: Heirlog, tmp_path: Path) 
     assert {(row["first_offset"], row["end_offset"]) for row in kept} == {(BEFORE, BEFORE + AFTER)}
     page.places["$FILE"] = next(row["file"] for row in kept if row["partition"] == 5)
     assert heirlog("topics", "create", SALVAGED, "--partitions", PARTITIONS).code == 0
-    page.run("Salvage")
+    (kept_in,) = (outcome.out for command, outcome in page.run("Salvage").items() if "--kept-in" in command)
+    assert kept_in.count(f"offsets {BEFORE} to {BEFORE + AFTER - 1}, {AFTER} records: ") == PARTITIONS * len(HOLDERS)
+    shown = json.loads(heirlog("recover", "report", TOPIC, "--kept-in", str(cluster.data), "--json").out)
+    assert [len(report["kept"]) for report in shown] == [0 if report["records_max"] == 0 else 2 for report in shown]
     assert [json.loads(line)["offset"] for line in (tmp_path / "lost.jsonl").read_text().splitlines()] == list(
         range(BEFORE, BEFORE + AFTER)
     )

@@ -15,13 +15,15 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from heirlog.cli import elections, hanging_transactions, recovery_plan, salvage
+from heirlog.cli import elections, hanging_transactions, kept_ranges, recovery_plan, salvage
 from heirlog.cli import recover_controller as controller
 from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
+from heirlog.cli.doctor import log_directories
 from heirlog.cli.elect import show_results
 from heirlog.cli.elections import ElectionType, TopicPartition
 from heirlog.cli.errors import CommandError, UsageError
@@ -238,6 +240,15 @@ def _ask(chosen: Sequence[tuple[str, RecoveryPartition, Choice | None]]) -> None
 def report(
     topics: Topics = None,
     partition: Partitions = None,
+    kept_in: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--kept-in",
+            metavar="DIR",
+            help="A broker's log directory, or a folder that contains some: also show what salvage can get back from "
+            "there. May be repeated.",
+        ),
+    ] = None,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
     as_json: Json = False,
 ) -> None:
@@ -249,6 +260,9 @@ def report(
     from heirlog.blocking.loss_reports import read_reports
 
     wanted = _wanted(topics, partition)
+    for directory in kept_in or ():
+        # before the cluster is asked: a folder that is not there is a mistake in the command line
+        log_directories(directory)
     with connected(bootstrap_server) as client:
         found = [
             each
@@ -256,8 +270,9 @@ def report(
             if wanted is None or (each.topic in wanted and each.partition in (wanted[each.topic] or [each.partition]))
         ]
         hanging = _hanging_in(client, found)
+    kept = None if kept_in is None else kept_ranges.by_report(found, kept_in)
     if as_json:
-        show_json([{**each.as_json(), "hanging_transactions": _hanging_rows(hanging, each)} for each in found])
+        show_json([_report_as_json(each, hanging, kept) for each in found])
         return
     if not found:
         print("no report of " + ("any election" if wanted is None else "these partitions") + WAITING_REPORTS)
@@ -279,6 +294,19 @@ def report(
         print("whether transactions hang in these partitions cannot be said now: not every coordinator answers")
     for each in hanging or ():
         print(f"\n{hanging_transactions.sentence(each)}")
+    if kept is not None:
+        print()
+        for sentence in kept_ranges.sentences(found, kept):
+            print(sentence)
+        if any(kept.values()):
+            print("\n`heirlog recover salvage produce FILE` appends the records of such a file again")
+
+
+def _report_as_json(
+    report: LossReport, hanging: list[Hanging] | None, kept: Mapping[kept_ranges.Key, list[dict[str, Any]]] | None
+) -> dict[str, Any]:
+    shown = {**report.as_json(), "hanging_transactions": _hanging_rows(hanging, report)}
+    return shown if kept is None else {**shown, "kept": kept_ranges.kept_of(kept, report)}
 
 
 def _hanging_in(client: Client, reports: Sequence[LossReport]) -> list[Hanging] | None:

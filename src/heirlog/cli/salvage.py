@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -54,7 +54,7 @@ class KeptFile(NamedTuple):
     topic: str
     partition: int
     leader_epoch: int
-    """Of the election that gave it up."""
+    """In which it was removed: that of the election that gave it up, or a later one, if the broker was away."""
 
 
 class Batch(NamedTuple):
@@ -68,7 +68,7 @@ def list_kept(directories: Directories, as_json: Json = False) -> None:
 
     Producers are shown as id/epoch; those with :commit or :abort lost the marker of a transaction.
     """
-    rows = [_row(kept) for directory in directories for path in log_directories(directory) for kept in _kept_in(path)]
+    rows = list(kept_rows(directories))
     if not rows and not as_json:
         print("no kept records found")
         return
@@ -90,6 +90,14 @@ def list_kept(directories: Directories, as_json: Json = False) -> None:
     show_rows(columns, rows, as_json)
 
 
+def kept_rows(directories: Iterable[Path]) -> Iterator[dict[str, Any]]:
+    """Each kept file below these folders. Raises UsageError for a folder that is not there, CommandError for a damaged
+    file."""
+    for directory in directories:
+        for path in log_directories(directory):
+            yield from map(_row, _kept_in(path))
+
+
 def _kept_in(log_directory: Path) -> Iterator[KeptFile]:
     for path in sorted(log_directory.glob(f"*/{DIRECTORY}/*")):
         kept = _understood(path)
@@ -109,18 +117,21 @@ def _understood(path: Path) -> KeptFile | None:
 def _row(kept: KeptFile) -> dict[str, Any]:
     first: int | None = None
     end = records = 0
+    written_epoch = -1
     transactions: dict[tuple[int, int], dict[str, Any]] = {}
     for header, control in _batches(kept.path, decode=False):
         if header.is_transactional:
             _note(transactions, header, control)
         first = header.base_offset if first is None else first
         end = header.next_offset
+        written_epoch = header.leader_epoch
         records += 0 if header.is_control else header.record_count
     stat = kept.path.stat()
     return {
         "topic": kept.topic,
         "partition": kept.partition,
         "leader_epoch": kept.leader_epoch,
+        "written_epoch": written_epoch,
         "first_offset": first,
         "end_offset": end,
         "records": records,

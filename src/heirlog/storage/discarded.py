@@ -2,7 +2,8 @@
 
     <partition directory>/discarded/<base offset, 20 digits>.<leader epoch>.log      whole batches, as in the log
 
-The leader epoch is that of the election whose winner did not have the records. A file is written under `.tmp` and
+The leader epoch is that in which the follower removed them: that of the election whose winner did not have the
+records, or a later one, if the follower was away. A file is written under `.tmp` and
 renamed when its bytes are durable, so a file without `.tmp` has whole batches whatever crashed. Kafka looks only at the
 files in a partition's directory and ignores this folder; when a topic is deleted its folder is deleted with it.
 
