@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import debian
 import jars
 
 TEST = "tests/processes/test_clock.py"
@@ -39,15 +40,8 @@ def found() -> Path | None:
 
 
 def downloaded() -> Path:
-    """From Debian's package, unpacked and not installed: that needs no root. Raises jars.Missing."""
-    jars.need("apt-get", "dpkg-deb", install=INSTALL)
-    HOME.mkdir(parents=True, exist_ok=True)
-    try:
-        subprocess.run(["apt-get", "download", "libfaketime"], cwd=HOME, check=True, capture_output=True)
-        (package,) = HOME.glob("*.deb")
-        subprocess.run(["dpkg-deb", "-x", package.name, "."], cwd=HOME, check=True, capture_output=True)
-    except (subprocess.CalledProcessError, ValueError) as error:
-        raise jars.Missing(INSTALL) from error
+    """Raises jars.Missing."""
+    debian.unpacked("libfaketime", INSTALL)
     library = found()
     if library is None:
         raise jars.Missing(INSTALL)

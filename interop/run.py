@@ -29,6 +29,7 @@ import decisions
 import exported
 import jars
 import messages
+import monitoring
 import own_producer
 import permissions
 import placement
@@ -86,6 +87,7 @@ CHECKS: list[Check] = [
     ("Kafka's tools", tools.check),
     ("Java client, kafka-topics, files, kafka-dump-log", clients.java_client_and_files),
     ("transactions in a log of Apache Kafka", transactions.check),
+    ("alerts and dashboard in Prometheus", monitoring.check),
     ("clock set back an hour", clock.check),
     ("transactions of the Java client", transactional_client.check),
     ("transactions of heirlog's client on Apache Kafka", own_producer.check),
