@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from heirlog.cli.errors import EXIT_FAILED
+from heirlog.cli.errors import EXIT_FAILED, UsageError
 from heirlog.cli.render import Json, show_json
 from heirlog.local import properties
 
-app = typer.Typer(help="Format a node's log directories, and inspect them.", no_args_is_help=True)
+app = typer.Typer(
+    help="Format a node's log directories, and inspect them; write files for a new cluster.", no_args_is_help=True
+)
 
 Config = Annotated[str, typer.Option("--config", "-c", help="server.properties of the node.")]
 
@@ -59,6 +63,39 @@ def format_directories(
     features = format_options.features_wanted(static, release_version, feature or [], voters != [])
     for line in format_node(static, cluster_id, features, voters, ignore_formatted=ignore_formatted):
         print(line)
+
+
+@app.command("example")
+def example(
+    hosts: Annotated[
+        list[str],
+        typer.Argument(metavar="HOST...", help="Name or address of each machine, as the others and clients reach it."),
+    ],
+    out: Annotated[Path, typer.Option(help="Folder that gets a folder for each machine.")] = Path("heirlog-example"),
+    data: Annotated[str, typer.Option(help="Folder on the machines in which nodes keep their records.")] = (
+        "/var/lib/heirlog"
+    ),
+    broker_port: Annotated[int, typer.Option(min=1, max=65_535, help="Of each broker.")] = 9092,
+    controller_port: Annotated[int, typer.Option(min=1, max=65_535, help="Of each controller.")] = 9193,
+) -> None:
+    """Write properties files for a new cluster, a broker on each machine and a controller on the first one or three.
+
+    Each machine also gets format.sh, with the ids that all machines share. Nothing is started.
+    """
+    from heirlog.local.example import ExampleCluster, ExamplePorts
+
+    if broker_port == controller_port:
+        raise UsageError("brokers and controllers need different ports")
+    for host in hosts:
+        if not re.fullmatch(r"[A-Za-z0-9_.:-]+", host) or host.startswith("-"):
+            raise UsageError(f"{host!r} is not the name or the address of a machine")
+    cluster = ExampleCluster(hosts, data, ExamplePorts(broker_port, controller_port))
+    for path in cluster.write(out):
+        print(path)
+    print(
+        "\nCopy the files of each folder to /etc/heirlog on its machine and read them. Run format.sh once, and then\n"
+        "heirlog node --config FILE for each properties file."
+    )
 
 
 @app.command("info")
