@@ -8,7 +8,7 @@ PROCESSES ?= 4
 PY := .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev setup-docs up test bench bench-kafka lint fmt interop fuzz lock docs package
+.PHONY: help setup setup-dev setup-docs up test bench bench-kafka lint fmt interop fuzz lock docs package release
 
 help:
 	@echo 'make setup    prepare .venv from locked versions'
@@ -21,6 +21,7 @@ help:
 	@echo 'make interop  checks against Apache Kafka itself'
 	@echo 'make fuzz     a minute of coverage-guided fuzzing (longer: make fuzz ARGS="--seconds 600")'
 	@echo 'make package  build sdist and wheel, and try both on every supported Python of this machine'
+	@echo 'make release  the same, built twice with the same bytes, and checked as the package index does'
 	@echo 'make docs     build the site of docs/ in .site/; every warning is an error'
 	@echo 'make lock     renew the lock files (needs uv)'
 
@@ -74,3 +75,6 @@ lock:
 
 package: setup-dev
 	@$(PY) scripts/package.py
+
+release: setup-dev setup-docs
+	@$(PY) scripts/release.py

@@ -5,13 +5,14 @@
 
 What is in the wheel, tests/test_package.py knows; here is what only an installation shows: that pip finds every
 dependency (its newest version, as for a user), what `pip show` prints, that every module can be imported although the
-wheel leaves some out, that shells complete commands, and that `heirlog up` starts a cluster that keeps a record.
+wheel leaves some out, that shells complete commands, and that the commands of README.md do what they should.
 Nothing of this checkout is on the path meanwhile.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import socket
@@ -138,11 +139,10 @@ def keep_a_record(heirlog: Path, elsewhere: Path) -> None:
             while "heirlog is up" not in Path(log.name).read_text():
                 assert up.poll() is None and time.monotonic() < deadline, f"up: {Path(log.name).read_text()}"
                 time.sleep(0.05)
-            server = ["-b", f"127.0.0.1:{port}"]
-            output([heirlog, "topics", "create", "greetings", *server], elsewhere)
-            output([heirlog, "produce", "greetings", *server], elsewhere, "hello\n")
-            seen = output([heirlog, "consume", "greetings", "--from-beginning", "--max", "1", *server], elsewhere)
-            assert seen == "hello\n", seen
+            path = f"PATH={heirlog.parent}{os.pathsep}{os.environ['PATH']}"
+            tour = ["env", path, f"HEIRLOG_BOOTSTRAP=127.0.0.1:{port}", "bash", "-e", "-c", readme_commands()]
+            seen = output(tour, elsewhere)
+            assert "hola\n" in seen and "Leader" in seen, seen
         finally:
             up.send_signal(signal.SIGINT)
             try:
@@ -151,6 +151,12 @@ def keep_a_record(heirlog: Path, elsewhere: Path) -> None:
                 up.kill()
                 raise AssertionError(f"up did not stop: {Path(log.name).read_text()}") from None
         assert up.returncode == 0, f"up ended with {up.returncode}: {Path(log.name).read_text()}"
+
+
+def readme_commands() -> str:
+    """What README.md lets a new user type while a cluster runs."""
+    (commands,) = re.findall(r"^```sh\n(.*?)^```$", (setup.ROOT / "README.md").read_text("utf-8"), re.M | re.S)
+    return str(commands)
 
 
 def free_ports_in_a_row() -> int:
