@@ -46,8 +46,8 @@ writes one with the addresses of all its brokers: `local` if its first port is 9
 `heirlog context list` marks the default, and `heirlog context use` changes it. Without a choice, `local` is the
 default.
 
-`heirlog --install-completion` lets your shell (bash, zsh, fish) complete commands and options with Tab after its next
-start. `heirlog --show-completion` prints the script instead.
+`heirlog --install-completion` lets your shell (bash, zsh, fish) complete commands, options and names with Tab after its
+next start. `heirlog --show-completion` prints the script instead.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted by Ctrl-C.
 [Simulation](../internals/simulation.md) explains scenarios such as U11.

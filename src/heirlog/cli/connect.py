@@ -34,13 +34,15 @@ DEFAULT_BOOTSTRAP = ""
 """None given: as the module says."""
 CONTROLLERS = 2
 """Endpoint type of DescribeCluster (KIP-919)."""
+REQUEST_TIMEOUT_S = 30.0
 REACH_TIMEOUT_S = 3.0
 """Limit until any broker answers; a request may take longer (an election, a leader that returns)."""
 
 
 @contextmanager
-def connected(bootstrap_servers: str) -> Iterator[Client]:
+def connected(bootstrap_servers: str, timeout_s: float = REQUEST_TIMEOUT_S) -> Iterator[Client]:
     """A client of a cluster that answers; closed afterwards. Its own errors (OSError, KafkaError) are sentences.
+    timeout_s: limit of each request; until any broker answers, it is REACH_TIMEOUT_S at most.
 
     Raises CommandError if no broker answers.
     """
@@ -51,14 +53,16 @@ def connected(bootstrap_servers: str) -> Iterator[Client]:
     where = f"{contexts.path_of(context.name)}" if context is not None else "--bootstrap-server"
     try:
         if context is None:
-            client = Client(bootstrap_servers or LOCALHOST)
+            client = Client(bootstrap_servers or LOCALHOST, timeout_s=timeout_s)
         else:
-            client = Client(context.bootstrap_servers, security=security_from_properties(context.properties))
+            client = Client(
+                context.bootstrap_servers, security=security_from_properties(context.properties), timeout_s=timeout_s
+            )
     except ValueError as error:
         raise UsageError(f"{where}: {error}") from error
     try:
         try:
-            client.metadata([], timeout_s=REACH_TIMEOUT_S)
+            client.metadata([], timeout_s=min(timeout_s, REACH_TIMEOUT_S))
         except OSError as error:
             asked = "" if context is None else f" (context {context.name}; heirlog context list shows others)"
             raise CommandError(

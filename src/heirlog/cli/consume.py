@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
+from heirlog.cli import complete
 from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
 from heirlog.cli.errors import CommandError, UsageError
 from heirlog.cli.group_reader import GroupReader
@@ -38,7 +39,9 @@ class IsolationLevel(StrEnum):
 @grouped
 def consume(
     start: Start,
-    topics: Annotated[list[str] | None, typer.Argument(metavar="TOPIC", help="One topic or several.")] = None,
+    topics: Annotated[
+        list[str] | None, typer.Argument(metavar="TOPIC", help="One topic or several.", autocompletion=complete.topics)
+    ] = None,
     include: Annotated[
         str | None, typer.Option(help="All topics that this regular expression matches as a whole, instead of TOPIC.")
     ] = None,

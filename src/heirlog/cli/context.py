@@ -7,13 +7,16 @@ from typing import Annotated
 
 import typer
 
+from heirlog.cli import complete
 from heirlog.cli.errors import CommandError, UsageError
 from heirlog.cli.render import Json, show_rows
 from heirlog.local import contexts, properties
 
 app = typer.Typer(help="Choose the cluster that commands talk to by default.", no_args_is_help=True)
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="The context.", show_default=False)]
+Name = Annotated[
+    str, typer.Argument(metavar="NAME", help="The context.", show_default=False, autocompletion=complete.context_names)
+]
 
 
 @app.command("list")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from heirlog.cli import complete
 from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
 from heirlog.cli.errors import EXIT_FAILED, CommandError, UsageError
 from heirlog.cli.names import given_once
@@ -25,7 +26,9 @@ FORM = '{"partitions": [{"topic": "t", "partition": 0, "offset": 10}]}'
 def delete_records(
     name: Annotated[
         str | None,
-        typer.Argument(metavar="TOPIC", help="With --partition and --offset.", show_default=False),
+        typer.Argument(
+            metavar="TOPIC", help="With --partition and --offset.", show_default=False, autocompletion=complete.topics
+        ),
     ] = None,
     offset_json_file: Annotated[Path | None, typer.Option(help=FORM)] = None,
     topic: Annotated[str | None, typer.Option(help="The same as TOPIC.")] = None,

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from heirlog.cli import elections
+from heirlog.cli import complete, elections
 from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
 from heirlog.cli.elections import ElectionType, TopicPartition
 from heirlog.cli.errors import EXIT_FAILED, CommandError, UsageError
@@ -30,7 +30,12 @@ class PartitionOptions:
 
     places: Annotated[
         list[str] | None,
-        typer.Argument(metavar="TOPIC[:0,1]", help="All partitions of a topic, or some.", show_default=False),
+        typer.Argument(
+            metavar="TOPIC[:0,1]",
+            help="All partitions of a topic, or some.",
+            show_default=False,
+            autocompletion=complete.topics,
+        ),
     ] = None
     topic: Annotated[str | None, typer.Option(help="Topic; with --partition.")] = None
     partition: Annotated[int | None, typer.Option(min=0, help="Partition; with --topic.")] = None

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from heirlog.cli import complete
 from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
 from heirlog.cli.errors import EXIT_FAILED, CommandError, UsageError
 from heirlog.cli.names import given_once, matching, partitions_named
@@ -29,18 +30,30 @@ LATEST = -1
 DEAD = "Dead"
 
 TopicPartition = tuple[str, int]
-GroupArgument = Annotated[str | None, typer.Argument(metavar="GROUP", help="The group's id.", show_default=False)]
-Group = Annotated[str | None, typer.Option("--group", help="The same in Kafka's words.")]
-GroupArguments = Annotated[
-    list[str] | None, typer.Argument(metavar="GROUP", help="The groups' ids.", show_default=False)
+GroupArgument = Annotated[
+    str | None,
+    typer.Argument(metavar="GROUP", help="The group's id.", show_default=False, autocompletion=complete.groups),
 ]
-Groups = Annotated[list[str] | None, typer.Option("--group", help="The same in Kafka's words; may be repeated.")]
+Group = Annotated[
+    str | None, typer.Option("--group", help="The same in Kafka's words.", autocompletion=complete.groups)
+]
+GroupArguments = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="GROUP", help="The groups' ids.", show_default=False, autocompletion=complete.groups),
+]
+Groups = Annotated[
+    list[str] | None,
+    typer.Option("--group", help="The same in Kafka's words; may be repeated.", autocompletion=complete.groups),
+]
 Include = Annotated[
     str | None, typer.Option(metavar="REGEX", help="All groups that this regular expression matches as a whole.")
 ]
 AllGroups = Annotated[bool, typer.Option("--all-groups", help="All groups.")]
 NamedTopics = Annotated[
-    list[str] | None, typer.Option("--topic", help="TOPIC or TOPIC:0,1,2; may be repeated.", metavar="TOPIC")
+    list[str] | None,
+    typer.Option(
+        "--topic", help="TOPIC or TOPIC:0,1,2; may be repeated.", metavar="TOPIC", autocompletion=complete.topics
+    ),
 ]
 
 

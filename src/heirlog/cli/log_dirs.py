@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from heirlog.cli import complete
 from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
 from heirlog.cli.errors import CommandError, UsageError
 from heirlog.cli.next_steps import with_next_step
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
 
 def log_dirs(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="TOPIC", help="Only these topics.", show_default=False)
+        list[str] | None,
+        typer.Argument(metavar="TOPIC", help="Only these topics.", show_default=False, autocompletion=complete.topics),
     ] = None,
     broker_list: Annotated[str | None, typer.Option(metavar="ID,...", help="Only these brokers.")] = None,
     topic_list: Annotated[str | None, typer.Option(metavar="TOPIC,...", help="The same in Kafka's words.")] = None,

@@ -8,14 +8,19 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
+from heirlog.cli import complete
 from heirlog.cli.errors import CommandError, UsageError
 
 if TYPE_CHECKING:
     from heirlog.blocking import Client
 
 T = TypeVar("T")
-Names = Annotated[list[str] | None, typer.Argument(metavar="TOPIC", help="Topic names.")]
-NamedTopics = Annotated[list[str] | None, typer.Option("--topic", help="A topic name; may be repeated.")]
+Names = Annotated[
+    list[str] | None, typer.Argument(metavar="TOPIC", help="Topic names.", autocompletion=complete.topics)
+]
+NamedTopics = Annotated[
+    list[str] | None, typer.Option("--topic", help="A topic name; may be repeated.", autocompletion=complete.topics)
+]
 Include = Annotated[
     str | None, typer.Option(metavar="REGEX", help="All topics that this regular expression matches as a whole.")
 ]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from heirlog.cli import complete
 from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
 from heirlog.cli.errors import UsageError
 from heirlog.cli.moments import moment_ms
@@ -22,7 +23,12 @@ NAMED_TIMES = {"latest": -1, "earliest": -2, "max-timestamp": -3, "earliest-loca
 def offsets(
     places: Annotated[
         list[str] | None,
-        typer.Argument(metavar="TOPIC[:0,1]", help="All partitions of a topic, or some.", show_default=False),
+        typer.Argument(
+            metavar="TOPIC[:0,1]",
+            help="All partitions of a topic, or some.",
+            show_default=False,
+            autocompletion=complete.topics,
+        ),
     ] = None,
     topic: Annotated[list[str] | None, typer.Option("--topic", help="The same as TOPIC.")] = None,
     include: Include = None,

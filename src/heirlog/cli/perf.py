@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from heirlog.cli import complete
 from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
 from heirlog.cli.errors import CommandError
 from heirlog.cli.places import partition_count
@@ -126,7 +127,12 @@ class Load:
 
 @app.command("produce")
 def produce(
-    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic; it must exist.", show_default=False)],
+    topic: Annotated[
+        str,
+        typer.Argument(
+            metavar="TOPIC", help="The topic; it must exist.", show_default=False, autocompletion=complete.topics
+        ),
+    ],
     num_records: Annotated[int, typer.Option(min=1, help="How many records.")] = 100_000,
     record_size: Annotated[int, typer.Option(min=0, help="Bytes of each value; they are random.")] = 1024,
     throughput: Annotated[float, typer.Option(min=-1, help="Records per second; -1: as many as possible.")] = -1,
@@ -162,7 +168,9 @@ def produce(
 
 @app.command("consume")
 def consume(
-    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic.", show_default=False)],
+    topic: Annotated[
+        str, typer.Argument(metavar="TOPIC", help="The topic.", show_default=False, autocompletion=complete.topics)
+    ],
     num_records: Annotated[
         int | None, typer.Option(min=1, help="Stop after so many records. Default: all that the topic has now.")
     ] = None,

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from heirlog.cli import complete
 from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
 from heirlog.cli.errors import CommandError, UsageError
 from heirlog.cli.input_lines import InputLines
@@ -70,7 +71,7 @@ class Compression(StrEnum):
 
 
 def produce(
-    topic: Annotated[str, typer.Argument(help="The topic; it must exist.")],
+    topic: Annotated[str, typer.Argument(help="The topic; it must exist.", autocompletion=complete.topics)],
     acks: Annotated[Acks, typer.Option(help="all: every in-sync replica has it; 1: the leader has it.")] = Acks.ALL,
     key: Annotated[str | None, typer.Option(help="The key of every record.")] = None,
     key_separator: Annotated[

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from heirlog.cli import elections, hanging_transactions, kept_ranges, recovery_plan, salvage
+from heirlog.cli import complete, elections, hanging_transactions, kept_ranges, recovery_plan, salvage
 from heirlog.cli import recover_controller as controller
 from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
 from heirlog.cli.doctor import log_directories
@@ -50,7 +50,9 @@ WAITING_REPORTS = (
     "(heirlog topics describe __heirlog_recoveries)"
 )
 
-Topics = Annotated[list[str] | None, typer.Argument(metavar="TOPIC", help="Only these topics.")]
+Topics = Annotated[
+    list[str] | None, typer.Argument(metavar="TOPIC", help="Only these topics.", autocompletion=complete.topics)
+]
 Partitions = Annotated[
     list[int] | None, typer.Option("--partition", min=0, help="Only this partition of the one TOPIC. May be repeated.")
 ]

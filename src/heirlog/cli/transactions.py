@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from heirlog.cli import complete
 from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
 from heirlog.cli.errors import CommandError
 from heirlog.cli.names import given_once
@@ -22,7 +23,12 @@ app = typer.Typer(help="Show transactions, and abort those of a producer that do
 
 FENCING_TIMEOUT_MS = 30_000
 """transaction.timeout.ms of the id after it was fenced, until its next producer names another one."""
-IdArgument = Annotated[str | None, typer.Argument(metavar="ID", help="The transactional id.", show_default=False)]
+IdArgument = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="ID", help="The transactional id.", show_default=False, autocompletion=complete.transactional_ids
+    ),
+]
 Id = Annotated[str | None, typer.Option("--transactional-id", help="The same in Kafka's words.")]
 
 
