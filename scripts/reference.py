@@ -49,6 +49,8 @@ default.
 `heirlog --install-completion` lets your shell (bash, zsh, fish) complete commands, options and names with Tab after its
 next start. `heirlog --show-completion` prints the script instead.
 
+What `--json` prints is in [JSON](json.md).
+
 Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted by Ctrl-C.
 [Simulation](../internals/simulation.md) explains scenarios such as U11.
 """

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from cli.json_shapes import mistakes
 
 from heirlog.cli.app import run
 from heirlog.testing import Cluster
@@ -32,6 +33,9 @@ def heirlog(capfd: pytest.CaptureFixture[str]) -> Heirlog:
         capfd.readouterr()
         code = run([str(argument) for argument in arguments])
         captured = capfd.readouterr()
+        if "--json" in arguments and not code:
+            wrong = mistakes(arguments, captured.out)
+            assert not wrong, wrong
         return Outcome(code, captured.out, LIBRDKAFKA.sub("", captured.err))
 
     return call
