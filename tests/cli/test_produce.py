@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -322,3 +323,28 @@ def test_the_counts_are_right_at_whatever_instruction_a_signal_comes(monkeypatch
         assert report["records"] <= client.stored <= report["records"] + report["may_be_stored"], at
         assert report["records"] + report["not_acknowledged"] == taken, at
     assert interrupted > 500
+
+
+def test_on_a_terminal_it_shows_how_many_records_are_acknowledged(cluster: Cluster) -> None:
+    """What it shows goes to standard error only, and is gone when the last sentence is printed."""
+    cluster.create_topic("shown")
+    command = [sys.executable, "-m", "heirlog", "produce", "shown", "-b", cluster.bootstrap_servers]
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
+    with subprocess.Popen(command, stdin=-1, stdout=-1, stderr=theirs, env=environment) as process:
+        os.close(theirs)
+        assert process.stdin is not None and process.stdout is not None
+        seen = b""
+        try:
+            process.stdin.write(b"a line\n" * 1234)
+            process.stdin.flush()
+            while b"1234/?" not in seen:
+                seen += os.read(ours, 65_536)
+            process.stdin.close()
+            while b"1234 records acknowledged" not in seen:
+                seen += os.read(ours, 65_536)
+            assert process.stdout.read() == b"" and process.wait(20) == 0
+        finally:
+            process.kill()
+            os.close(ours)
+    assert b"shown: acknowledged" in seen

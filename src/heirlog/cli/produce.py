@@ -23,6 +23,7 @@ from heirlog.cli.interrupts import Interrupts
 from heirlog.cli.line_records import InputFormat, LineRecord, parser_of
 from heirlog.cli.next_steps import with_next_step
 from heirlog.cli.places import Places
+from heirlog.cli.progress import counted
 from heirlog.cli.render import Json, show_json
 from heirlog.protocol.batch import NewRecord, advance_sequence, encode_batch
 from heirlog.protocol.compression import CODEC_NAMES
@@ -138,15 +139,18 @@ def produce(
 
                 writer = TransactionalWriter(client, interrupts, places, transactional_id, transaction_size, codec)
         try:
-            for some in lines:
-                records: list[LineRecord] = []
-                try:
-                    records.extend(map(parse, some))
-                finally:
-                    # also what is before a line that is not a record
-                    if records:
-                        writer.append(records)
-            writer.finish()
+            # a person who types lines sees them; a bar would be drawn over what is typed
+            with counted(f"{topic}: acknowledged", as_json or sys.stdin.isatty()) as show:
+                for some in lines:
+                    records: list[LineRecord] = []
+                    try:
+                        records.extend(map(parse, some))
+                    finally:
+                        # also what is before a line that is not a record
+                        if records:
+                            writer.append(records)
+                    show(writer.count)
+                writer.finish()
         finally:
             # at every end: what follows a failure depends on what is stored
             writer.close()

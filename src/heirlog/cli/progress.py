@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
 
-def progress_bar(as_json: bool) -> Progress:
-    """A bar on the terminal; nothing in a pipe."""
+@contextmanager
+def counted(what: str, hidden: bool) -> Iterator[Callable[[int], None]]:
+    """Shows a count whose end is not known. Without a terminal rich is not even loaded: that takes a while."""
+    if hidden or not sys.stderr.isatty():
+        yield lambda count: None
+        return
+    with progress_bar(hidden) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda count: bar.update(task, completed=count)
+
+
+def progress_bar(hidden: bool) -> Progress:
+    """A bar on the terminal of standard error; nothing in a pipe, and with `--json`."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    return Progress(*columns, console=console, transient=True, disable=as_json or not console.is_terminal)
+    return Progress(*columns, console=console, transient=True, disable=hidden or not console.is_terminal)
