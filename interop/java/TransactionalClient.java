@@ -155,12 +155,19 @@ public class TransactionalClient {
                 } else {
                     producer.abortTransaction();
                 }
-                OffsetAndMetadata found = admin
-                        .listConsumerGroupOffsets(
-                                Map.of(name, new ListConsumerGroupOffsetsSpec().topicPartitions(List.of(place))),
-                                new ListConsumerGroupOffsetsOptions().requireStable(true))
-                        .partitionsToOffsetAndMetadata().get().get(place);
-                require(found != null && found.offset() == 7, "offset " + found.offset() + " after a transaction with " + offset);
+                Map<TopicPartition, OffsetAndMetadata> found = Map.of();
+                // commitTransaction returns before the markers are written. Until then the broker answers
+                // UNSTABLE_OFFSET_COMMIT, and the admin client leaves such a partition out (a consumer asks again)
+                while (!found.containsKey(place)) {
+                    require(System.nanoTime() < end, "no stable offset after a transaction with " + offset);
+                    found = admin
+                            .listConsumerGroupOffsets(
+                                    Map.of(name, new ListConsumerGroupOffsetsSpec().topicPartitions(List.of(place))),
+                                    new ListConsumerGroupOffsetsOptions().requireStable(true))
+                            .partitionsToOffsetAndMetadata().get();
+                }
+                OffsetAndMetadata committed = found.get(place);
+                require(committed != null && committed.offset() == 7, committed + " after a transaction with " + offset);
             }
         }
     }
