@@ -44,10 +44,10 @@ NO_CONTROLLER = "HeirlogNoActiveController"
 UNDER_MIN_ISR = "HeirlogUnderMinIsr"
 """These two are seen when the drill is over, where they last."""
 NOT_PROVOKED = {
-    "HeirlogDiskFailed": "its metric: tests/processes/test_disk_failure.py",
-    "HeirlogFollowersFailed": "its metric: tests/server/metrics",
+    "HeirlogDiskFailed": "a disk that fails",
+    "HeirlogFollowersFailed": "a state that no drill reaches",
     "HeirlogLateTransactions": "a transaction is late after five minutes more than it may take",
-    "HeirlogMarkersWait": "its metric: tests/server/metrics",
+    "HeirlogMarkersWait": "a state that no drill reaches",
     "HeirlogNodeBusy": "a machine that is too slow",
     "HeirlogFewFilesLeft": "a limit that is too low",
 }

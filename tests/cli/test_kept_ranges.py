@@ -85,3 +85,17 @@ def test_where_the_loss_is_not_known_exactly_nothing_is_promised(tmp_path: Path)
 
 def test_elections_that_gave_nothing_up_are_left_out(tmp_path: Path) -> None:
     assert said([report(7, 100, 100)], tmp_path) == []
+
+
+def test_a_topic_that_was_created_again_has_reports_of_its_own(tmp_path: Path) -> None:
+    """Both may have had an election of the same epoch."""
+    keep(tmp_path, 7, (100, 110), topic_id=OURS)
+    reports = [report(7, 100, 110, OTHER), report(7, 100, 110, OURS)]
+    kept = by_report(reports, [tmp_path])
+    assert [len(kept_of(kept, each)) for each in reports] == [0, 1]
+
+
+def test_an_empty_file_says_nothing(tmp_path: Path) -> None:
+    keep(tmp_path, 7, (100, 105))
+    (tmp_path / "orders-3" / "discarded" / f"{105:020d}.7.log").write_bytes(b"")
+    assert said([report(7, 100, 110)], tmp_path)[0].endswith("kept, but not the offsets 105 to 109")

@@ -109,7 +109,7 @@ def test_the_isr_of_a_stopped_broker_is_seen(cluster: Cluster, heirlog: Heirlog)
     ours, theirs = pty.openpty()
     on_terminal = subprocess.Popen(command, stdout=theirs, env={**os.environ, "TERM": "xterm", "COLUMNS": "120"})
     os.close(theirs)
-    in_pipe = subprocess.Popen([*command, "--json"], stdout=subprocess.PIPE, text=True)
+    in_pipe = subprocess.Popen([*command, "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         assert in_pipe.stdout is not None
         first = json.loads(in_pipe.stdout.readline())
@@ -121,6 +121,12 @@ def test_the_isr_of_a_stopped_broker_is_seen(cluster: Cluster, heirlog: Heirlog)
             last = json.loads(in_pipe.stdout.readline())
         while b"watched  0          1       " not in terminal:
             terminal += os.read(ours, 65_536)
+        # nothing answers any more: that is said, and the view continues where the cluster does
+        assert in_pipe.stderr is not None
+        cluster.kill(1)
+        assert "; still watching" in in_pipe.stderr.readline()
+        cluster.start(1)
+        assert json.loads(in_pipe.stdout.readline())["leader_epoch"] > last["leader_epoch"]
         on_terminal.send_signal(2)
         in_pipe.send_signal(2)
         assert on_terminal.wait(20) == in_pipe.wait(20) == 130
@@ -130,4 +136,9 @@ def test_the_isr_of_a_stopped_broker_is_seen(cluster: Cluster, heirlog: Heirlog)
             process.wait()
         os.close(ours)
     cluster.start(2)
-    eventually(lambda: "1,2" in heirlog("topics", "describe", "watched").out or None, "the broker to return")
+
+    def both_in_sync() -> bool:
+        (row,) = json.loads(heirlog("topics", "describe", "watched", "--json").out)
+        return sorted(row["isr"]) == [1, 2]
+
+    eventually(both_in_sync, "both brokers in the ISR")

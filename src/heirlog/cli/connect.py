@@ -42,6 +42,7 @@ REACH_TIMEOUT_S = 3.0
 @contextmanager
 def connected(bootstrap_servers: str, timeout_s: float = REQUEST_TIMEOUT_S) -> Iterator[Client]:
     """A client of a cluster that answers; closed afterwards. Its own errors (OSError, KafkaError) are sentences.
+
     timeout_s: limit of each request; until any broker answers, it is REACH_TIMEOUT_S at most.
 
     Raises CommandError if no broker answers.

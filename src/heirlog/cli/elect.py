@@ -10,11 +10,11 @@ from typing import Annotated, Any
 
 import typer
 
-from heirlog.cli import complete, elections
+from heirlog.cli import elections
 from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
 from heirlog.cli.elections import ElectionType, TopicPartition
 from heirlog.cli.errors import EXIT_FAILED, CommandError, UsageError
-from heirlog.cli.names import partitions_named
+from heirlog.cli.names import PlaceNames, partitions_named
 from heirlog.cli.next_steps import with_next_step
 from heirlog.cli.option_groups import grouped
 from heirlog.cli.render import Json, show_rows
@@ -28,15 +28,7 @@ FORM_WITH_LEADER = '{"partitions": [{"topic": "t", "partition": 0, "desiredLeade
 class PartitionOptions:
     """What names the partitions, and of a designation their leaders."""
 
-    places: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="TOPIC[:0,1]",
-            help="All partitions of a topic, or some.",
-            show_default=False,
-            autocompletion=complete.topics,
-        ),
-    ] = None
+    places: PlaceNames = None
     topic: Annotated[str | None, typer.Option(help="Topic; with --partition.")] = None
     partition: Annotated[int | None, typer.Option(min=0, help="Partition; with --topic.")] = None
     desired_leader: Annotated[

@@ -9,30 +9,32 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from heirlog.cli import salvage
 from heirlog.storage.identity import PARTITION_METADATA, parse_partition_metadata
 
 if TYPE_CHECKING:
     from heirlog.metadata.loss_report import LossReport
+    from heirlog.protocol.types import Uuid
 
-Key = tuple[str, int, int]
-"""Topic, partition and leader epoch of an election."""
+Key: TypeAlias = "tuple[Uuid, int, int]"
+"""Topic id, partition and leader epoch of an election: a topic that was created again may have had the same epochs."""
 
 
 def by_report(reports: Sequence[LossReport], directories: Iterable[Path]) -> dict[Key, list[dict[str, Any]]]:
     """The rows of `salvage list` that belong to each report. Raises CommandError for a damaged file."""
     found: dict[Key, list[dict[str, Any]]] = {_key(report): [] for report in reports}
     for row in salvage.kept_rows(directories):
-        report = _report_of(reports, row)
+        # a file without a batch says nothing about offsets
+        report = None if row["first_offset"] is None else _report_of(reports, row)
         if report is not None:
             found[_key(report)].append(row)
     return found
 
 
 def _key(report: LossReport) -> Key:
-    return report.topic, report.partition, report.election.leader_epoch
+    return report.topic_id, report.partition, report.election.leader_epoch
 
 
 def _report_of(reports: Iterable[LossReport], row: Mapping[str, Any]) -> LossReport | None:

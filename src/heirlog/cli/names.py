@@ -21,6 +21,15 @@ Names = Annotated[
 NamedTopics = Annotated[
     list[str] | None, typer.Option("--topic", help="A topic name; may be repeated.", autocompletion=complete.topics)
 ]
+PlaceNames = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="TOPIC[:0,1]",
+        help="All partitions of a topic, or some.",
+        show_default=False,
+        autocompletion=complete.topics,
+    ),
+]
 Include = Annotated[
     str | None, typer.Option(metavar="REGEX", help="All topics that this regular expression matches as a whole.")
 ]

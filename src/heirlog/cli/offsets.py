@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from heirlog.cli import complete
 from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
 from heirlog.cli.errors import UsageError
 from heirlog.cli.moments import moment_ms
-from heirlog.cli.names import Include, partitions_named, some_matching
+from heirlog.cli.names import Include, PlaceNames, partitions_named, some_matching
 from heirlog.cli.render import Json, show_rows
 
 if TYPE_CHECKING:
@@ -21,15 +20,7 @@ NAMED_TIMES = {"latest": -1, "earliest": -2, "max-timestamp": -3, "earliest-loca
 
 
 def offsets(
-    places: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="TOPIC[:0,1]",
-            help="All partitions of a topic, or some.",
-            show_default=False,
-            autocompletion=complete.topics,
-        ),
-    ] = None,
+    places: PlaceNames = None,
     topic: Annotated[list[str] | None, typer.Option("--topic", help="The same as TOPIC.")] = None,
     include: Include = None,
     time: Annotated[

@@ -297,11 +297,10 @@ def report(
     for each in hanging or ():
         print(f"\n{hanging_transactions.sentence(each)}")
     if kept is not None:
-        print()
         for sentence in kept_ranges.sentences(found, kept):
             print(sentence)
-        if any(kept.values()):
-            print("\n`heirlog recover salvage produce FILE` appends the records of such a file again")
+        print("\n`heirlog recover salvage list DIR` also shows files that belong to no report,")
+        print("and `heirlog recover salvage produce FILE` appends the records of a file again")
 
 
 def _report_as_json(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
+from heirlog.cli.connect import DEFAULT_BOOTSTRAP, REQUEST_TIMEOUT_S, BootstrapServer, connected
 from heirlog.cli.deprecated import warn_of_deprecated
 from heirlog.cli.errors import CommandError, UsageError
 from heirlog.cli.names import Include, NamedTopics, Names, at_least_one, matching, named, some_matching
@@ -197,7 +197,7 @@ def describe(
 ) -> None:
     """Show leader, replicas, ISR, ELR and last known ELR of every partition (of all topics, if none is named)."""
     from heirlog.cli.partition_filters import filtered
-    from heirlog.cli.watch import Watch
+    from heirlog.cli.watch import WITHIN_S, Watch
 
     chosen = filters.chosen
     wanted = _named_or_included(names, topic, include)
@@ -211,7 +211,7 @@ def describe(
         "elr": "Elr",
         "last_known_elr": "LastKnownElr",
     }
-    with connected(bootstrap_server) as client:
+    with connected(bootstrap_server, timeout_s=WITHIN_S if watch else REQUEST_TIMEOUT_S) as client:
 
         def look() -> list[dict[str, Any]]:
             names = wanted if include is None else some_matching(client.topic_names(internal=True), include)

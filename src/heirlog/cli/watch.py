@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 Row: TypeAlias = Mapping[str, Any]
 Key: TypeAlias = tuple[Any, ...]
 
+WITHIN_S = 3.0
+"""For one look: a person must not take an old view for the state of now."""
 LINES_LEFT = 4
 """Of a terminal: heading, status, an empty line, the cursor."""
 
