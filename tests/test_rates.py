@@ -46,7 +46,7 @@ def test_a_client_that_waits_never_gets_twice_the_limit(sizes: list[int], limit:
         rate.add(size, now_ms)
         sent += size
         now_ms += max(10, rate.throttle_ms(limit, now_ms))
-    # what is dropped during a wait is forgiven, so a client whose requests fill ten windows each gets more than the limit
+    # what is dropped during a wait is forgiven: a client whose requests fill ten windows each gets more than the limit
     assert sent <= 2 * limit * (now_ms / 1000 + 11) + max(sizes)
 
 

@@ -8,20 +8,28 @@ A sample begins with the first event after the one before is full, and is droppe
 windows old. The time is stretched to `samples - 1` windows: otherwise the first second of a client would look like a
 burst. The wait until the average is down again, if nothing more comes, is (rate - limit) / limit x that time.
 
-`TokenBucket` refills by `limit` per second, up to what `samples` windows refill. A single event may take more than there
-is, and the next one waits until the bucket is at zero again: one large request does not block a client for as long as
-a rate would that is averaged over time.
+`TokenBucket` refills by `limit` per second, up to what `samples` windows refill. A single event may take more than
+there is, and the next one waits until the bucket is at zero again: one large request does not block a client for as
+long as a rate would that is averaged over time.
 
 Source: Kafka's Rate, SampledStat and TokenBucket; KIP-13, KIP-599.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Generic, TypeVar
+
+K = TypeVar("K")
+M = TypeVar("M", "WindowedRate", "TokenBucket")
 
 DEFAULT_SAMPLES: Final = 11
 DEFAULT_WINDOW_MS: Final = 1000
+MEASURED_MAX: Final = 10_000
+"""How many clients are measured for one quota. One more takes the place of the one that was idle for longest."""
+UNUSED_MS: Final = 60 * 60 * 1000
+"""A measure is forgotten after this time without use, as in Kafka."""
 
 
 @dataclass(slots=True)
@@ -95,3 +103,32 @@ class TokenBucket:
     def throttle_ms(self, limit: float, now_ms: int) -> int:
         """Until the bucket is at zero; 0 while it is not below."""
         return round(max(0.0, -self.left(limit, now_ms)) / limit * 1000)
+
+
+class Measures(Generic[K, M]):
+    """One measure for each client, as far as they are in use."""
+
+    __slots__ = ("_found", "_make")
+
+    def __init__(self, make: Callable[[], M]) -> None:
+        self._make: Callable[[], M] = make
+        self._found: dict[K, tuple[M, int]] = {}
+        """With the time of the last use, in the order of these times."""
+
+    def of(self, client: K, now_ms: int) -> M:
+        known = self._found.pop(client, None)
+        if known is None:
+            self._make_room(now_ms)
+        measure = self._make() if known is None else known[0]
+        self._found[client] = measure, now_ms
+        return measure
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def _make_room(self, now_ms: int) -> None:
+        while self._found:
+            oldest = next(iter(self._found))
+            if len(self._found) < MEASURED_MAX and now_ms - self._found[oldest][1] < UNUSED_MS:
+                return
+            del self._found[oldest]
