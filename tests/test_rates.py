@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heirlog.rates import TokenBucket, WindowedRate
+from heirlog import rates
+from heirlog.rates import UNUSED_MS, Measures, TokenBucket, WindowedRate
 
 
 def test_kafka_s_example_of_a_windowed_rate() -> None:
@@ -66,3 +68,21 @@ def test_a_bucket_never_holds_more_than_its_windows_refill() -> None:
     bucket.take(20, 10, 0)
     assert bucket.left(10, 1_000_000) == 20
     assert bucket.left(5, 1_000_000) == 10, "a lower limit takes away what was more than it allows"
+
+
+def test_only_so_many_clients_are_measured_and_the_longest_idle_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rates, "MEASURED_MAX", 2)
+    measures: Measures[str, WindowedRate] = Measures(WindowedRate)
+    first = measures.of("a", 0)
+    measures.of("b", 1)
+    assert measures.of("a", 2) is first
+    measures.of("c", 3)
+    assert len(measures) == 2
+    assert measures.of("a", 4) is first, "b was idle for longer"
+
+
+def test_a_client_that_was_idle_for_an_hour_is_forgotten_when_another_one_comes() -> None:
+    measures: Measures[str, WindowedRate] = Measures(WindowedRate)
+    measures.of("a", 0)
+    measures.of("b", UNUSED_MS)
+    assert len(measures) == 1

@@ -34,7 +34,7 @@ class MutationQuotas:
         self._now_ms = now_ms
         self._buckets: Measures[Bucket, TokenBucket] = Measures(lambda: TokenBucket(samples, window_ms))
         self.throttled = 0
-        """Answers that told their client to wait."""
+        """Answers with a time to wait."""
 
     def of(self, principal: str, client_id: str, strict: bool) -> MutationQuota | None:
         """None: this client has no limit."""
@@ -68,7 +68,7 @@ class MutationQuota:
             )
         self._bucket.take(partitions, self._rate, now_ms)
 
-    def tell(self, response: Any) -> None:
+    def put_into(self, response: Any) -> None:
         """Put the time to wait, as it is now, into the answer."""
         response.throttle_time_ms = min(THROTTLE_MS_MAX, self._bucket.throttle_ms(self._rate, self._now_ms()))
         self._quotas.throttled += response.throttle_time_ms > 0

@@ -66,7 +66,7 @@ class ClientQuotaManager:
             quota: Measures(lambda: WindowedRate(samples, window_ms)) for quota in CONNECTION_QUOTAS
         }
         self.throttled: dict[str, int] = dict.fromkeys(CONNECTION_QUOTAS, 0)
-        """Answers that told their client to wait, by quota."""
+        """Answers with a time to wait, by quota."""
 
     def charge(
         self, principal: str, header: RequestHeader, request: Any, size: int, is_of_nodes: bool
@@ -150,8 +150,8 @@ class Charge:
         response: None where the client expects none. A time that the answer brings along (the controller's) counts too.
         """
         manager, user, client_id = self._manager, self._user, self._client_id
-        told_ms = getattr(response, "throttle_time_ms", 0)
-        throttle_ms = told_ms
+        earlier_ms = getattr(response, "throttle_time_ms", 0)
+        throttle_ms = earlier_ms
         if self._header.api_key == ApiKey.PRODUCE and manager.has(PRODUCER_BYTE_RATE):
             throttle_ms = max(throttle_ms, manager.count(PRODUCER_BYTE_RATE, user, client_id, self._request_bytes))
         if self._header.api_key == ApiKey.FETCH and manager.has(CONSUMER_BYTE_RATE) and response is not None:
@@ -160,7 +160,7 @@ class Charge:
         if response is not None and manager.has(REQUEST_PERCENTAGE):
             percent = (self._handled_ns - self._begun_ns) * _PERCENT_PER_NS
             throttle_ms = max(throttle_ms, manager.count(REQUEST_PERCENTAGE, user, client_id, percent))
-        if response is not None and throttle_ms != told_ms and "throttle_time_ms" in response.FIELDS:
+        if response is not None and throttle_ms != earlier_ms and "throttle_time_ms" in response.FIELDS:
             response = without(response, throttle_time_ms=throttle_ms)
         self._handled_ns = manager.now_ns()
         return response, throttle_ms

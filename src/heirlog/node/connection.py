@@ -343,6 +343,8 @@ class ClientConnection:
         charge.sent()
         if throttle_ms > 0:
             self._mute(throttle_ms)
+            if head.api is not None and head.is_timed:
+                head.api.record_throttle(throttle_ms)
 
     def _mute(self, throttle_ms: int) -> None:
         """Requests that came before it may be answered meanwhile, and make it longer."""

@@ -33,4 +33,4 @@ def within_quota(
     quota = node.controller.mutation_quotas.of(
         context.principal, context.client_id, strict=context.api_version >= strict_version
     )
-    return handle(no_quota) if quota is None else changed(handle(quota.take), quota.tell)
+    return handle(no_quota) if quota is None else changed(handle(quota.take), quota.put_into)
