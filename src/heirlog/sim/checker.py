@@ -226,9 +226,11 @@ class Checker:
         self._isolation.observe(machine.name, state.epoch, self.history.now_ms(), missing, len(voters))
 
     def _answered(self, server: Process, request: Any, response: Any) -> None:
-        machine = self.cluster.machines_by_host[server.host.name]
+        machine = self._machines[server.host.name]
+        if not machine.config.is_controller or machine.process is not server or self.suspended:
+            return
         node = machine.running
-        if node is None or machine.process is not server or not machine.config.is_controller or self.suspended:
+        if node is None:
             return
         if isinstance(request, FetchRequest):
             self._isolation.answers(machine.name, replica_of(request), self.history.now_ms())
