@@ -133,6 +133,8 @@ class ProducerStateManager:
             if original is not None:
                 return original
             self._check_transaction(header, state, guard)
+        elif self.guards.get(header.producer_id) is not None and self._repeated(header, state) is None:
+            self._check_order(header, state)
         if state is None:
             return None
         if header.producer_epoch < state.epoch:
@@ -185,6 +187,12 @@ class ProducerStateManager:
         self.guards.check(header, guard)
         if guard is not None and guard.raises_epoch and header.base_sequence and (state is None or not state.batches):
             raise self._out_of_order(header, "each transaction begins at sequence 0")
+
+    def _check_order(self, header: BatchHeader, state: ProducerStateEntry | None) -> None:
+        """Of a batch without a transaction, while the first one of a transaction is being verified. Raises LogError."""
+        if state is not None and header.producer_epoch < state.epoch:
+            raise _fenced(header.producer_id, state.epoch, "batch", header.producer_epoch)
+        self.guards.check_order(header)
 
     def check_marker(
         self, marker: TransactionMarker, producer_id: int, producer_epoch: int, transaction_version: int
