@@ -21,6 +21,7 @@ FLOORS = {
     "rates": 0,
     "context": 0,
     "log_levels": 0,
+    "rate_limited_log": 0,
     "version": 0,
     "storage": 1,
     "metadata": 2,

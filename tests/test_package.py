@@ -23,6 +23,7 @@ MODULES = {
     "env.py",
     "log_levels.py",
     "pending.py",
+    "rate_limited_log.py",
     "rates.py",
     "version.py",
 }
