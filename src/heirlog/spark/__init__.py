@@ -9,7 +9,7 @@ Floor 9, the extra `heirlog[spark]`: the only package that imports pyspark, pyar
 
     kernels.py, decode.py, encode.py          record batches to and from Arrow, without Spark
     options.py, patterns.py, offsets.py       what options and offsets mean, without Spark and without a cluster
-    plan.py, loss.py                          which records a batch covers, and which are missing
+    plan.py, narrow.py, loss.py               which records a batch covers, and which are missing
     clients.py, resolve.py, read.py           requests to the cluster, and reading one range
     deferred.py, worker_python.py             found without registration; the Python of Spark's processes
     worker.py                                 work that a worker process does only once
