@@ -179,17 +179,18 @@ class Channel:
 
     def _connect_failed(self, error: OSError) -> None:
         self._back_off()
-        self._fail_all([], error.strerror or str(error) or "timed out while connecting")
+        why = error.strerror or str(error) or "timed out while connecting"
+        self._fail_all([], why, is_refused=isinstance(error, ConnectionRefusedError))
 
     def _back_off(self) -> None:
         self._backoff_s = min(max(2 * self._backoff_s, FIRST_BACKOFF_S), MAX_BACKOFF_S)
         self._retry_at = self._loop.time() + self._backoff_s * random.uniform(0.5, 1)
 
-    def _fail_all(self, requests: list[QueuedRequest], reason: str) -> None:
+    def _fail_all(self, requests: list[QueuedRequest], reason: str, is_refused: bool = False) -> None:
         """Fail `requests` and then the waiting ones. They are removed first: a callback may send again at once."""
         requests += self._waiting
         self._waiting = deque()
-        failure = SendFailure("disconnected", f"{self._endpoint}: {reason}")
+        failure = SendFailure("disconnected", f"{self._endpoint}: {reason}", is_refused)
         for request in requests:
             request.on_result(failure)
 
@@ -317,7 +318,10 @@ class OutboundConnection:
 
 
 async def connected_socket(loop: asyncio.AbstractEventLoop, endpoint: Endpoint) -> socket.socket:
-    """Connect to the first address of the endpoint that answers; raises OSError of the last that did not."""
+    """Connect to the first address of the endpoint that answers; raises OSError of one that did not.
+
+    ConnectionRefusedError: of all addresses.
+    """
     failure: OSError | None = None
     for family, address in await addresses(loop, endpoint):
         sock = socket.socket(family, socket.SOCK_STREAM)
@@ -325,7 +329,8 @@ async def connected_socket(loop: asyncio.AbstractEventLoop, endpoint: Endpoint) 
         try:
             await loop.sock_connect(sock, address)
         except OSError as error:
-            failure = error
+            if failure is None or isinstance(failure, ConnectionRefusedError):
+                failure = error
             sock.close()
         except asyncio.CancelledError:
             sock.close()
