@@ -15,6 +15,7 @@ from random import Random
 from typing import Protocol
 
 from heirlog.broker.transactions.shard import TransactionShard
+from heirlog.broker.transactions.state import TransactionState
 from heirlog.node.node import Node
 from heirlog.protocol.transaction_marker import EPOCH_PER_TRANSACTION
 from heirlog.sim import group_history
@@ -55,7 +56,7 @@ def age(shard: TransactionShard, transactional_id: str) -> bool:
         return False
     if entry.transaction.producer_epoch != 0:
         return True
-    if entry.transaction.partitions:
+    if entry.transaction.state is not TransactionState.EMPTY:
         return False
     entry.transaction = replace(entry.transaction, producer_epoch=FIRST_AGED_EPOCH)
     return True
