@@ -248,7 +248,7 @@ SCENARIOS: Mapping[str, Scenario] = {
     "broken-disks": Scenario(broken_disks.broken_disks_plan, broken_disks.broken_disks),
     "outages": Scenario(with_nodes(swarms.outages_plan), swarms.outages),
     "controllers": Scenario(swarms.controllers_plan, swarms.controllers),
-    "swarm": Scenario(with_nodes(swarms.swarm_plan), swarms.swarm),
+    "swarm": Scenario(swarms.lighter(with_nodes(swarms.swarm_plan)), swarms.swarm),
     "loose-transport": Scenario(with_nodes(swarms.swarm_plan), swarms.loose_transport),
     "moves": Scenario(with_nodes(swarms.moves_plan), swarms.moves),
     "rolling-upgrade": Scenario(with_nodes(upgrades.rolling_upgrade_plan), upgrades.rolling_upgrade),
