@@ -338,6 +338,7 @@ class Checker:
             self._begin_lineage(key, state, partition, model, begins)
         elif epoch < model.began_at_epoch:
             return
+        self.transactions.leads(key, partition)
         if partition.high_watermark > model.true.offset:
             model.expose(partition.high_watermark, partition.log.epochs.entries)
             self.transactions.exposed(key, partition)

@@ -19,6 +19,7 @@ from typing import TypeVar
 from heirlog.metadata.config_def import StaticConfig, parse_static
 from heirlog.metadata.features import DEFAULT_FEATURES
 from heirlog.metadata.image import ELR_VERSION
+from heirlog.metadata.state import TRANSACTION_VERSION
 from heirlog.node.format import Format, format_node
 from heirlog.node.node import Node
 from heirlog.protocol.types import NO_BROKER_EPOCH, BrokerId, Endpoint, Uuid
@@ -108,6 +109,7 @@ class SimCluster:
         config: Mapping[str, str] | None = None,
         racks: Sequence[str] = (),
         release: Release = NEWEST,
+        transaction_version: int = 0,
         without_faults: Set[int] = frozenset(),
     ) -> None:
         """racks: brokers are in them in turn. release: what all nodes are at first (`upgrade` changes it). It also says
@@ -144,7 +146,8 @@ class SimCluster:
         if not combined:
             for name, number in zip(voting, numbers, strict=True):
                 self._add(name, number, "controller", voting, common)
-        self._features = release.formatted({**DEFAULT_FEATURES, ELR_VERSION: 1 if elr else 0})
+        levels = {**DEFAULT_FEATURES, ELR_VERSION: 1 if elr else 0, TRANSACTION_VERSION: transaction_version}
+        self._features = release.formatted(levels)
         for machine in self._by_name.values():
             machine.release = release
 

@@ -165,7 +165,7 @@ class SimConnection:
             label = f"late answer to {type(request).__name__}"
             self._world.schedule(1000, self.client, label, partial(self._answered, header.correlation_id, answer))
             return True
-        late_ms = loose.request_late_ms(request)
+        late_ms = loose.request_late_ms(self.client, request)
         if late_ms is None:
             return False
         self.forth.stalled = True

@@ -125,10 +125,16 @@ def lighter(plan: Callable[[Random], RunPlan]) -> Callable[[Random], RunPlan]:
     return drawn
 
 
+def drawn_transaction_version(random: Random) -> int:
+    """Mostly what a new cluster has."""
+    return (2, 2, 2, 1, 0)[random.randrange(0, 5)]
+
+
 def _draw_transactions(plan: RunPlan, random: Random) -> None:
     """A third of the runs has transactions. They take 1.5 times as long."""
     plan.transactions = not random.randrange(0, TRANSACTIONS_IN) and not plan.many
     plan.used_up_epochs = not random.randrange(0, 10)
+    plan.transaction_version = drawn_transaction_version(random)
     plan.transaction_version_changes = plan.transactions and not random.randrange(0, 4)
 
 
