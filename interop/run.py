@@ -32,6 +32,7 @@ import jars
 import messages
 import monitoring
 import own_producer
+import packaging_files
 import permissions
 import placement
 import quorum
@@ -90,6 +91,7 @@ CHECKS: list[Check] = [
     ("Java client, kafka-topics, files, kafka-dump-log", clients.java_client_and_files),
     ("transactions in a log of Apache Kafka", transactions.check),
     ("alerts and dashboard in Prometheus", monitoring.check),
+    ("files for containers", packaging_files.check),
     ("clock set back an hour", clock.check),
     ("transactions of the Java client", transactional_client.check),
     ("transactions of heirlog's client on Apache Kafka", own_producer.check),
