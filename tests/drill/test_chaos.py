@@ -25,6 +25,7 @@ def test_seconds_of_chaos_lose_nothing_and_leave_a_picture(tmp_path: Path) -> No
     assert verdict["passed"] and verdict["findings"] == []
     assert verdict["acknowledged"] > 100 and verdict["faults"][LAST_REPLICA_STANDING] == 3
     assert verdict["elections"]["elr"] > 0
+    assert verdict["transactions"]["committed"] > 10 and verdict["copied"] > 100
     assert json.loads((tmp_path / "verdict.json").read_text()) == verdict
     assert verdict["timeline"] == str(tmp_path / "timeline.svg")
     picture = ElementTree.parse(tmp_path / "timeline.svg").getroot()
