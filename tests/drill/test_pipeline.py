@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from cli.json_shapes import mistakes
 
 
 @pytest.mark.parametrize("form", [[], ["--quick"]], ids=["four JVMs", "quick"])
@@ -21,6 +22,7 @@ def test_the_table_counts_each_line_once_though_the_job_was_killed_three_times(f
     ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
     assert ended.returncode == 0, ended.stderr
     verdict = json.loads(ended.stdout)
+    assert not mistakes(command[3:], ended.stdout)
     assert verdict["passed"] and verdict["rows_in"] == verdict["lines"] == 12_000
     assert len(verdict["kills"]) == 3 and not verdict["wrong_modules"]
     picture = (tmp_path / "timeline.svg").read_text()

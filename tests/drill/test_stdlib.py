@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from cli.json_shapes import mistakes_of
+
 from heirlog.drill.picture import RecordedCluster, Recording
 from heirlog.drill.stdlib import run, stdlib_lines
 
@@ -13,7 +15,9 @@ def test_every_line_of_the_standard_library_survives_a_broker_killed_and_restart
     with RecordedCluster(nodes=3) as cluster:
         verdict = run(cluster, records=len(stdlib_lines()), say=recording.progress.step, progress=recording.progress)
         assert sorted(cluster.pids) == [1, 2, 3, 100]
-        picture = Path(recording.finish(cluster, verdict.as_json())["picture"]).read_text()
+        found = recording.finish(cluster, verdict.as_json())
+    picture = Path(found["picture"]).read_text()
+    assert not mistakes_of("drill stdlib", found)
     assert ">acknowledged<" in picture and ">read<" in picture and "broker 3 is killed" in picture
     assert all(f">stdlib-{partition}<" in picture for partition in range(6))
     assert verdict.passed, verdict.as_json()

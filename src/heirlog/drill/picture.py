@@ -80,7 +80,7 @@ class RecordedCluster(Cluster):
 
 
 class Recording:
-    """One drill's picture, in a folder that is made at the end: also where the drill cannot go on.
+    """One drill's picture, in a folder that is made at the end: also where the drill cannot continue.
 
     Raises DrillFailure at once if it could not be made then, so that a drill does not run for nothing.
     """
