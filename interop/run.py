@@ -24,6 +24,7 @@ import audit
 import clients
 import clock
 import configs
+import connect
 import controller
 import decisions
 import exported
@@ -43,6 +44,7 @@ import spark
 import spark_cluster
 import spark_lake
 import spark_sweep
+import streams
 import transactional_client
 import transactions
 from suites import golang, kafka_python, kafkajs, librdkafka, own_words, sarama
@@ -98,6 +100,8 @@ CHECKS: list[Check] = [
     ("Spark pipeline of Avro values", spark_lake.avro),
     ("suites: kafka-python", kafka_python.check),
     ("audit of directories of Apache Kafka", audit.check),
+    ("Kafka Connect, exactly once", connect.check),
+    ("Kafka Streams, exactly once", streams.check),
     ("quorum: Kafka's tools", quorum_tools.check),
     ("quorum: controllers of Apache Kafka and of heirlog", quorum.check),
     ("quorum: voters in the log, of Apache Kafka and of heirlog", quorum.check_voters_in_log),

@@ -20,9 +20,9 @@ from collections.abc import Callable, Collection
 from typing import Any, Protocol
 
 from heirlog.env import EventLog
-from heirlog.node.rate_limited_log import RateLimitedLog
 from heirlog.protocol.frames import RequestHeader, encode_response
 from heirlog.protocol.types import Endpoint
+from heirlog.rate_limited_log import RateLimitedLog
 from heirlog.server.connection_limits import UNLIMITED, ConnectionLimits
 from heirlog.server.stream import STAGING_SIZE, FrameStream
 
