@@ -40,6 +40,7 @@ import quorum_tools
 import recovery
 import schemas
 import secured
+import shared_groups
 import spark
 import spark_cluster
 import spark_lake
@@ -84,6 +85,8 @@ CHECKS: list[Check] = [
     ("group of franz-go", clients.franz_go_group),
     ("group of kcat", clients.kcat_group),
     ("group of Java clients", clients.java_group),
+    ("group of heirlog's commands", clients.own_group),
+    ("groups of heirlog consume and kafka-console-consumer", shared_groups.check),
     ("metrics beside Kafka's", exported.check),
     ("answers beside Apache Kafka's", answers.play.check),
     ("permissions beside Apache Kafka's", permissions.check),

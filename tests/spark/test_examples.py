@@ -13,11 +13,13 @@ from typing import Any
 
 import pyarrow.dataset
 import pytest
+from cli.json_shapes import mistakes_of
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import SparkSession
 
 from heirlog.blocking import Client, CommittedOffset
+from heirlog.cli.pipeline import status_json
 from heirlog.spark.pipeline.check import check
 from heirlog.spark.pipeline.load import load
 from heirlog.spark.pipeline.run import run
@@ -88,6 +90,8 @@ def test_a_lake_by_day_takes_good_orders_and_stops_at_a_bad_one(here: Path, spar
     (refused,) = rows(here / "lake" / "refused")
     assert (refused["key"], refused["value"]) == (b"odd", b"no order")
     seen = status(load(file))
+    assert not mistakes_of("pipeline status", status_json(seen))
+    assert not mistakes_of("pipeline run", {"name": seen.name, **seen.sums.as_json()})
     assert [(row.lag, row.topic) for row in seen.partitions] == [(0, "orders")] * 2 and seen.trouble is None
     ends = {(row.topic, row.partition): row.position for row in seen.partitions}
     with Client(brokers) as client:
