@@ -53,6 +53,7 @@ from heirlog.spark.pipeline.report import Journal, Offsets, Report, sums_of
 from heirlog.spark.pipeline.spec import Files, Pipeline, PipelineError, Table, Topics
 from heirlog.spark.pipeline.table import local_uri
 from heirlog.spark.pipeline.values import CORRUPT_COLUMN, FILE
+from heirlog.spark.worker_python import WorkerPythonError
 
 _log = logging.getLogger("heirlog.spark")
 _LOOK_EVERY_S = 1
@@ -142,7 +143,7 @@ def start_spark(master: str, conf: Mapping[str, str] | None, app_name: str, log:
         PySparkLogger.getLogger(name).disabled = True
     try:
         return session.start(master, conf, app_name, log)
-    except (JavaNotFoundError, PySparkException, *_GONE) as error:
+    except (JavaNotFoundError, WorkerPythonError, PySparkException, *_GONE) as error:
         raise PipelineError(f"Spark did not start with the master {master}: {sentence_of(error)}") from error
 
 
@@ -278,7 +279,7 @@ def _difference(before: Report, after: Report) -> Report:
     )
 
 
-def sentence_of(error: PySparkException | Py4JError | ConnectionError | JavaNotFoundError) -> str:
+def sentence_of(error: PySparkException | Py4JError | ConnectionError | JavaNotFoundError | WorkerPythonError) -> str:
     """What went wrong, without the frames of two languages around it.
 
     A failure inside a batch arrives as a Python traceback inside a Java exception inside a Python exception; the last
