@@ -43,6 +43,8 @@ import secured
 import shared_groups
 import spark
 import spark_cluster
+import spark_declarative
+import spark_found
 import spark_lake
 import spark_sweep
 import streams
@@ -111,6 +113,8 @@ CHECKS: list[Check] = [
     ("unclean recovery beside Apache Kafka's rule", recovery.check),
     ("suites: kafkajs, in our words", kafkajs.check),
     ("Spark pipeline over Spark Connect", spark_lake.connect),
+    ("Spark finds the source by itself", spark_found.check),
+    ("Declarative Pipelines", spark_declarative.check),
     ("Spark Connect", spark.connect),
     ("suites: sarama", sarama.check),
     ("Spark pipeline into Delta", spark_lake.delta),
