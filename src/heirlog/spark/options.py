@@ -119,6 +119,8 @@ class Options:
     max_trigger_delay_ms: int
     min_partitions: int | None
     max_records: int | None
+    max_bytes: int | None
+    """Of a task, estimated."""
     on_data_loss: OnDataLoss
     quarantine_path: str | None
     commit_group: str | None
@@ -176,6 +178,7 @@ def read_options(given: Mapping[str, str], *, streaming: bool) -> Options:
         max_trigger_delay_ms=max_trigger_delay_ms,
         min_partitions=_positive(options, "minPartitions", LARGEST_INT),
         max_records=_positive(options, "maxRecordsPerPartition"),
+        max_bytes=_positive(options, "maxBytesPerPartition"),
         on_data_loss=on_data_loss,
         quarantine_path=quarantine_path,
         commit_group=options.get("commitgroup") or None,
