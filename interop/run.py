@@ -28,6 +28,7 @@ import controller
 import decisions
 import exported
 import jars
+import kubernetes_manifests
 import messages
 import monitoring
 import own_producer
@@ -67,6 +68,7 @@ CHECKS: list[Check] = [
     ("schemas in Kafka's jars", compare_schemas),
     ("producer snapshots through Kafka's classes", snapshots),
     ("messages through Kafka's classes", messages.round_trips),
+    ("manifests against Kubernetes' schemas", kubernetes_manifests.check),
     ("decisions of Kafka's StandardAuthorizer", decisions.check),
     ("placement of Kafka's StripedReplicaPlacer", placement.check),
     ("franz-go", clients.franz_go),

@@ -35,7 +35,8 @@ SOURCE_OPTIONS = (
     *("startingOffsets", "startingOffsetsDefault", "startingOffsetsByTimestamp", "startingTimestamp"),
     *("endingOffsets", "endingOffsetsDefault", "endingOffsetsByTimestamp", "endingTimestamp"),
     *("startingOffsetsByTimestampStrategy", "maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay"),
-    *("minPartitions", "maxRecordsPerPartition", "failOnDataLoss", "onDataLoss", "quarantinePath", "includeHeaders"),
+    *("minPartitions", "maxRecordsPerPartition", "maxBytesPerPartition", "failOnDataLoss"),
+    *("onDataLoss", "quarantinePath", "includeHeaders"),
     *("columns", "commitGroup", "groupIdPrefix", "kafkaConsumer.pollTimeoutMs"),
     *("fetchOffset.numRetries", "fetchOffset.retryIntervalMs"),
 )
