@@ -24,14 +24,15 @@ import audit
 import clients
 import clock
 import configs
+import connect
 import controller
 import decisions
 import exported
 import jars
-import kubernetes_manifests
 import messages
 import monitoring
 import own_producer
+import packaging_files
 import permissions
 import placement
 import quorum
@@ -43,6 +44,7 @@ import spark
 import spark_cluster
 import spark_lake
 import spark_sweep
+import streams
 import transactional_client
 import transactions
 from suites import golang, kafka_python, kafkajs, librdkafka, own_words, sarama
@@ -68,7 +70,6 @@ CHECKS: list[Check] = [
     ("schemas in Kafka's jars", compare_schemas),
     ("producer snapshots through Kafka's classes", snapshots),
     ("messages through Kafka's classes", messages.round_trips),
-    ("manifests against Kubernetes' schemas", kubernetes_manifests.check),
     ("decisions of Kafka's StandardAuthorizer", decisions.check),
     ("placement of Kafka's StripedReplicaPlacer", placement.check),
     ("franz-go", clients.franz_go),
@@ -90,6 +91,7 @@ CHECKS: list[Check] = [
     ("Java client, kafka-topics, files, kafka-dump-log", clients.java_client_and_files),
     ("transactions in a log of Apache Kafka", transactions.check),
     ("alerts and dashboard in Prometheus", monitoring.check),
+    ("files for containers", packaging_files.check),
     ("clock set back an hour", clock.check),
     ("transactions of the Java client", transactional_client.check),
     ("transactions of heirlog's client on Apache Kafka", own_producer.check),
@@ -98,6 +100,8 @@ CHECKS: list[Check] = [
     ("Spark pipeline of Avro values", spark_lake.avro),
     ("suites: kafka-python", kafka_python.check),
     ("audit of directories of Apache Kafka", audit.check),
+    ("Kafka Connect, exactly once", connect.check),
+    ("Kafka Streams, exactly once", streams.check),
     ("quorum: Kafka's tools", quorum_tools.check),
     ("quorum: controllers of Apache Kafka and of heirlog", quorum.check),
     ("quorum: voters in the log, of Apache Kafka and of heirlog", quorum.check_voters_in_log),

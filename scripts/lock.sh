@@ -8,5 +8,5 @@ compile() {
 compile --extra drill --extra tls pyproject.toml requirements/build.in -o requirements/runtime.txt
 compile --extra schemas --extra spark pyproject.toml requirements/runtime.txt requirements/dev.in -o requirements/dev.txt
 compile requirements/confluent-kafka-2.5.0.in -o requirements/confluent-kafka-2.5.0.txt
-compile requirements/kubernetes.in -o requirements/kubernetes.txt
 compile requirements/docs.in -o requirements/docs.txt
+compile requirements/packaging.in -o requirements/packaging.txt

@@ -42,10 +42,14 @@ class _Sample:
 class WindowedRate:
     """Events per second. Times are those of one monotonic clock, and never go back."""
 
-    __slots__ = ("_found", "_samples", "_window_ms")
+    __slots__ = ("_found", "_is_stretched", "_samples", "_window_ms")
 
-    def __init__(self, samples: int = DEFAULT_SAMPLES, window_ms: int = DEFAULT_WINDOW_MS) -> None:
+    def __init__(
+        self, samples: int = DEFAULT_SAMPLES, window_ms: int = DEFAULT_WINDOW_MS, is_stretched: bool = True
+    ) -> None:
+        """is_stretched: False for Kafka's SimpleRate, whose time is one window at least."""
         self._samples = samples
+        self._is_stretched = is_stretched
         self._window_ms = window_ms
         self._found: list[_Sample] = []
 
@@ -68,6 +72,8 @@ class WindowedRate:
 
     def _measured_ms(self, now_ms: int) -> int:
         elapsed_ms = now_ms - self._found[0].begun_ms if self._found else 0
+        if not self._is_stretched:
+            return max(self._window_ms, elapsed_ms)
         missing = self._samples - 1 - elapsed_ms // self._window_ms
         return max(1, elapsed_ms + max(0, missing) * self._window_ms)
 
