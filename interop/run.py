@@ -38,6 +38,7 @@ import placement
 import quorum
 import quorum_tools
 import recovery
+import registries
 import schemas
 import secured
 import spark
@@ -107,6 +108,7 @@ CHECKS: list[Check] = [
     ("quorum: voters in the log, of Apache Kafka and of heirlog", quorum.check_voters_in_log),
     ("unclean recovery beside Apache Kafka's rule", recovery.check),
     ("suites: kafkajs, in our words", kafkajs.check),
+    ("values with a schema registry", registries.check),
     ("Spark pipeline over Spark Connect", spark_lake.connect),
     ("Spark Connect", spark.connect),
     ("suites: sarama", sarama.check),
