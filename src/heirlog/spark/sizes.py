@@ -38,6 +38,8 @@ def tasks(options: Options, ranges: Sequence[Range]) -> list[Range]:
     if options.max_bytes is None:
         return split(ranges, options.min_partitions, options.max_records)
     filled = [one for one in ranges if one.size]
+    if not filled:
+        return []
     each = max(1, min(PROBES_EACH, PROBES_MAX // max(1, len(filled))))
     sections = resolve.ask(options, lambda client: _sections(client, filled, each, options.isolation))
     cut = split_by_bytes(sections, options.max_bytes, options.min_partitions)
