@@ -38,6 +38,7 @@ import placement
 import quorum
 import quorum_tools
 import recovery
+import registries
 import schemas
 import secured
 import shared_groups
@@ -112,6 +113,7 @@ CHECKS: list[Check] = [
     ("quorum: voters in the log, of Apache Kafka and of heirlog", quorum.check_voters_in_log),
     ("unclean recovery beside Apache Kafka's rule", recovery.check),
     ("suites: kafkajs, in our words", kafkajs.check),
+    ("values with a schema registry", registries.check),
     ("Spark pipeline over Spark Connect", spark_lake.connect),
     ("Spark finds the source by itself", spark_found.check),
     ("Declarative Pipelines", spark_declarative.check),

@@ -7,6 +7,7 @@ import json
 import shutil
 import sqlite3
 import sys
+import textwrap
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -71,6 +72,17 @@ def module(file: Path) -> ModuleType:
     sys.modules[file.stem] = found
     spec.loader.exec_module(found)
     return found
+
+
+def test_the_pipeline_for_kubernetes_runs(here: Path, spark: SparkSession) -> None:
+    manifest = (here / "kubernetes" / "pipeline.yaml").read_text()
+    _, _, indented = manifest.partition("  orders.toml: |\n")
+    text = textwrap.dedent(indented.partition("---\n")[0])
+    file = here / "orders.toml"
+    file.write_text(text.replace("/data/", f"{here}/data/"))
+    report = run(file, spark)
+    assert (report.rows_in, report.rows_out, report.rejected) == (21, 20, 1)
+    assert len({row["day"] for row in rows(here / "data" / "lake" / "orders")}) == 2
 
 
 def test_a_lake_by_day_takes_good_orders_and_stops_at_a_bad_one(here: Path, spark: SparkSession, brokers: str) -> None:
