@@ -21,6 +21,7 @@ FLOORS = {
     "context": 0,
     "log_levels": 0,
     "version": 0,
+    "security": 1,
     "storage": 1,
     "metadata": 2,
     "raft": 3,
@@ -30,9 +31,11 @@ FLOORS = {
     "apis": 6,
     # the upper half of floor 6: a node dispatches to the APIs, which know it by ports only
     "node": 6.5,
-    "server": 7,
-    "sim": 7,
-    "blocking": 7,
+    "tls": 7,
+    # both bodies, and clients with sockets, build on it
+    "server": 7.5,
+    "sim": 7.5,
+    "blocking": 7.5,
     "local": 8,
     "drill": 9,
     "spark": 9,

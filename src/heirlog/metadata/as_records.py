@@ -5,14 +5,16 @@ from __future__ import annotations
 from heirlog.metadata.acl_messages import entry_members, pattern_members
 from heirlog.metadata.acls import Acl
 from heirlog.metadata.basis import ElectionBasis
-from heirlog.metadata.state import BrokerRegistration, ControllerRegistration, PartitionRegistration
+from heirlog.metadata.state import BrokerRegistration, ControllerRegistration, PartitionRegistration, ScramKey
 from heirlog.protocol.records import (
     AccessControlEntryRecord,
     PartitionRecord,
     RegisterBrokerRecord,
     RegisterControllerRecord,
+    UserScramCredentialRecord,
 )
 from heirlog.protocol.types import Uuid
+from heirlog.security.scram import ScramCredential
 
 
 def broker_record(broker: BrokerRegistration) -> RegisterBrokerRecord:
@@ -90,6 +92,18 @@ def _basis_in_snapshot(basis: ElectionBasis) -> PartitionRecord.ElectionBasis:
 
 def acl_record(acl_id: Uuid, acl: Acl) -> AccessControlEntryRecord:
     return AccessControlEntryRecord(id=acl_id, **pattern_members(acl), **entry_members(acl))
+
+
+def scram_record(key: ScramKey, credential: ScramCredential) -> UserScramCredentialRecord:
+    user, mechanism = key
+    return UserScramCredentialRecord(
+        name=user,
+        mechanism=mechanism,
+        salt=credential.salt,
+        stored_key=credential.stored_key,
+        server_key=credential.server_key,
+        iterations=credential.iterations,
+    )
 
 
 def controller_record(controller: ControllerRegistration) -> RegisterControllerRecord:

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, cast
 
 from heirlog.metadata.acls import Acl, Acls
-from heirlog.metadata.as_records import acl_record, broker_record, controller_record, partition_record
+from heirlog.metadata.as_records import acl_record, broker_record, controller_record, partition_record, scram_record
 from heirlog.metadata.broker_partitions import BrokerPartitions
 from heirlog.metadata.journal import ImageJournal
 from heirlog.metadata.state import (
@@ -38,6 +38,7 @@ from heirlog.metadata.state import (
     ControllerRegistration,
     Ids,
     PartitionRegistration,
+    ScramKey,
     TopicImage,
 )
 from heirlog.protocol.records import (
@@ -47,6 +48,7 @@ from heirlog.protocol.records import (
     TopicRecord,
 )
 from heirlog.protocol.types import BrokerId, PartitionKey, Uuid
+from heirlog.security.scram import ScramCredential
 
 __all__ = [
     "BROKER_RESOURCE",
@@ -84,6 +86,8 @@ class Image:
         self.features: dict[str, int] = {}
         self.next_producer_id = 0
         self.acls = Acls()
+        self.scram: dict[ScramKey, ScramCredential] = {}
+        """What clients prove their passwords by."""
         self.leaders = BrokerPartitions()
         """Also under -1: the leaderless partitions."""
         self.in_isr = BrokerPartitions()
@@ -157,6 +161,7 @@ class Image:
                 "features",
                 "next_producer_id",
                 "acls",
+                "scram",
                 "leaders",
                 "in_isr",
                 "in_elr",
@@ -196,6 +201,8 @@ class Image:
             self.next_producer_id = journal.next_producer_id
         for acl_id, acl in journal.acls.items():
             self.set_acl(acl_id, acl)
+        for of_user, credential in journal.scram.items():
+            self.set_scram(of_user, credential)
         transaction = journal.transaction
         self.open_transaction = None if transaction is None else transaction[: journal.transaction_length]
         self.offset, self.epoch = journal.offset, journal.epoch
@@ -275,6 +282,11 @@ class Image:
             journal.acls.setdefault(acl_id, self.acls.by_id.get(acl_id))
         self.acls.put(acl_id, after)
 
+    def set_scram(self, key: ScramKey, after: ScramCredential | None, journal: ImageJournal | None = None) -> None:
+        if journal is not None:
+            journal.scram.setdefault(key, self.scram.get(key))
+        _put(self.scram, key, after)
+
     # -- snapshot -----------------------------------------------------------------------------------------------
 
     def records(self) -> Iterator[Any]:
@@ -288,7 +300,7 @@ class Image:
         controllers, brokers, topics = dict(self.controllers), dict(self.brokers), dict(self.topics)
         # the states are frozen, and `set_config` replaces the dictionary of a resource
         partitions_of = {topic_id: dict(partitions) for topic_id, partitions in self.partitions.items()}
-        configs, acls = dict(self.configs), dict(self.acls.by_id)
+        configs, acls, scram = dict(self.configs), dict(self.acls.by_id), dict(self.scram)
 
         def in_order() -> Iterator[Any]:
             for name in sorted(features, key=lambda name: (name != METADATA_VERSION, name)):
@@ -309,6 +321,8 @@ class Image:
                 yield ProducerIdsRecord(broker_id=-1, broker_epoch=-1, next_producer_id=next_producer_id)
             for acl_id in sorted(acls):
                 yield acl_record(acl_id, acls[acl_id])
+            for of_user in sorted(scram):
+                yield scram_record(of_user, scram[of_user])
 
         return in_order()
 

@@ -15,8 +15,15 @@ from __future__ import annotations
 from typing import Any
 
 from heirlog.metadata.acls import Acl
-from heirlog.metadata.state import BrokerRegistration, ControllerRegistration, PartitionRegistration, TopicImage
+from heirlog.metadata.state import (
+    BrokerRegistration,
+    ControllerRegistration,
+    PartitionRegistration,
+    ScramKey,
+    TopicImage,
+)
 from heirlog.protocol.types import BrokerId, PartitionKey, Uuid
+from heirlog.security.scram import ScramCredential
 
 
 class ImageJournal:
@@ -31,6 +38,7 @@ class ImageJournal:
         "next_producer_id",
         "offset",
         "partitions",
+        "scram",
         "topics",
         "transaction",
         "transaction_length",
@@ -54,6 +62,7 @@ class ImageJournal:
         self.features: dict[str, int | None] = {}
         self.next_producer_id: int | None = None
         self.acls: dict[Uuid, Acl | None] = {}
+        self.scram: dict[ScramKey, ScramCredential | None] = {}
 
     @property
     def is_empty(self) -> bool:
@@ -66,6 +75,7 @@ class ImageJournal:
             or self.features
             or self.controllers
             or self.acls
+            or self.scram
             or self.next_producer_id is not None
         )
 

@@ -99,6 +99,7 @@ def differences(before: Image, after: Image, collected: ImageJournal) -> ImageJo
     _compare(_partitions(before), _partitions(after), journal.partitions)
     _compare(_configs(before), _configs(after), journal.configs)
     _compare(before.acls.by_id, after.acls.by_id, journal.acls)
+    _compare(before.scram, after.scram, journal.scram)
     for part in ("topics", "brokers", "controllers", "features", "partitions", "configs", "acls"):
         # what was collected earlier remembers an older value "from before"
         getattr(journal, part).update(getattr(collected, part))

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import Any
+from typing import Any, Final
 
 from heirlog.apis._index import INDEX
 from heirlog.apis.common.api import Api, Entry, Forwarded, Role, Served, Versions
 from heirlog.context import Context, Reply
+from heirlog.metadata.listener_security import ListenerSecurity
 from heirlog.protocol.api import ApiKey
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.types import Endpoint
@@ -97,6 +98,9 @@ ROUTES: Mapping[Role, Mapping[int, ApiRoute]] = {
 }
 
 
+OPEN_TO_ALL: Final = ListenerSecurity("", "PLAINTEXT")
+
+
 @dataclass(frozen=True, slots=True)
 class ListenerRoutes:
     """A named listener of this node: where it listens, what it tells others, and what it serves."""
@@ -105,6 +109,7 @@ class ListenerRoutes:
     bind: Endpoint
     advertised: Endpoint
     role: Role
+    security: ListenerSecurity = OPEN_TO_ALL
     routes: Mapping[int, ApiRoute] = field(init=False, repr=False, compare=False)
     """Looked up twice per request: found once."""
 
