@@ -26,6 +26,7 @@ from heirlog.broker.log_directories import LogDirectories
 from heirlog.broker.partition import Partition, ReplicaRole
 from heirlog.broker.replica_fetcher import ReplicaFetcherPorts, ReplicaFetcherSettings
 from heirlog.broker.replica_fetcher_manager import ReplicaFetcherManager
+from heirlog.broker.replication_throttle import FOLLOWER, LEADER, ReplicationThrottle
 from heirlog.env import Env
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, Image
@@ -76,6 +77,8 @@ class ReplicaManager:
         self._started = False
         self._by_id: dict[Uuid, dict[int, Partition]] = {}
         self._by_name: dict[str, dict[int, Partition]] = {}
+        self._all: list[Partition] | None = None
+        """None: `_by_id` has changed since."""
         self._directory_of: dict[PartitionKey, LogDirectory] = {}
         self._damaged: set[PartitionKey] = set()
         """Their directories are about to go offline, because of `log_damaged`."""
@@ -88,6 +91,8 @@ class ReplicaManager:
         self.delayed = DelayedOperations(env)
         self.topic_stats = BrokerTopicStats()
         self.discarded_records = DiscardedRecordsManager(env, static, self.directory_of)
+        self.leader_throttle = ReplicationThrottle(LEADER, static, env.now_ms)
+        self._follower_throttle = ReplicationThrottle(FOLLOWER, static, env.now_ms)
         self.fetchers = ReplicaFetcherManager(
             ReplicaFetcherPorts(
                 env,
@@ -98,6 +103,7 @@ class ReplicaManager:
                 self.topic_stats,
                 self.flush_if_due,
                 self.storage_failed,
+                self._follower_throttle,
             )
         )
 
@@ -113,7 +119,10 @@ class ReplicaManager:
         return self._by_id.get(key[0], _NO_PARTITIONS).get(key[1])
 
     def all_partitions(self) -> list[Partition]:
-        return [*chain.from_iterable(map(dict.values, self._by_id.values()))]
+        """Not to be changed. The same list as before, unless a partition was added or removed."""
+        if self._all is None:
+            self._all = [*chain.from_iterable(map(dict.values, self._by_id.values()))]
+        return self._all
 
     def topic_name(self, topic_id: bytes) -> str | None:
         """The topic's name; None if this broker knows no topic with this id."""
@@ -161,6 +170,8 @@ class ReplicaManager:
         """`changed` is None if anything may differ: the first image, or one loaded from a snapshot."""
         self._image = image
         self._registered_brokers.brokers = image.brokers
+        for throttle in (self.leader_throttle, self._follower_throttle):
+            throttle.on_image(image, changed if self._started else None)
         if changed is None or not self._started:
             self._started = True
             self._take_over_logs()
@@ -268,6 +279,7 @@ class ReplicaManager:
             topic_metrics=self.topic_stats.of(topic),
         )
         self._by_id.setdefault(key[0], {})[key[1]] = partition
+        self._all = None
         # one mapping under both the name and the id
         self._by_name[topic] = self._by_id[key[0]]
         self._directory_of[key] = directory
@@ -294,6 +306,7 @@ class ReplicaManager:
         self.topic_stats.failed_isr_updates += partition.failed_isr_updates
         siblings = self._by_id[key[0]]
         del siblings[key[1]]
+        self._all = None
         if not siblings:
             del self._by_id[key[0]]
             # a recreated topic of the same name has its own mapping by now

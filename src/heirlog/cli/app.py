@@ -22,6 +22,7 @@ from heirlog.cli import (
     cluster,
     configs,
     consume,
+    container,
     context,
     delete_records,
     doctor,
@@ -38,6 +39,7 @@ from heirlog.cli import (
     produce,
     quorum,
     quorum_voters,
+    quotas,
     reassign,
     recover,
     reset_offsets,
@@ -68,6 +70,7 @@ app = typer.Typer(
 )
 app.command("up")(up.up)
 app.add_typer(context.app, name="context")
+app.command("container")(container.container)
 app.add_typer(storage.app, name="storage")
 app.add_typer(topics.app, name="topics")
 app.add_typer(configs.app, name="configs")
@@ -77,6 +80,7 @@ transactions.app.command("describe-producers")(hanging_transactions.describe_pro
 transactions.app.command("find-hanging")(hanging_transactions.find_hanging)
 transactions.app.command("abort")(hanging_transactions.abort)
 app.add_typer(acls.app, name="acls")
+app.add_typer(quotas.app, name="quotas")
 app.add_typer(broker.app, name="broker")
 app.add_typer(cluster.app, name="cluster")
 app.add_typer(perf.app, name="perf")

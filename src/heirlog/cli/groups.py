@@ -13,6 +13,7 @@ import typer
 from heirlog.cli import complete
 from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
 from heirlog.cli.errors import EXIT_FAILED, CommandError, UsageError
+from heirlog.cli.listed_groups import listed_groups
 from heirlog.cli.names import given_once, matching, partitions_named
 from heirlog.cli.next_steps import with_next_step
 from heirlog.cli.render import Json, show_rows
@@ -71,27 +72,10 @@ def list_groups(
 ) -> None:
     """List the groups of all coordinators."""
     with connected(bootstrap_server) as client:
-        rows = _listed(client, [part.strip() for part in (state or "").split(",") if part.strip()])
+        rows = listed_groups(client, [part.strip() for part in (state or "").split(",") if part.strip()])
     shown = matching((row["group"] for row in rows), include)
     rows = [row for row in rows if row["group"] in shown]
     show_rows({"group": "Group", "protocol": "Protocol", "state": "State"}, rows, as_json)
-
-
-def _listed(client: Client, states: list[str]) -> list[dict[str, Any]]:
-    """Each broker knows the groups that it coordinates. Raises CommandError."""
-    from heirlog.protocol.messages import ListGroupsRequest
-
-    rows = []
-    for broker in sorted(client.brokers()):
-        answer = client.send_to_broker(broker, ListGroupsRequest(states_filter=states))
-        if answer.error_code:
-            failure = error_code(answer.error_code)
-            raise CommandError(with_next_step(f"broker {broker} cannot list its groups: {failure.name}", failure))
-        rows += [
-            {"group": group.group_id, "protocol": group.protocol_type, "state": group.group_state}
-            for group in answer.groups
-        ]
-    return sorted(rows, key=lambda row: row["group"])
 
 
 @app.command("describe")
@@ -115,7 +99,7 @@ def describe(
     if named and all_groups:
         raise UsageError("--all-groups goes without the names of groups")
     with connected(bootstrap_server) as client:
-        wanted = named or [row["group"] for row in _listed(client, [])]
+        wanted = named or [row["group"] for row in listed_groups(client)]
         found = [_described(client, name) for name in wanted]
         if members:
             columns = {"group": "Group", "member": "Member", "instance": "Instance", "client": "Client", "host": "Host"}
@@ -259,7 +243,7 @@ def delete(
         raise UsageError("name the groups, or use --all-groups")
     failed = 0
     with connected(bootstrap_server) as client:
-        for name in named or [row["group"] for row in _listed(client, [])]:
+        for name in named or [row["group"] for row in listed_groups(client)]:
             request = DeleteGroupsRequest(groups_names=[name])
             answer = client.send_to_coordinator(name, request, error_code=lambda got: int(got.results[0].error_code))
             code = error_code(answer.results[0].error_code)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from heirlog.metadata.acl_messages import entry_members, pattern_members
 from heirlog.metadata.acls import Acl
 from heirlog.metadata.basis import ElectionBasis
+from heirlog.metadata.client_quotas import Entity
 from heirlog.metadata.state import BrokerRegistration, ControllerRegistration, PartitionRegistration, ScramKey
 from heirlog.protocol.records import (
     AccessControlEntryRecord,
+    ClientQuotaRecord,
     PartitionRecord,
     RegisterBrokerRecord,
     RegisterControllerRecord,
@@ -103,6 +105,16 @@ def scram_record(key: ScramKey, credential: ScramCredential) -> UserScramCredent
         stored_key=credential.stored_key,
         server_key=credential.server_key,
         iterations=credential.iterations,
+    )
+
+
+def client_quota_record(entity: Entity, key: str, value: float | None) -> ClientQuotaRecord:
+    """value: None removes the quota."""
+    return ClientQuotaRecord(
+        entity=[ClientQuotaRecord.EntityData(entity_type=kind, entity_name=name) for kind, name in entity],
+        key=key,
+        value=0.0 if value is None else value,
+        remove=value is None,
     )
 
 

@@ -20,8 +20,16 @@ from collections.abc import Iterable, Iterator
 from typing import Any, cast
 
 from heirlog.metadata.acls import Acl, Acls
-from heirlog.metadata.as_records import acl_record, broker_record, controller_record, partition_record, scram_record
+from heirlog.metadata.as_records import (
+    acl_record,
+    broker_record,
+    client_quota_record,
+    controller_record,
+    partition_record,
+    scram_record,
+)
 from heirlog.metadata.broker_partitions import BrokerPartitions
+from heirlog.metadata.client_quotas import ClientQuotas, Entity
 from heirlog.metadata.journal import ImageJournal
 from heirlog.metadata.state import (
     BROKER_RESOURCE,
@@ -88,6 +96,7 @@ class Image:
         self.acls = Acls()
         self.scram: dict[ScramKey, ScramCredential] = {}
         """What clients prove their passwords by."""
+        self.client_quotas = ClientQuotas()
         self.leaders = BrokerPartitions()
         """Also under -1: the leaderless partitions."""
         self.in_isr = BrokerPartitions()
@@ -162,6 +171,7 @@ class Image:
                 "next_producer_id",
                 "acls",
                 "scram",
+                "client_quotas",
                 "leaders",
                 "in_isr",
                 "in_elr",
@@ -203,6 +213,8 @@ class Image:
             self.set_acl(acl_id, acl)
         for of_user, credential in journal.scram.items():
             self.set_scram(of_user, credential)
+        for (entity, key), quota in journal.client_quotas.items():
+            self.set_client_quota(entity, key, quota)
         transaction = journal.transaction
         self.open_transaction = None if transaction is None else transaction[: journal.transaction_length]
         self.offset, self.epoch = journal.offset, journal.epoch
@@ -287,6 +299,13 @@ class Image:
             journal.scram.setdefault(key, self.scram.get(key))
         _put(self.scram, key, after)
 
+    def set_client_quota(
+        self, entity: Entity, key: str, after: float | None, journal: ImageJournal | None = None
+    ) -> None:
+        if journal is not None:
+            journal.client_quotas.setdefault((entity, key), self.client_quotas.value(entity, key))
+        self.client_quotas.put(entity, key, after)
+
     # -- snapshot -----------------------------------------------------------------------------------------------
 
     def records(self) -> Iterator[Any]:
@@ -298,9 +317,10 @@ class Image:
         assert self.open_transaction is None, "a snapshot inside a transaction would tear it"
         features, next_producer_id = dict(self.features), self.next_producer_id
         controllers, brokers, topics = dict(self.controllers), dict(self.brokers), dict(self.topics)
-        # the states are frozen, and `set_config` replaces the dictionary of a resource
+        # the states are frozen; `set_config` and `set_client_quota` replace the dictionary of a resource
         partitions_of = {topic_id: dict(partitions) for topic_id, partitions in self.partitions.items()}
         configs, acls, scram = dict(self.configs), dict(self.acls.by_id), dict(self.scram)
+        client_quotas = dict(self.client_quotas.by_entity)
 
         def in_order() -> Iterator[Any]:
             for name in sorted(features, key=lambda name: (name != METADATA_VERSION, name)):
@@ -323,6 +343,9 @@ class Image:
                 yield acl_record(acl_id, acls[acl_id])
             for of_user in sorted(scram):
                 yield scram_record(of_user, scram[of_user])
+            for entity, quotas in client_quotas.items():
+                for quota, limit in sorted(quotas.items()):
+                    yield client_quota_record(entity, quota, limit)
 
         return in_order()
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 from typing import Any
 
 from heirlog.metadata.acls import Acl
+from heirlog.metadata.client_quotas import Entity
 from heirlog.metadata.state import (
     BrokerRegistration,
     ControllerRegistration,
@@ -30,6 +31,7 @@ class ImageJournal:
     __slots__ = (
         "acls",
         "brokers",
+        "client_quotas",
         "configs",
         "controllers",
         "epoch",
@@ -63,6 +65,8 @@ class ImageJournal:
         self.next_producer_id: int | None = None
         self.acls: dict[Uuid, Acl | None] = {}
         self.scram: dict[ScramKey, ScramCredential | None] = {}
+        self.client_quotas: dict[tuple[Entity, str], float | None] = {}
+        """By (entity, name of the quota)."""
 
     @property
     def is_empty(self) -> bool:
@@ -76,6 +80,7 @@ class ImageJournal:
             or self.controllers
             or self.acls
             or self.scram
+            or self.client_quotas
             or self.next_producer_id is not None
         )
 

@@ -26,13 +26,13 @@ from typing import Any, Generic, TypeAlias, TypeVar, cast
 from heirlog.apis.common.envelopes import envelope_of
 from heirlog.context import Context
 from heirlog.env import Cancel, Env, SendFailure
-from heirlog.node.rate_limited_log import RateLimitedLog
 from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode, error_code
 from heirlog.protocol.frames import RequestHeader, decode_response
 from heirlog.protocol.messages import EnvelopeRequest, EnvelopeResponse
 from heirlog.protocol.primitives import Message
 from heirlog.protocol.types import Endpoint
+from heirlog.rate_limited_log import RateLimitedLog
 
 FIRST_BACKOFF_MS = 20
 MAX_BACKOFF_MS = 500
@@ -80,7 +80,9 @@ class Forwarder:
         context: that of the client whose permissions count; None: this broker sends the request.
         time_limit_ms: a shorter timeout than the usual one.
         """
-        header = RequestHeader(request.API_KEY, api_version, 0, FORWARDED_CLIENT)
+        # quotas of client ids count on the controller too
+        client_id = FORWARDED_CLIENT if context is None else context.client_id
+        header = RequestHeader(request.API_KEY, api_version, 0, client_id)
         envelope = envelope_of(header, request, context)
         wait = _Forwarding(
             self._env, self._controller, header, envelope, refusal, self._over, self._client_code, self._when_applied

@@ -34,7 +34,6 @@ from heirlog.node.connection import ClientConnection, ReadAhead, Transport
 from heirlog.node.forwarding import Forwarder
 from heirlog.node.log_directories import metadata_identity, open_directories
 from heirlog.node.metadata_publisher import MetadataPublisher
-from heirlog.node.rate_limited_log import RateLimitedLog
 from heirlog.node.read_your_writes import LocalImageWaits, MetadataPropagation
 from heirlog.node.router import ApiRoute, ListenerRoutes
 from heirlog.node.snapshots import SnapshotTrigger
@@ -57,6 +56,7 @@ from heirlog.raft.quorum import Quorum
 from heirlog.raft.quorum_config import QuorumConfig
 from heirlog.raft.replay import CommittedBatch
 from heirlog.raft.snapshot import InvalidSnapshot
+from heirlog.rate_limited_log import RateLimitedLog
 from heirlog.security.exchange import Exchange
 from heirlog.storage.atomic import OnDurable
 from heirlog.storage.errors import StorageFormatError
@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from heirlog.broker.broker import Broker
     from heirlog.controller.controller import Controller
     from heirlog.controller.controller_registration_manager import ControllerRegistrationManager
+    from heirlog.node.client_quotas import ClientQuotaManager
     from heirlog.node.request_metrics import RequestMetrics
     from heirlog.node.sasl_connection import SaslConnection
 
@@ -102,6 +103,7 @@ class Node:
         self.config = config
         self.cluster_id = ""
         self._by_name = {listener.name: listener for listener in _listeners(config)}
+        self._now_ns = now_ns or (lambda: env.now_ms() * 1_000_000)
         self._connections: dict[ClientConnection, None] = {}
         self.requests: RequestMetrics | None = None
         """Only if the node serves metrics; the same for the next one."""
@@ -110,7 +112,9 @@ class Node:
             from heirlog.node.request_metrics import RequestMetrics
 
             self.commit_latency = LatencyWindow()
-            self.requests = RequestMetrics(now_ns or (lambda: env.now_ms() * 1_000_000))
+            self.requests = RequestMetrics(self._now_ns)
+        self.client_quotas: ClientQuotaManager | None = None
+        """None: no client has a quota."""
         self.read_ahead = ReadAhead(config.int("queued.max.requests"), config.int("queued.max.request.bytes"))
         self.log_limited = RateLimitedLog(env.log, env.now_ms)
         self.controllers_seen = 0
@@ -616,10 +620,25 @@ class Node:
             # everything that was committed when this node started is applied
             self._acls_are_loaded()
         self.log_levels.configure(server_value(self.image, self.config, "log.level"))
+        self._quotas_changed()
         if self._registration is not None:
             self._registration.metadata_applied()
         if self._broker is not None:
             self._broker.on_metadata_applied()
+
+    def _quotas_changed(self) -> None:
+        if not self.image.client_quotas.by_entity:
+            self.client_quotas = None
+        elif self.client_quotas is None:
+            from heirlog.node.client_quotas import ClientQuotaManager
+
+            self.client_quotas = ClientQuotaManager(
+                lambda: self.image.client_quotas,
+                self.env.now_ms,
+                self._now_ns,
+                self.config.int("quota.window.num"),
+                self.config.int("quota.window.size.seconds") * 1000,
+            )
 
     def _published(self, image: Image, changed: ImageJournal) -> None:
         if self._broker is not None:

@@ -36,7 +36,7 @@ from heirlog.server.files import Deliver, OsFiles
 from heirlog.server.logs import Logger
 from heirlog.server.peers import Peers
 from heirlog.server.stream import STAGING_SIZE
-from heirlog.server.transport import Server
+from heirlog.server.transport import BACKLOG, Server
 
 if TYPE_CHECKING:
     from heirlog.server.metrics.listener import MetricsListener, Text
@@ -156,6 +156,7 @@ class NodeServer:
             exempt=exempt_listeners(config),
             staging=staging,
             doors=self._doors.by_listener,
+            backlog=config["socket.listen.backlog.size"] if "socket.listen.backlog.size" in config.given else BACKLOG,
         )
 
         self._metrics: MetricsListener | None = None

@@ -23,15 +23,16 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any, Protocol
 
 from heirlog.env import EventLog
-from heirlog.node.rate_limited_log import RateLimitedLog
 from heirlog.protocol.frames import RequestHeader, encode_response
 from heirlog.protocol.types import Endpoint
+from heirlog.rate_limited_log import RateLimitedLog
 from heirlog.server.connection_limits import UNLIMITED, ConnectionLimits
 from heirlog.server.door import OPEN, Door
 from heirlog.server.stream import STAGING_SIZE
 
 ACCEPTS_PER_TURN = 64
 BACKLOG = 1024
+"""Unless the file says otherwise. More than Kafka's 50: there a thread does nothing but accept connections."""
 OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 RETRY_ACCEPT_SECONDS = 0.1
 FRAME_REFUSED = re.compile(r"a frame of (\d+) bytes")
@@ -142,7 +143,7 @@ class Server:
 
     frame_limit: `socket.request.max.bytes`. max_idle_ms: `connections.max.idle.ms`, negative for never.
     limits: asked for each newcomer. exempt: listeners that are open also beyond `max.connections`. doors: of the
-    listeners with TLS or SASL.
+    listeners with TLS or SASL. backlog: connections of a listener that the system accepts for it meanwhile.
     """
 
     def __init__(
@@ -157,6 +158,7 @@ class Server:
         exempt: Collection[str] = (),
         staging: memoryview | None = None,
         doors: Mapping[str, Door] | None = None,
+        backlog: int = BACKLOG,
     ) -> None:
         self.loop = loop
         self.doors = doors or {}
@@ -172,6 +174,7 @@ class Server:
         self._connections: dict[InboundConnection, None] = {}
         self._per_host: Counter[str] = Counter()
         self._limits = limits
+        self._backlog = backlog
         self._exempt = exempt
         self._is_full = False
         self._log_limited = RateLimitedLog(log, lambda: loop.time() * 1000)
@@ -196,7 +199,7 @@ class Server:
             if reuse_port:
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
             sock.bind(address)
-            sock.listen(BACKLOG)
+            sock.listen(self._backlog)
         except OSError:
             sock.close()
             raise
