@@ -15,7 +15,7 @@ def authority(name: str = OURS) -> Authority:
 
 @cache
 def _authority(name: str) -> Authority:
-    return Authority(name)
+    return Authority.new(name)
 
 
 @cache

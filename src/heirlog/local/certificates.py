@@ -13,36 +13,54 @@ from __future__ import annotations
 import datetime
 import ipaddress
 from collections.abc import Sequence
+from typing import Self
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 DAYS = 3650
 
 
 class Authority:
-    def __init__(self, name: str = "heirlog local authority", days: int = DAYS) -> None:
-        self._days = days
-        self._key = ec.generate_private_key(ec.SECP256R1())
-        self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-        certificate = (
-            _builder(self._name, self._name, self._key.public_key(), days)
+    def __init__(self, key: ec.EllipticCurvePrivateKey, certificate: x509.Certificate) -> None:
+        self._key = key
+        self._name = certificate.subject
+        self.certificate_pem = _pem(certificate)
+        self.key_pem = _key_pem(key)
+
+    @classmethod
+    def new(cls, name: str = "heirlog local authority", days: int = DAYS) -> Self:
+        key = ec.generate_private_key(ec.SECP256R1())
+        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+        return cls(
+            key,
+            _builder(subject, subject, key.public_key(), days)
             .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
             .add_extension(_key_usage(signs=True), critical=True)
-            .add_extension(x509.SubjectKeyIdentifier.from_public_key(self._key.public_key()), critical=False)
-            .sign(self._key, hashes.SHA256())
+            .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+            .sign(key, hashes.SHA256()),
         )
-        self.certificate_pem = _pem(certificate)
-        self.key_pem = _key_pem(self._key)
+
+    @classmethod
+    def of(cls, key_pem: str, certificate_pem: str) -> Self:
+        """One that was made before."""
+        key = load_pem_private_key(key_pem.encode(), None)
+        assert isinstance(key, ec.EllipticCurvePrivateKey), "as `new` makes it"
+        return cls(key, x509.load_pem_x509_certificate(certificate_pem.encode()))
 
     def issue(
         self,
         name: str | x509.Name,
         hosts: Sequence[str] = (),
-        days: int | None = None,
+        days: int = DAYS,
         purposes: Sequence[x509.ObjectIdentifier] = (
             ExtendedKeyUsageOID.SERVER_AUTH,
             ExtendedKeyUsageOID.CLIENT_AUTH,
@@ -52,7 +70,7 @@ class Authority:
         key = ec.generate_private_key(ec.SECP256R1())
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]) if isinstance(name, str) else name
         builder = (
-            _builder(subject, self._name, key.public_key(), self._days if days is None else days)
+            _builder(subject, self._name, key.public_key(), days)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(_key_usage(signs=False), critical=True)
             .add_extension(x509.ExtendedKeyUsage(list(purposes)), critical=False)

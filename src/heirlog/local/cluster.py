@@ -25,6 +25,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from heirlog.blocking import Client
 from heirlog.client.security import Security
 from heirlog.local import data_folder, properties, secure, topics
 from heirlog.local import layout as layouts
@@ -320,6 +321,22 @@ class Cluster:
         if not found:
             raise ClusterError("no broker is running")
         return found
+
+    def client_config(self, user: str = secure.ADMIN) -> dict[str, str]:
+        """Kafka's client properties by which `user` connects; librdkafka has the same names but for the stores.
+
+        A user that does not exist is created, with a password for SCRAM-SHA-512 (with SSL: with a certificate). `admin`
+        may do everything, other users need ACLs.
+        """
+        layout = self._known()
+        try:
+            given = secure.client_config(layout.data, user, lambda: self._client())
+        except (LocalError, OSError) as error:
+            raise ClusterError(str(error)) from error
+        return {"bootstrap.servers": layout.bootstrap_servers, **given}
+
+    def _client(self) -> Client:
+        return Client(self._addresses(), security=self._security(), timeout_s=TOPIC_TIMEOUT_S)
 
     @property
     def bootstrap_servers(self) -> str:

@@ -14,11 +14,12 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from heirlog.client.scram import set_password
 from heirlog.client.security import Security as ClientSecurity
 from heirlog.client.security import SecurityError, security_from_properties
 from heirlog.local import properties
@@ -27,8 +28,12 @@ from heirlog.metadata.as_records import scram_record
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.listener_security import ListenerSecurity
 from heirlog.metadata.server_configs import STANDARD_AUTHORIZER
+from heirlog.protocol.errors import KafkaError
 from heirlog.security.scram import BY_MECHANISM, ITERATIONS_MIN, RANDOM_BYTES, credential_of, random_text
 from heirlog.security.scram import salted_password as salted
+
+if TYPE_CHECKING:
+    from heirlog.blocking import Client
 
 PROTOCOLS: Final = ("SSL", "SASL_PLAINTEXT", "SASL_SSL")
 ADMIN: Final = "admin"
@@ -94,7 +99,7 @@ def _tls(folder: Path, protocol: str) -> dict[str, str]:
         raise LocalError(
             "certificates are made by the package cryptography: install it (it is part of the extra tls)"
         ) from error
-    authority = Authority()
+    authority = Authority.new()
     (folder / "ca.pem").write_text(authority.certificate_pem, encoding="utf-8")
     write_private(folder / "ca.key", authority.key_pem)
     write_private(folder / "node.pem", authority.issue(NODE, HOSTS))
@@ -132,6 +137,42 @@ def scram_user(user: str, password: str, mechanism: str = SCRAM, iterations: int
 
 def new_salt() -> bytes:
     return random_text(secrets.token_bytes(RANDOM_BYTES)).encode()
+
+
+def client_config(data: Path, user: str, connect: Callable[[], Client]) -> dict[str, str]:
+    """How `user` connects to the running cluster; created if it is new, with a password or a certificate of its own.
+
+    connect: a client that may do everything. Raises LocalError: the cluster is not closed, or refuses the user.
+    """
+    path = data / CLIENT_FILE
+    if not path.exists():
+        return {}
+    given = properties.read(path)
+    del given["bootstrap.servers"]
+    if user == ADMIN:
+        return given
+    if given["security.protocol"] == "SSL":
+        return given | {"ssl.keystore.location": str(_certificate_of(data / FOLDER, user))}
+    stored = data / FOLDER / f"{user}.password"
+    if not stored.exists():
+        password = secrets.token_urlsafe(PASSWORD_BYTES)
+        try:
+            with connect() as client:
+                client.run(set_password(user, BY_MECHANISM[SCRAM], password, new_salt(), ITERATIONS_MIN))
+        except KafkaError as error:
+            raise LocalError(f"the user {user} cannot be created: {error}") from error
+        write_private(stored, password)
+    return given | scram_login(user, stored.read_text(encoding="utf-8"))
+
+
+def _certificate_of(folder: Path, user: str) -> Path:
+    path = folder / f"{user}.pem"
+    if not path.exists():
+        from heirlog.local.certificates import Authority
+
+        text = ((folder / name).read_text(encoding="utf-8") for name in ("ca.key", "ca.pem"))
+        write_private(path, Authority.of(*text).issue(user))
+    return path
 
 
 def write_client_file(data: Path, bootstrap_servers: str, client: Mapping[str, str]) -> None:

@@ -134,7 +134,7 @@ class NodeServer:
         self._files = files(self._loop.call_soon_threadsafe)
         try:
             self._doors = Doors(self._loop, config)
-            peers = Peers(self._loop, config)
+            self._peers = Peers(self._loop, config)
         except SecurityError as error:
             raise StartRefused(str(error)) from error
         self._pool = ClientPool(
@@ -142,7 +142,7 @@ class NodeServer:
             f"heirlog-{config.node_id}",
             staging,
             config.int("socket.connection.setup.timeout.ms"),
-            peers.of_channel,
+            self._peers.of_channel,
         )
         self._env = ServerEnv(self._loop, self._files, self._pool, log, self._stopped)
         self._node = Node(self._env, config, unusable, levels, time.monotonic_ns)
@@ -180,6 +180,7 @@ class NodeServer:
             # before another process can see the node, and ask it to stop
             for number in (signal.SIGTERM, signal.SIGINT):
                 self._loop.add_signal_handler(number, self._asked_to_stop)
+            self._loop.add_signal_handler(signal.SIGHUP, self._reload_certificates)
             self._listen()
             self._loop.call_soon(self._start, on_listening)
             self._loop.run_forever()
@@ -229,6 +230,16 @@ class NodeServer:
             return
         self._signalled = True
         self._node.shutdown()
+
+    def _reload_certificates(self) -> None:
+        """SIGHUP: the stores are read again, for new connections in both directions."""
+        try:
+            self._doors.reload()
+            self._peers.reload()
+        except SecurityError as error:
+            self._log("error", "certificates-not-reloaded", why=str(error))
+        else:
+            self._log("info", "certificates-reloaded")
 
     def _failed(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         error = context.get("exception")

@@ -44,6 +44,13 @@ class Peer:
             self._context = client_context(security)
             self._turns = HandshakeTurns(loop)
 
+    def reload(self) -> None:
+        """Read the stores again: new connections use them. Raises SecurityError, and then nothing has changed."""
+        if self._context is not None:
+            from heirlog.tls.contexts import client_context
+
+            self._context = client_context(self._security)
+
     @property
     def uses_tls(self) -> bool:
         return self._context is not None
@@ -85,6 +92,11 @@ class Peers:
         self._controllers = Peer(loop, _security(config.security(listener), config[setting]))
         listener, setting = config.inter_broker_listener_name, "sasl.mechanism.inter.broker.protocol"
         self._brokers = Peer(loop, _security(config.security(listener), config[setting]))
+
+    def reload(self) -> None:
+        """Raises SecurityError."""
+        for peer in (self._controllers, self._brokers):
+            peer.reload()
 
     def of_channel(self, channel: str) -> Peer:
         return self._brokers if channel.startswith(BROKER_CHANNELS) else self._controllers
