@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import os
+import signal
+import ssl
 from pathlib import Path
 from typing import Any
 
 import pytest
+from patience import eventually
 
 from heirlog.blocking import Client
 from heirlog.client.errors import AuthenticationFailed
 from heirlog.client.security import security_from_properties
 from heirlog.local import properties
+from heirlog.local.certificates import Authority
+from heirlog.local.secure import write_private
 from heirlog.testing import Cluster
 
 
@@ -55,3 +60,29 @@ def test_a_cluster_elects_replicates_and_takes_a_broker_back(protocol: str) -> N
 def _passwords(file: Path) -> set[str]:
     words = [word for text in properties.read(file).values() for word in text.split('"')]
     return {word for word in words if len(word) == 24 and os.sep not in word}
+
+
+def test_certificates_are_replaced_while_clients_are_connected() -> None:
+    """SIGHUP: old connections stay, new ones see the new certificate; one that cannot be used changes nothing."""
+    with Cluster(nodes=1, combined=True, security="SASL_SSL") as cluster, admin(cluster) as before:
+        before.metadata([])
+        folder = cluster.data / "security"
+        old = (folder / "node.pem").read_text()
+        assert served_certificate(cluster) in old
+        made = Authority.of((folder / "ca.key").read_text(), (folder / "ca.pem").read_text())
+        write_private(folder / "node.pem", made.issue("renewed", ["127.0.0.1"]))
+        os.kill(cluster.pids[1], signal.SIGHUP)
+        eventually(lambda: served_certificate(cluster) not in old)
+        before.metadata([])
+        with admin(cluster) as after:
+            after.metadata([])
+        write_private(folder / "node.pem", "no key")
+        os.kill(cluster.pids[1], signal.SIGHUP)
+        eventually(lambda: "certificates-not-reloaded" in cluster.output(1))
+        with admin(cluster) as after:
+            after.metadata([])
+
+
+def served_certificate(cluster: Cluster) -> str:
+    host, _, port = cluster.bootstrap_servers.partition(":")
+    return ssl.get_server_certificate((host, int(port)))

@@ -133,10 +133,13 @@ def _prepared(
 
     layout = layouts.load(data)
     known = layout is not None
-    closed = secure.close(data.resolve(), SECURE) if is_secure and not known else None
+    closed: secure.ClosedCluster | None = None
     if layout is None:
         nodes, port = nodes or DEFAULT_NODES, port or DEFAULT_PORT
         voters = controllers_of(controllers, nodes, bool(combined))
+        if is_secure:
+            servers = ",".join(f"{HOST}:{number}" for number in range(port, port + nodes))
+            closed = secure.close(data.resolve(), SECURE, servers)
         layout = layouts.create(
             data,
             range(port, port + nodes),
@@ -155,9 +158,7 @@ def _prepared(
         before = data_folder.taken_in(layout)
         if before is not None:
             print(f"the folder was copied or moved: log.dirs named {before}, and {layout.data} now", file=sys.stderr)
-    format_cluster(layout, {}, () if closed is None else closed.records)
-    if closed is not None:
-        secure.write_client_file(layout.data, layout.bootstrap_servers, closed.client)
+    format_cluster(layout, {}, secure.first_users(layout.data))
     return layout, known
 
 

@@ -31,7 +31,7 @@ from heirlog.local import data_folder, properties, secure, topics
 from heirlog.local import layout as layouts
 from heirlog.local.errors import LocalError
 from heirlog.local.format import format_cluster
-from heirlog.local.layout import CONTROLLER_ID, Layout, NodeLayout
+from heirlog.local.layout import CONTROLLER_ID, HOST, Layout, NodeLayout
 from heirlog.local.ports import PortReservation
 from heirlog.local.processes import (
     NodeProcess,
@@ -171,7 +171,9 @@ class Cluster:
             controller_ports = [self._ports.reserve() for _ in range(controllers)]
             layouts.refuse_racks(self._racks or ())
             if self._closed_by is not None:
-                closed = secure.close(data, self._closed_by)
+                advertised = self._advertised([*ports, *controller_ports])
+                servers = ",".join(f"{HOST}:{advertised.get(port, port)}" for port in ports)
+                closed = secure.close(data, self._closed_by, servers)
             layout = layouts.create(
                 data,
                 ports,
@@ -182,10 +184,7 @@ class Cluster:
                 advertised=self._advertised([*ports, *controller_ports]),
                 listener="PLAINTEXT" if closed is None else closed.listener,
             )
-        records = () if closed is None else closed.records
-        format_cluster(layout, {} if self._elr else {ELR_VERSION: 0}, records)
-        if closed is not None:
-            secure.write_client_file(data, layout.bootstrap_servers, closed.client)
+        format_cluster(layout, {} if self._elr else {ELR_VERSION: 0}, secure.first_users(data))
         return layout
 
     def _process_for(self, node: NodeLayout) -> NodeProcess:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -29,6 +29,7 @@ from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.listener_security import ListenerSecurity
 from heirlog.metadata.server_configs import STANDARD_AUTHORIZER
 from heirlog.protocol.errors import KafkaError
+from heirlog.security.jaas import parse_jaas
 from heirlog.security.scram import BY_MECHANISM, ITERATIONS_MIN, RANDOM_BYTES, credential_of, random_text
 from heirlog.security.scram import salted_password as salted
 
@@ -54,14 +55,13 @@ class ClosedCluster:
     listener: str
     properties: Mapping[str, str] = field(repr=False)
     """Of every node."""
-    records: tuple[Any, ...] = field(repr=False)
-    """Of its first users."""
-    client: Mapping[str, str] = field(repr=False)
-    """Properties of `admin`, without addresses."""
 
 
-def close(data: Path, protocol: str) -> ClosedCluster:
-    """Make the files of a new cluster whose listeners speak `protocol`. Raises LocalError."""
+def close(data: Path, protocol: str, bootstrap_servers: str) -> ClosedCluster:
+    """Make the files of a new cluster whose listeners speak `protocol`. Raises LocalError.
+
+    They come before those of the nodes: a start that is interrupted between them is continued by the next one.
+    """
     folder = data / FOLDER
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -78,7 +78,8 @@ def close(data: Path, protocol: str) -> ClosedCluster:
     client["security.protocol"] = protocol
     if protocol == "SSL":
         client |= {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(folder / f"{ADMIN}.pem")}
-        return ClosedCluster(protocol, common, (), client)
+        _write_client_file(data, bootstrap_servers, client)
+        return ClosedCluster(protocol, common)
     node_password, password = (secrets.token_urlsafe(PASSWORD_BYTES) for _ in range(2))
     login = f'{_PLAIN_MODULE} required username="{NODE}" password="{node_password}" user_{NODE}="{node_password}";'
     common |= {
@@ -88,8 +89,15 @@ def close(data: Path, protocol: str) -> ClosedCluster:
         f"listener.name.{protocol.lower()}.plain.sasl.jaas.config": login,
         "listener.name.controller.plain.sasl.jaas.config": login,
     }
-    client |= scram_login(ADMIN, password)
-    return ClosedCluster(protocol, common, (scram_user(ADMIN, password),), client)
+    _write_client_file(data, bootstrap_servers, client | scram_login(ADMIN, password))
+    return ClosedCluster(protocol, common)
+
+
+def first_users(data: Path) -> list[Any]:
+    """The records that a new cluster in the folder is formatted with; none for one without passwords."""
+    path = data / CLIENT_FILE
+    text = properties.read(path).get("sasl.jaas.config") if path.exists() else None
+    return [] if text is None else [scram_user(ADMIN, parse_jaas(text).options["password"])]
 
 
 def _tls(folder: Path, protocol: str) -> dict[str, str]:
@@ -175,7 +183,17 @@ def _certificate_of(folder: Path, user: str) -> Path:
     return path
 
 
-def write_client_file(data: Path, bootstrap_servers: str, client: Mapping[str, str]) -> None:
+def follow_folder(data: Path, nodes: Sequence[Path], before: str) -> None:
+    """The folder was copied or moved from `before`: the properties name the certificates in it. Raises OSError."""
+    for path in (*nodes, data / CLIENT_FILE):
+        if path.exists():
+            text = path.read_text(encoding="utf-8")
+            moved = text.replace(f"={before}/{FOLDER}/", f"={data}/{FOLDER}/")
+            if moved != text:
+                write_private(path, moved)
+
+
+def _write_client_file(data: Path, bootstrap_servers: str, client: Mapping[str, str]) -> None:
     """Raises OSError."""
     comment = f"How {ADMIN} connects to this cluster. It holds a secret: keep it readable for its owner only."
     text = properties.render({"bootstrap.servers": bootstrap_servers, **client}, comment)
