@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from local.authorities import authority, issued
 
-from heirlog.client.security import Security, Store
+from heirlog.client.security import Security, SecurityError, Store
 from heirlog.env import Region
 from heirlog.protocol.messages import ApiVersionsResponse
 from heirlog.server import tls_stream
@@ -179,6 +179,61 @@ def test_a_reader_that_stops_holds_up_itself_and_no_memory(fake_node: Any, frame
         assert correlation(await read_frame(other_reader)) == 7
         writer.transport.resume_reading()
         assert [correlation(await read_frame(reader)) for _ in range(200)] == list(range(200))
+        node.stop()
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("name", ["client.jks", "java.p12", "client.p12"])
+def test_the_key_stores_of_java_serve(fake_node: Any, framed: Any, name: str) -> None:
+    folder = Path(__file__).parent.parent / "blocking" / "certificates"
+
+    async def scenario() -> None:
+        key = Store("JKS", str(folder / name), password="store-password")
+        node = Secured(fake_node, echo, key=key)
+        context = client_context(Security("SSL", trust=Store("PEM", str(folder / "ca.pem")), check_host_name=False))
+        reader, writer = await node.connect(context)
+        writer.write(framed(1))
+        assert correlation(await read_frame(reader)) == 1
+        node.stop()
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    ("settings_", "more", "sentence"),
+    [
+        ({"key": None}, {}, "needs a certificate and its private key"),
+        ({"trust": None}, {"client_auth": "required"}, "ssl.client.auth=required needs the certificates"),
+        ({"key": store("nonsense")}, {}, "no private key with its certificate"),
+        ({"trust": store("nonsense")}, {}, "no certificate in it"),
+        ({}, {"cipher_suites": ["TLS_NO_SUCH"]}, "TLS_NO_SUCH is not a cipher suite"),
+        (
+            {"tls_versions": ("TLSv1.3",)},
+            {"cipher_suites": ["TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"]},
+            "no cipher suite of the versions",
+        ),
+    ],
+)
+def test_settings_that_cannot_serve_are_refused(settings_: dict[str, Any], more: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(SecurityError, match=sentence):
+        server_context(settings(**settings_), **({"client_auth": "none"} | more))
+
+
+@pytest.mark.parametrize(
+    ("suites", "chosen"),
+    [
+        (["TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"], "ECDHE-ECDSA-AES128-GCM-SHA256"),
+        (["TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256"], "ECDHE-ECDSA-CHACHA20-POLY1305"),
+        (["TLS_AES_256_GCM_SHA384"], "TLS_AES_256_GCM_SHA384"),
+    ],
+)
+def test_cipher_suites_have_their_standard_names(fake_node: Any, suites: list[str], chosen: str) -> None:
+    async def scenario() -> None:
+        node = Secured(fake_node, echo)
+        node.door.context = server_context(settings(), "none", suites)
+        _, writer = await node.connect()
+        assert writer.get_extra_info("cipher")[0] == chosen
         node.stop()
 
     run(scenario)

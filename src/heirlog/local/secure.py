@@ -159,6 +159,8 @@ def client_config(data: Path, user: str, connect: Callable[[], Client]) -> dict[
     del given["bootstrap.servers"]
     if user == ADMIN:
         return given
+    if "/" in user or user.startswith("."):
+        raise LocalError(f"{user!r} cannot be the name of a file, which its password or certificate is kept in")
     if given["security.protocol"] == "SSL":
         return given | {"ssl.keystore.location": str(_certificate_of(data / FOLDER, user))}
     stored = data / FOLDER / f"{user}.password"
