@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from heirlog.apis.common.api import Role
+from heirlog.apis.common.call import changed
 from heirlog.context import Context, Reply
 from heirlog.env import Cancel, NodeEnv
 from heirlog.log_levels import LogLevels
@@ -28,6 +29,7 @@ from heirlog.metadata.image import Image
 from heirlog.metadata.journal import ImageJournal
 from heirlog.metadata.listener_security import ListenerSecurity
 from heirlog.metadata.state import BrokerRegistration
+from heirlog.node.audit import AuditLog
 from heirlog.node.authentication import AuthenticationCounts, Authenticators
 from heirlog.node.auto_topic_creation import AutoTopicCreationManager
 from heirlog.node.connection import ClientConnection, ReadAhead, Transport
@@ -152,6 +154,7 @@ class Node:
             self.authorizer = Authorizer(config.super_users, by_default, lambda: self.image.acls)
         self._authenticators = Authenticators(config, lambda: self.image, lambda: self.cluster_id)
         self.authentications = AuthenticationCounts()
+        self._audit = AuditLog(env.log)
         self._stopping = False
 
     # for handlers
@@ -502,7 +505,7 @@ class Node:
         if route.waits_for_turn and self.controller.turns.is_used_up:
             return self._hold(route, request, context, self.controller.turns.wait)
         authorizer = self.authorizer
-        if authorizer is None and not route.is_change:
+        if authorizer is None and not route.is_audited:
             return route.handle(self, request, context)
         if authorizer is not None and not authorizer.is_loaded and not self._is_early(authorizer, context):
             return self._hold(route, request, context, self._held_for_acls.append)
@@ -527,6 +530,12 @@ class Node:
         return answer if end == first else self.every_broker.when_all_know(answer, end)
 
     def _serve(self, route: ApiRoute, request: Any, context: Context) -> Reply[Any]:
+        if not route.is_audited:
+            return self._serve_allowed(route, request, context)
+        answer = self._serve_allowed(route, request, context)
+        return changed(answer, lambda response: self._audit.write(route.key, request, context, response))
+
+    def _serve_allowed(self, route: ApiRoute, request: Any, context: Context) -> Reply[Any]:
         authorizer = self.authorizer
         if authorizer is None or route.forwards_all:
             return route.handle(self, request, context)

@@ -33,6 +33,7 @@ class ApiRoute:
         "forwards_all",
         "has_large_answer",
         "has_no_quota",
+        "is_audited",
         "is_change",
         "is_forwarded",
         "keeps_nothing",
@@ -55,6 +56,8 @@ class ApiRoute:
         """This listener only forwards it."""
         self.is_change = entry.is_change
         """Its answer waits until every broker knows what it has changed."""
+        self.is_audited = entry.is_audited
+        """Each request is a line of the audit log."""
         # an envelope holds a change that a client has sent to a broker
         self.waits_for_turn = self.is_change or (role is Role.CONTROLLER and key == ApiKey.ENVELOPE)
         """Handled in a later turn if the controller has done enough in this one."""
