@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import ssl
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,15 @@ from patience import eventually
 
 from heirlog.blocking import Client
 from heirlog.client.errors import AuthenticationFailed
+from heirlog.client.offsets import LATEST
+from heirlog.client.scram import set_password
 from heirlog.client.security import security_from_properties
+from heirlog.local import layout as layouts
 from heirlog.local import properties
 from heirlog.local.certificates import Authority
-from heirlog.local.secure import write_private
+from heirlog.local.secure import new_salt, write_private
+from heirlog.protocol.batch import encode_batch
+from heirlog.security.scram import ScramMechanism
 from heirlog.testing import Cluster
 
 
@@ -86,3 +92,46 @@ def test_certificates_are_replaced_while_clients_are_connected() -> None:
 def served_certificate(cluster: Cluster) -> str:
     host, _, port = cluster.bootstrap_servers.partition(":")
     return ssl.get_server_certificate((host, int(port)))
+
+
+def test_three_controllers_elect_again_and_sessions_end_without_a_gap(tmp_path: Path) -> None:
+    """Nodes log in again to each other every second, by SCRAM between brokers; then all of them are killed at once."""
+    config = {
+        "connections.max.reauth.ms": 1500,
+        "sasl.mechanism.inter.broker.protocol": "PLAIN",
+        "replica.fetch.wait.max.ms": 100,
+    }
+    data = tmp_path / "d"
+    with Cluster(nodes=3, combined=True, security="SASL_SSL", config=config, data=data) as cluster:
+        with admin(cluster) as client:
+            for mechanism in (ScramMechanism.SHA_256, ScramMechanism.SHA_512):
+                client.run(set_password("node", mechanism, "between brokers", new_salt(), 4096))
+        cluster.create_topic("t", 1, 3)
+    scram = (
+        'org.apache.kafka.common.security.scram.ScramLoginModule required username="node" password="between brokers";'
+    )
+    for node in layouts.load(data).nodes:  # type: ignore[union-attr]
+        given = properties.read(node.properties_path)
+        given["sasl.mechanism.inter.broker.protocol"] = "SCRAM-SHA-256"
+        given["listener.name.sasl_ssl.scram-sha-256.sasl.jaas.config"] = scram
+        write_private(node.properties_path, properties.render(given, "edited"))
+    with Cluster(data=data) as cluster:
+        with admin(cluster) as client, client.producer() as producer:
+            ends = time.monotonic() + 4
+            count = 0
+            while time.monotonic() < ends:
+                producer.send("t", 0, encode_batch([(None, b"x", (), 0)]))
+                producer.flush()
+                count += 1
+        for node in cluster.node_ids:
+            assert "authentication-failed" not in cluster.output(node)
+            assert "isr-shrunk" not in cluster.output(node)
+        for node in cluster.node_ids:
+            cluster.kill(node)
+        for node in cluster.node_ids:
+            cluster.start(node)
+        cluster.wait_until_ready()
+        cluster.wait_until_in_sync()
+        with admin(cluster) as client:
+            (found,) = client.list_offsets({("t", 0): LATEST}).values()
+            assert found.offset == count

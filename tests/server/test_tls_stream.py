@@ -345,6 +345,20 @@ def test_a_handshake_that_takes_too_long_is_ended_although_bytes_come(fake_node:
     run(scenario)
 
 
+def test_a_probe_of_the_port_is_no_failure(fake_node: Any, eventually: Any) -> None:
+    async def scenario() -> None:
+        node = Secured(fake_node, echo)
+        for said in (b"", b"\x16\x03"):
+            _, writer = await asyncio.open_connection(node.node.endpoint.host, node.node.endpoint.port)
+            writer.write(said)
+            writer.close()
+        await eventually(lambda: len(node.node.clients) == 2 and not node.node.server.connection_count)
+        assert "authentication-failed" not in node.node.events("info")
+        node.stop()
+
+    run(scenario)
+
+
 def test_many_handshakes_leave_time_for_others(fake_node: Any, framed: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """While a crowd connects, no turn of the loop serves more than a few of them."""
     steps: list[int] = []

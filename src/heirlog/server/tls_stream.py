@@ -254,7 +254,8 @@ class TlsStream(FrameStream):
                 self._end(f"{reason} during the TLS handshake")
             return
         except OSError as error:
-            self._failure = reason_of(error)
+            is_end = isinstance(error, ssl.SSLEOFError)  # a probe of the port, for example
+            self._failure = f"{CLOSED_BY_PEER} during the TLS handshake" if is_end else reason_of(error)
             self._flush_control_bytes()
             self._end(self._failure)
             return

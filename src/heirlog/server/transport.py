@@ -35,6 +35,7 @@ BACKLOG = 1024
 """Unless the file says otherwise. More than Kafka's 50: there a thread does nothing but accept connections."""
 OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 RETRY_ACCEPT_SECONDS = 0.1
+TOO_LATE = "it did not authenticate in time (heirlog.authentication.timeout.ms)"
 FRAME_REFUSED = re.compile(r"a frame of (\d+) bytes")
 TLS_RECORD = 0x1603
 """The first bytes of a TLS handshake, which are taken for a size of 369 MB."""
@@ -238,7 +239,7 @@ class Server:
             self._log_limited(
                 "warning", "frame-refused", listener=connection.listener, peer=connection.peer_host, why=why
             )
-        elif reason.startswith("TLS:") or (connection.deadline is not None and reason):
+        elif reason.startswith(("TLS:", TOO_LATE)):
             # also a client that has closed because it does not trust this node
             self._log_limited(
                 "info", "authentication-failed", listener=connection.listener, peer=connection.peer_host, why=reason
@@ -348,7 +349,7 @@ class Server:
             self._accept_if_room()  # the limit may have been raised
         now = self.loop.time()
         for connection in [one for one in self._connections if one.deadline is not None and one.deadline < now]:
-            connection.abort("it did not authenticate in time (heirlog.authentication.timeout.ms)")
+            connection.abort(TOO_LATE)
         if self._max_idle < 0:
             return
         oldest = now - self._max_idle
