@@ -7,8 +7,8 @@ user that does not exist: it is derived from what all nodes of a cluster know an
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.image import Image
@@ -17,12 +17,12 @@ from heirlog.security.exchange import Exchange, PlainExchange
 from heirlog.security.scram import BY_MECHANISM, ScramExchange, random_text
 
 
-@dataclass(slots=True)
 class AuthenticationCounts:
-    """By SASL and by certificate, since the node started."""
+    """By SASL and by certificate, of each listener since the node started."""
 
-    successful: int = 0
-    failed: int = 0
+    def __init__(self) -> None:
+        self.successful: Counter[str] = Counter()
+        self.failed: Counter[str] = Counter()
 
 
 class Authenticators:

@@ -118,6 +118,8 @@ class RequestHandler(Protocol):
 
     def authentication_failed(self, connection: ClientConnection, mechanism: str, name: str, why: str) -> None: ...
 
+    def authenticated(self, connection: ClientConnection, mechanism: str) -> None: ...
+
     def disconnected(self, connection: ClientConnection) -> None: ...
 
 
@@ -222,6 +224,7 @@ class ClientConnection:
             self.transport.close()
             return
         self.transport.authenticated()
+        self._node.authenticated(self, "TLS")
 
     def when_closed(self, fn: Callable[[], None]) -> None:
         """Call `fn` once the connection is gone (a broker's heartbeats: "broker session"). The last `fn` counts."""

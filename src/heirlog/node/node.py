@@ -420,6 +420,10 @@ class Node:
     # authentication
 
     @property
+    def secured_listeners(self) -> list[str]:
+        return [name for name, listener in self._by_name.items() if listener.security.protocol != "PLAINTEXT"]
+
+    @property
     def now_ms(self) -> int:
         return self.env.now_ms()
 
@@ -447,7 +451,7 @@ class Node:
         self._held.append(fn)
 
     def authentication_failed(self, connection: ClientConnection, mechanism: str, name: str, why: str) -> None:
-        self.authentications.failed += 1
+        self.authentications.failed[connection.listener.name] += 1
         self.log_limited(
             "info",
             "authentication-failed",
@@ -459,7 +463,7 @@ class Node:
         )
 
     def authenticated(self, connection: ClientConnection, mechanism: str) -> None:
-        self.authentications.successful += 1
+        self.authentications.successful[connection.listener.name] += 1
         self.env.log(
             "debug",
             "authenticated",
