@@ -331,6 +331,15 @@ class SimConnection:
         label = f"{self.endpoint.host}<{type(response).__name__}"
         self._network.put(self.back, self.client, label, partial(self._answered, correlation_id, hand_over), self)
 
+    def send_token(self, token: bytes) -> None:
+        raise AssertionError("listeners of the simulator have no SASL")
+
+    def authenticated(self) -> None:
+        """There are no limits to lift."""
+
+    def random_bytes(self, count: int) -> bytes:
+        raise AssertionError("listeners of the simulator have no SASL")
+
     def close(self) -> None:
         server = self.server
         if server is None or not self.server_open:

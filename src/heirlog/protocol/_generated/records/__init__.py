@@ -28,6 +28,7 @@ from heirlog.protocol._generated.records.register_broker import RegisterBrokerRe
 from heirlog.protocol._generated.records.register_controller import RegisterControllerRecord
 from heirlog.protocol._generated.records.remove_access_control_entry import RemoveAccessControlEntryRecord
 from heirlog.protocol._generated.records.remove_topic import RemoveTopicRecord
+from heirlog.protocol._generated.records.remove_user_scram_credential import RemoveUserScramCredentialRecord
 from heirlog.protocol._generated.records.snapshot_footer import SnapshotFooterRecord
 from heirlog.protocol._generated.records.snapshot_header import SnapshotHeaderRecord
 from heirlog.protocol._generated.records.topic import TopicRecord
@@ -35,6 +36,7 @@ from heirlog.protocol._generated.records.transaction_log_key import TransactionL
 from heirlog.protocol._generated.records.transaction_log_value import TransactionLogValue
 from heirlog.protocol._generated.records.unfence_broker import UnfenceBrokerRecord
 from heirlog.protocol._generated.records.unregister_broker import UnregisterBrokerRecord
+from heirlog.protocol._generated.records.user_scram_credential import UserScramCredentialRecord
 from heirlog.protocol._generated.records.voters import VotersRecord
 from heirlog.protocol._generated.records.zk_migration_state import ZkMigrationStateRecord
 
@@ -48,6 +50,7 @@ METADATA_RECORDS: dict[int, type[Message]] = {
     7: FenceBrokerRecord,
     8: UnfenceBrokerRecord,
     9: RemoveTopicRecord,
+    11: UserScramCredentialRecord,
     12: FeatureLevelRecord,
     14: ClientQuotaRecord,
     15: ProducerIdsRecord,
@@ -56,6 +59,7 @@ METADATA_RECORDS: dict[int, type[Message]] = {
     19: RemoveAccessControlEntryRecord,
     20: NoOpRecord,
     21: ZkMigrationStateRecord,
+    22: RemoveUserScramCredentialRecord,
     23: BeginTransactionRecord,
     24: EndTransactionRecord,
     25: AbortTransactionRecord,
@@ -98,6 +102,7 @@ __all__ = [
     "RegisterControllerRecord",
     "RemoveAccessControlEntryRecord",
     "RemoveTopicRecord",
+    "RemoveUserScramCredentialRecord",
     "SnapshotFooterRecord",
     "SnapshotHeaderRecord",
     "TopicRecord",
@@ -105,6 +110,7 @@ __all__ = [
     "TransactionLogValue",
     "UnfenceBrokerRecord",
     "UnregisterBrokerRecord",
+    "UserScramCredentialRecord",
     "VotersRecord",
     "ZkMigrationStateRecord",
 ]
