@@ -8,7 +8,8 @@
 
 One rule applies to loading and to writing: state changes when its record is below the high watermark, in the log's
 order. So a later coordinator loads exactly the state for which this one has answered, and nothing that was answered can
-be missing there.
+be missing there. Groups of the consumer protocol have a second state, which is ahead (`consumer/protocol.py`); their
+answers wait in the same way.
 
 * A change and its answer wait for the high watermark (`broker/internal_topic_writer.py`). An answer may time out
   (`offsets.commit.timeout.ms`); the change still happens, because its record is in the log.
@@ -17,9 +18,20 @@ be missing there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
+from heirlog.broker.groups.consumer.group import ConsumerGroup
+from heirlog.broker.groups.consumer.heartbeats import group_tombstones
+from heirlog.broker.groups.consumer.protocol import (
+    ConsumerGroupConfig,
+    ConsumerGroupProtocol,
+    GroupTimes,
+    heartbeat_refusal,
+)
+from heirlog.broker.groups.consumer.records import ConsumerGroupRecord, is_tombstone, write_consumer_record
+from heirlog.broker.groups.consumer.values import JOINING_EPOCH
 from heirlog.broker.groups.group import ClassicGroup, ClassicGroupMember, MemoryUse
 from heirlog.broker.groups.membership import GroupLimits, Membership, join_refusal
 from heirlog.broker.groups.offset_expiry import expired_offsets
@@ -30,13 +42,22 @@ from heirlog.broker.internal_topic_loader import InternalTopicLoader
 from heirlog.broker.internal_topic_writer import AS_COORDINATOR, InternalTopicWriter, nothing
 from heirlog.broker.partition import Partition
 from heirlog.broker.replica_manager import ReplicaManager
+from heirlog.context import Context
 from heirlog.env import Cancel, Env
+from heirlog.metadata.image import Image
+from heirlog.pending import Pending
 from heirlog.protocol.batch import BatchHeader, Record, encode_batch
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages import SyncGroupResponse
+from heirlog.protocol.messages import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+    SyncGroupResponse,
+)
 from heirlog.protocol.primitives import Malformed
 from heirlog.protocol.transaction_marker import TransactionMarker
 from heirlog.storage.verification import VerificationGuard
+
+Group: TypeAlias = ClassicGroup | ConsumerGroup
 
 RECORDS_PER_BATCH = 500
 """Limit for deletions of expired offsets; a client's commit is always one batch."""
@@ -51,6 +72,7 @@ _AS_COORDINATOR = {
 @dataclass(frozen=True, slots=True)
 class GroupCoordinatorConfig:
     limits: GroupLimits
+    consumer: ConsumerGroupConfig
     commit_timeout_ms: int
     """offsets.commit.timeout.ms"""
     compression: int
@@ -69,12 +91,24 @@ class GroupCoordinatorShard:
         partition: Partition,
         config: GroupCoordinatorConfig,
         has_room: Callable[[int], bool],
+        image: Callable[[], Image],
+        times_of: Callable[[str], GroupTimes],
     ) -> None:
-        self.groups: dict[str, ClassicGroup] = {}
+        self.groups: dict[str, Group] = {}
         self.transactional = TransactionalOffsets()
         self.memory_use = MemoryUse()
         self.loaded = False
         self.membership = Membership(env, config.limits, self._store_group, has_room, self.forget_if_no_record)
+        self.consumer = ConsumerGroupProtocol(
+            env,
+            config.consumer,
+            image,
+            times_of,
+            self.write_consumer,
+            self.after_writes,
+            self._members_removed,
+            has_room,
+        )
         self._env = env
         self._partition = partition
         self._config = config
@@ -114,9 +148,21 @@ class GroupCoordinatorShard:
         elif isinstance(stored, StoredOffset):
             self.set_offset(stored.group, stored.partition, stored.value)
         elif isinstance(stored, StoredGroup) and stored.value is not None:
-            self.group_or_new(stored.group).load(stored.value)
+            self.classic_or_new(stored.group).load(stored.value)
         elif isinstance(stored, StoredGroup):
             self._forget_group(stored.group)
+        elif stored is not None:
+            self._load_consumer(stored)
+
+    def _load_consumer(self, record: ConsumerGroupRecord) -> None:
+        """The record replaces a classic group, which was converted or deleted before it."""
+        group = self.groups.get(record.group)
+        if not isinstance(group, ConsumerGroup):
+            if is_tombstone(record):
+                return
+            group = ConsumerGroup.new(record.group, None if group is None else group.offsets)
+            self.groups[record.group] = group
+        group.load(record)
 
     def _unreadable(self, offset: int, error: Exception) -> None:
         """Skip a record that cannot be read: it must not block every group of the partition."""
@@ -127,7 +173,12 @@ class GroupCoordinatorShard:
     def _loading_is_done(self) -> None:
         self.loaded = True
         for group_id, group in list(self.groups.items()):
-            if group.is_unused and group.protocol_type is None:
+            if isinstance(group, ConsumerGroup):
+                group.loaded()
+                self.memory_use.bytes += group.state.members_bytes
+                self.forget_if_gone(group)
+                self.consumer.begin(group)
+            elif group.is_unused and group.protocol_type is None:
                 del self.groups[group_id]
             else:
                 self.membership.sessions.begin(group)
@@ -142,15 +193,37 @@ class GroupCoordinatorShard:
 
     # -- state --------------------------------------------------------------------------------------------------
 
-    def group_or_new(self, group_id: str) -> ClassicGroup:
+    def group_or_new(self, group_id: str) -> Group:
+        """A group that does not exist is a classic one; a member of the consumer protocol may turn it into its own."""
         group = self.groups.get(group_id)
         if group is None:
             group = self.groups[group_id] = ClassicGroup(group_id, memory_use=self.memory_use)
         return group
 
+    def classic_or_new(self, group_id: str) -> ClassicGroup:
+        """A classic group under this id, in the place of one of another protocol."""
+        group = self.groups.get(group_id)
+        if isinstance(group, ClassicGroup):
+            return group
+        classic = ClassicGroup(group_id, memory_use=self.memory_use)
+        if group is not None:
+            classic.offsets = group.offsets
+            group.close()
+        self.groups[group_id] = classic
+        return classic
+
     def forget_if_no_record(self, group: ClassicGroup) -> None:
         if group.has_no_record and self.groups.get(group.group_id) is group:
             del self.groups[group.group_id]
+
+    def forget_if_gone(self, group: ConsumerGroup) -> None:
+        """A deleted group is forgotten once no write of it is in flight; offsets that are left make a classic one."""
+        if group.state.exists or group.writes_in_flight or self.groups.get(group.group_id) is not group:
+            return
+        group.close()
+        del self.groups[group.group_id]
+        if group.offsets.committed:
+            self.group_or_new(group.group_id).offsets = group.offsets
 
     def set_offset(self, group_id: str, partition: TopicPartition, committed: OffsetAndMetadata | None) -> None:
         """Apply a committed offset record."""
@@ -170,7 +243,7 @@ class GroupCoordinatorShard:
     def _forget_group(self, group_id: str) -> None:
         """Apply a group's tombstone. Its offsets have tombstones of their own."""
         group = self.groups.get(group_id)
-        if group is None or (self.loaded and not group.is_empty):
+        if not isinstance(group, ClassicGroup) or (self.loaded and not group.is_empty):
             # a member joined before the tombstone was committed: the next generation writes the group again
             return
         group.mark_dead(self._env.wall_ms(), _refuse_as_moved)
@@ -178,17 +251,102 @@ class GroupCoordinatorShard:
         if group.offsets.committed:
             self.group_or_new(group_id).offsets = group.offsets
 
+    # -- the consumer protocol ----------------------------------------------------------------------------------
+
+    def consumer_heartbeat(
+        self, request: ConsumerGroupHeartbeatRequest, context: Context
+    ) -> ConsumerGroupHeartbeatResponse | Pending[Any]:
+        group = self.groups.get(request.group_id)
+        if request.member_epoch == JOINING_EPOCH:
+            if isinstance(group, ClassicGroup):
+                group = ConsumerGroup.new(group.group_id) if group.is_empty else None
+            elif group is None:
+                group = ConsumerGroup.new(request.group_id)
+        if not isinstance(group, ConsumerGroup) or (request.member_epoch != JOINING_EPOCH and not group.exists):
+            return heartbeat_refusal(
+                ErrorCode.GROUP_ID_NOT_FOUND, f"There is no consumer group {request.group_id}; join it again."
+            )
+        if request.member_epoch < JOINING_EPOCH:
+            return self.consumer.leave(group, request)
+        return self.consumer.heartbeat(group, request, context)
+
+    def replace_by_classic(self, group: ConsumerGroup) -> ErrorCode:
+        """A classic group takes the place of a consumer group without members; an error if that cannot be written."""
+        refused = [ErrorCode.NONE]
+        self.write_consumer(
+            group, group_tombstones(group.state), lambda: self._become_classic(group.group_id), refused.append
+        )
+        return ErrorCode.NONE if group.is_closed else refused[-1]
+
+    def _become_classic(self, group_id: str) -> None:
+        self.classic_or_new(group_id)
+
+    def topics_changed(self, names: Collection[str], *, created: bool) -> None:
+        """Topics were created, deleted, or got partitions."""
+        for group in self.groups.values():
+            if isinstance(group, ConsumerGroup):
+                group.metadata_is_due |= any(map(group.is_subscribed_to, names))
+                group.topics_were_created |= created
+
     # -- writing ------------------------------------------------------------------------------------------------
 
     def _append(
-        self, records: Sequence[KeyValue], apply: Callable[[], None], answer: Callable[[ErrorCode], None]
+        self,
+        records: Sequence[KeyValue],
+        apply: Callable[[], None],
+        answer: Callable[[ErrorCode], None],
+        appended: Callable[[], None] = nothing,
     ) -> None:
         """Write one batch. `apply` runs once it is committed; `answer` then, or earlier with an error or a timeout."""
         wall_ms = self._env.wall_ms()
         batch = encode_batch(
             [(key, value, (), wall_ms) for key, value in records], compression=self._config.compression
         )
-        self._writer.append(batch, apply, lambda code: answer(_as_coordinator(code)))
+        self._writer.append(batch, apply, lambda code: answer(_as_coordinator(code)), appended=appended)
+
+    def write_consumer(
+        self,
+        group: ConsumerGroup,
+        records: Sequence[ConsumerGroupRecord],
+        applied: Callable[[], None],
+        answer: Callable[[ErrorCode], None],
+    ) -> None:
+        """Write records of a group, which change its state at once and what is committed of it later.
+
+        applied: runs when they are in the log and in the group's state.
+        """
+        before: list[KeyValue] = []
+        replaced = self.groups.get(group.group_id)
+        if isinstance(replaced, ClassicGroup) and not replaced.has_no_record:
+            before = [*before, group_record(group.group_id, None)]
+
+        def appended() -> None:
+            self._take_place(group)
+            bytes_before = group.state.members_bytes
+            group.state.apply(records)
+            self.memory_use.bytes += group.state.members_bytes - bytes_before
+            group.writes_in_flight += 1
+            applied()
+
+        def committed() -> None:
+            group.writes_in_flight -= 1
+            group.committed.apply(records)
+            self.forget_if_gone(group)
+
+        def answered(code: ErrorCode) -> None:
+            answer(ErrorCode.UNKNOWN_SERVER_ERROR if code is ErrorCode.INVALID_COMMIT_OFFSET_SIZE else code)
+
+        self._append([*before, *map(write_consumer_record, records)], committed, answered, appended)
+
+    def _take_place(self, group: ConsumerGroup) -> None:
+        """The first records of a group are in the log: it replaces a classic one without members."""
+        known = self.groups.get(group.group_id)
+        if known is group:
+            return
+        if isinstance(known, ClassicGroup):
+            group.offsets = known.offsets
+            known.mark_dead(self._env.wall_ms(), _refuse_as_moved)
+        self.groups[group.group_id] = group
 
     def after_writes(self, answer: Callable[[ErrorCode], None]) -> None:
         """Answer once everything that is written by now is committed."""
@@ -259,9 +417,12 @@ class GroupCoordinatorShard:
         wall_ms = self._env.wall_ms()
         return producers.guards.guard(*producer, 0, raises_epoch=raises_epoch, wall_ms=wall_ms)
 
-    def delete_group(self, group: ClassicGroup, answer: Callable[[ErrorCode], None]) -> None:
+    def delete_group(self, group: Group, answer: Callable[[ErrorCode], None]) -> None:
         """Delete an empty group with its offsets."""
         self._forget_offsets(group, [*group.offsets.committed, *self.transactional.unstable(group.group_id)])
+        if isinstance(group, ConsumerGroup):
+            self.write_consumer(group, group_tombstones(group.state), nothing, answer)
+            return
 
         group.records_written = number = group.records_written + 1
 
@@ -290,6 +451,9 @@ class GroupCoordinatorShard:
         group.records_written += 1
         self._append([group_record(group.group_id, group.as_record(assignments))], nothing, answer)
 
+    def _members_removed(self, group: ConsumerGroup) -> None:
+        """Members left a group of the consumer protocol."""
+
     # -- forgetting ---------------------------------------------------------------------------------------------
 
     def _sweep(self) -> None:
@@ -306,7 +470,7 @@ class GroupCoordinatorShard:
             ]
             if unstable:
                 self._forget_offsets(group, expired)
-            elif group.is_empty and not group.pending_members and len(expired) == len(group.offsets.committed):
+            elif _is_unused(group) and len(expired) == len(group.offsets.committed):
                 self.delete_group(group, nothing)
             else:
                 self._forget_offsets(group, expired)
@@ -319,7 +483,7 @@ class GroupCoordinatorShard:
                 unstable = [each for each in self.transactional.unstable(group.group_id) if each[0] in topics]
                 self._forget_offsets(group, [*group.offsets.of_topics(topics), *unstable])
 
-    def _forget_offsets(self, group: ClassicGroup, partitions: list[TopicPartition]) -> None:
+    def _forget_offsets(self, group: Group, partitions: list[TopicPartition]) -> None:
         for start in range(0, len(partitions), RECORDS_PER_BATCH):
             chunk: dict[TopicPartition, OffsetAndMetadata | None] = dict.fromkeys(
                 partitions[start : start + RECORDS_PER_BATCH]
@@ -338,7 +502,14 @@ class GroupCoordinatorShard:
             self._cancel_sweep()
         groups, self.groups = self.groups, {}
         for group in groups.values():
-            group.mark_dead(self._env.wall_ms(), _refuse_as_moved)
+            if isinstance(group, ConsumerGroup):
+                group.close()
+            else:
+                group.mark_dead(self._env.wall_ms(), _refuse_as_moved)
+
+
+def _is_unused(group: Group) -> bool:
+    return group.is_empty and (isinstance(group, ConsumerGroup) or not group.pending_members)
 
 
 def _as_coordinator(code: ErrorCode) -> ErrorCode:
