@@ -15,9 +15,9 @@ from pathlib import Path
 
 import jars
 
-from heirlog.apis.common.address import kafka_host
 from heirlog.apis.common.envelopes import principal_bytes, principal_text
 from heirlog.metadata.acls import Acl, AclFilter, AclOperation, AclPermissionType, Acls, PatternType, ResourceType
+from heirlog.metadata.address import kafka_host
 from heirlog.metadata.authorizer import Authorizer
 from heirlog.protocol.types import Uuid
 

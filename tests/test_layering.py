@@ -18,6 +18,7 @@ FLOORS = {
     "protocol": 0,
     "env": 0,
     "pending": 0,
+    "rates": 0,
     "context": 0,
     "log_levels": 0,
     "version": 0,

@@ -16,7 +16,16 @@ PACKAGES = {
     "apis", "blocking", "broker", "cli", "client", "controller", "drill", "local", "metadata", "node", "protocol",
     "raft", "server", "sim", "spark", "storage", "testing",
 }  # fmt: skip
-MODULES = {"__init__.py", "__main__.py", "context.py", "env.py", "log_levels.py", "pending.py", "version.py"}
+MODULES = {
+    "__init__.py",
+    "__main__.py",
+    "context.py",
+    "env.py",
+    "log_levels.py",
+    "pending.py",
+    "rates.py",
+    "version.py",
+}
 DATA = {"heirlog/py.typed", "heirlog/spark/log4j2.properties"}
 PUBLIC_TESTING = {"__init__.py", "cluster.py", "plugin.py"}
 

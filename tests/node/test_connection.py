@@ -60,6 +60,7 @@ class Brain:
         self.gone: list[ClientConnection] = []
         self.read_ahead = ReadAhead(500)
         self.holds_requests = False
+        self.client_quotas = None
 
     def handle(self, listener: ListenerRoutes, header: RequestHeader, request: Any, context: Any) -> Any:
         return self.answers[header.correlation_id]

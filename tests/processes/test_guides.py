@@ -84,12 +84,13 @@ def test_the_first_cluster(cluster: Cluster, tmp_path: Path) -> None:
     assert sorted(cluster.pids) == [3, 100], "the page has killed the brokers 1 and 2"
 
 
-def test_the_readme_and_the_upgrade(cluster: Cluster, tmp_path: Path) -> None:
+def test_the_readme_the_upgrade_and_quotas(cluster: Cluster, tmp_path: Path) -> None:
     shell = Shell(tmp_path, HEIRLOG_BOOTSTRAP=cluster.bootstrap_servers)
     (tour,) = (text for kind, text in blocks("../README.md") if kind == "sh")
     assert shell.run("bash", "-e", "-c", tour).count("hola") == 1
     shell.play("guides/upgrade.md")
     shell.play("guides/monitor.md")
+    shell.play("guides/quotas.md")
 
 
 def test_acls_as_the_page_sets_them(tmp_path: Path) -> None:

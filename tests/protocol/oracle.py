@@ -103,6 +103,8 @@ def _random_item(rng: random.Random, cls: Any, kafka_type: str | None) -> Any:
         return rng.randrange(0 if kafka_type == "uint16" else -(2**bits), 2**bits)
     if kafka_type == "bool":
         return rng.random() < 0.5
+    if kafka_type == "float64":
+        return rng.choice([0.0, rng.uniform(-1e9, 1e9), float(rng.randrange(2**40))])
     if kafka_type == "uuid":
         return uuid.UUID(bytes=rng.randbytes(16)) if rng.random() < 0.8 else None
     if kafka_type == "error_code":
@@ -126,7 +128,7 @@ def _random_time(rng: random.Random) -> datetime.datetime:
 
 def plain(value: Any) -> Any:
     """A value of kio's or ours as something comparable."""
-    if value is None or isinstance(value, str | bool):
+    if value is None or isinstance(value, str | bool | float):
         return value
     if isinstance(value, bytes | bytearray | memoryview):
         return bytes(value)

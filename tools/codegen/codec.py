@@ -33,10 +33,25 @@ FIXED = {
     "uint16": ("H", 2),
     "int32": ("i", 4),
     "int64": ("q", 8),
+    "float64": ("d", 8),
     "uuid": ("16s", 16),
 }
-PYTHON_TYPES = {"bool": "bool", "string": "str", "bytes": "bytes", "uuid": "bytes", "records": "Records"}
-ZEROS = {"bool": "False", "string": '""', "bytes": 'b""', "uuid": "ZERO_UUID", "records": 'b""'}
+PYTHON_TYPES = {
+    "bool": "bool",
+    "float64": "float",
+    "string": "str",
+    "bytes": "bytes",
+    "uuid": "bytes",
+    "records": "Records",
+}
+ZEROS = {
+    "bool": "False",
+    "float64": "0.0",
+    "string": '""',
+    "bytes": 'b""',
+    "uuid": "ZERO_UUID",
+    "records": 'b""',
+}
 ARRAYS = {"int8": "int8s", "int32": "int32s", "int64": "int64s", "uuid": "uuids", "string": "strings"}
 
 

@@ -22,8 +22,8 @@ A field line is a name in Kafka's spelling, a type, and what differs from the us
     default=-1         else zero, false, "", an empty array, zeros; null for nullable strings and bytes
     # text             what the field means; without it, `fields.txt` says it by the name of the field
 
-A struct that is used twice is written out at its first use. Types: bool, int8, int16, uint16, int32, int64, string,
-bytes, records, uuid, the name of a struct, and `[]` before any of them for an array.
+A struct that is used twice is written out at its first use. Types: bool, int8, int16, uint16, int32, int64, float64,
+string, bytes, records, uuid, the name of a struct, and `[]` before any of them for an array.
 """
 
 from __future__ import annotations

@@ -10,7 +10,8 @@ from functools import partial
 
 from heirlog.apis.common.api import Api, Forwarded, Limit, Need, Served
 from heirlog.apis.common.call import Call, parted, split
-from heirlog.apis.common.ports import ChangesMetadata, OnController
+from heirlog.apis.common.mutations import ChangesPartitions, within_quota
+from heirlog.apis.common.ports import OnController
 from heirlog.context import Context, Reply
 from heirlog.controller.create_partitions import create_partitions
 from heirlog.controller.error_messages import sentence
@@ -19,6 +20,8 @@ from heirlog.metadata.acls import AclOperation, ResourceType
 from heirlog.protocol.api import ApiKey
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import CreatePartitionsRequest, CreatePartitionsResponse
+
+STRICT_VERSION = 3
 
 
 def refused(request: CreatePartitionsRequest, code: ErrorCode) -> CreatePartitionsResponse:
@@ -44,12 +47,17 @@ def guard(call: Call[CreatePartitionsRequest, CreatePartitionsResponse]) -> Repl
 
 
 def handle(
-    node: OnController[ChangesMetadata], request: CreatePartitionsRequest, context: Context
+    node: OnController[ChangesPartitions], request: CreatePartitionsRequest, context: Context
 ) -> Reply[CreatePartitionsResponse]:
     controller = node.controller
-    return controller.submit(
-        lambda: create_partitions(controller.image, controller.static, request, controller.env.random),
-        partial(refused, request),
+    return within_quota(
+        node,
+        context,
+        STRICT_VERSION,
+        lambda take: controller.submit(
+            lambda: create_partitions(controller.image, controller.static, request, controller.env.random, take),
+            partial(refused, request),
+        ),
     )
 
 

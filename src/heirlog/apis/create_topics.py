@@ -11,7 +11,8 @@ from functools import partial
 
 from heirlog.apis.common.api import Api, Forwarded, Limit, Need, Served
 from heirlog.apis.common.call import Call, changed, parted, split
-from heirlog.apis.common.ports import ChangesMetadata, OnController
+from heirlog.apis.common.mutations import ChangesPartitions, within_quota
+from heirlog.apis.common.ports import OnController
 from heirlog.context import Context, Reply
 from heirlog.controller.error_messages import sentence
 from heirlog.controller.record_limit import MAX_RECORDS_PER_USER_OP
@@ -23,6 +24,7 @@ from heirlog.protocol.messages import CreateTopicsRequest, CreateTopicsResponse
 from heirlog.protocol.types import METADATA_TOPIC
 
 CLUSTER, TOPIC = ResourceType.CLUSTER, ResourceType.TOPIC
+STRICT_VERSION = 6
 DENIED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 
@@ -63,12 +65,17 @@ def _hide_configs(call: Call[CreateTopicsRequest, CreateTopicsResponse], respons
 
 
 def handle(
-    node: OnController[ChangesMetadata], request: CreateTopicsRequest, context: Context
+    node: OnController[ChangesPartitions], request: CreateTopicsRequest, context: Context
 ) -> Reply[CreateTopicsResponse]:
     controller = node.controller
-    return controller.submit(
-        lambda: create_topics(controller.image, controller.static, request, controller.env.random),
-        partial(refused, request),
+    return within_quota(
+        node,
+        context,
+        STRICT_VERSION,
+        lambda take: controller.submit(
+            lambda: create_topics(controller.image, controller.static, request, controller.env.random, take),
+            partial(refused, request),
+        ),
     )
 
 

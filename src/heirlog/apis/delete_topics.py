@@ -10,7 +10,8 @@ from functools import partial
 
 from heirlog.apis.common.api import Api, Forwarded, Need, Served
 from heirlog.apis.common.call import Call, changed, without
-from heirlog.apis.common.ports import ChangesMetadata, OnController
+from heirlog.apis.common.mutations import ChangesPartitions, within_quota
+from heirlog.apis.common.ports import OnController
 from heirlog.context import Context, Reply
 from heirlog.controller.error_messages import sentence
 from heirlog.controller.topics import delete_topics
@@ -20,6 +21,7 @@ from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import DeleteTopicsRequest, DeleteTopicsResponse
 from heirlog.protocol.types import ZERO_UUID
 
+STRICT_VERSION = 5
 CLUSTER, TOPIC = ResourceType.CLUSTER, ResourceType.TOPIC
 
 
@@ -94,11 +96,16 @@ def _not_deleted(
 
 
 def handle(
-    node: OnController[ChangesMetadata], request: DeleteTopicsRequest, context: Context
+    node: OnController[ChangesPartitions], request: DeleteTopicsRequest, context: Context
 ) -> Reply[DeleteTopicsResponse]:
     controller = node.controller
-    return controller.submit(
-        lambda: delete_topics(controller.image, controller.static, request), partial(refused, request)
+    return within_quota(
+        node,
+        context,
+        STRICT_VERSION,
+        lambda take: controller.submit(
+            lambda: delete_topics(controller.image, controller.static, request, take), partial(refused, request)
+        ),
     )
 
 

@@ -52,6 +52,7 @@ def handle(
 
 API = Api(
     key=ApiKey.WRITE_TXN_MARKERS,
+    has_no_quota=True,
     broker=Served(
         (1, 2),
         handle,

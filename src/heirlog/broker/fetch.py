@@ -291,6 +291,13 @@ class FetchHandler:
             partition is not None
             and fetch.is_served_by(partition)
             and self._end_for(fetch, partition) > entry.asked.fetch_offset
+            and not self._is_held_back(fetch, partition)
+        )
+
+    def _is_held_back(self, fetch: _Fetch, partition: Partition) -> bool:
+        """Whether a replication throttle keeps the records from a follower."""
+        return fetch.from_follower and self._replicas.leader_throttle.holds_back(
+            partition, fetch.replica_id, partition.isr.maximal
         )
 
     def _read(self, fetch: _Fetch, entry: FetchedPartition, left: int, min_one: bool) -> None:
@@ -326,7 +333,7 @@ class FetchHandler:
             # before the check of the remaining bytes: a follower's offset counts even if nothing is read for it
             if not log.log_start_offset <= asked.fetch_offset <= log.log_end_offset:
                 raise partition.out_of_range(asked.fetch_offset)
-            if asked.fetch_offset >= upto:
+            if asked.fetch_offset >= upto or self._is_held_back(fetch, partition):
                 return
             max_bytes = min(asked.partition_max_bytes, left)
             if max_bytes <= 0 and not min_one:
@@ -510,5 +517,6 @@ class FetchHandler:
     def _count_bytes(self, fetch: _Fetch, partition: Partition, size: int) -> None:
         if fetch.from_follower:
             self._replicas.topic_stats.replication_bytes_out += size
+            self._replicas.leader_throttle.count(partition, size)
         else:
             partition.topic_metrics.bytes_out += size

@@ -40,6 +40,7 @@ from heirlog.broker.log_range import LogRange
 from heirlog.broker.lost_transactions import Remembered, lost_parts, remembered
 from heirlog.broker.partition import Partition
 from heirlog.broker.partition_fetch_state import BackOff, PartitionFetchState
+from heirlog.broker.replication_throttle import ReplicationThrottle
 from heirlog.broker.truncation import cut_for
 from heirlog.env import Env, SendFailure
 from heirlog.metadata.config_def import StaticConfig
@@ -101,6 +102,7 @@ class ReplicaFetcherPorts:
     flush_if_due: Callable[[Partition, int], None]
     """Called after an append, with the wall time in ms. Raises OSError."""
     storage_failed: Callable[[Partition, OSError], None]
+    throttle: ReplicationThrottle
 
 
 class ReplicaFetcher:
@@ -305,6 +307,7 @@ class ReplicaFetcher:
                     partition.append_from_leader(records, followed.leader_epoch)
                     self._ports.topic_stats.replication_bytes_in += len(records)
                     self._moved(followed)
+                    self._throttle(followed, len(records))
                     self._ports.flush_if_due(partition, self._env.wall_ms())
                 partition.follow(data.high_watermark, data.log_start_offset)
                 followed.lag = data.high_watermark - partition.log.log_end_offset
@@ -315,6 +318,18 @@ class ReplicaFetcher:
             self._back_off(followed, str(error))
         except OSError as error:
             self._ports.storage_failed(partition, error)
+
+    def _throttle(self, followed: PartitionFetchState, size: int) -> None:
+        """Records of this size have come: leave the partition out for a while if that is too fast."""
+        throttle, partition = self._ports.throttle, followed.partition
+        throttle.count(partition, size)
+        if throttle.holds_back(partition, self._ports.registered_brokers.broker_id, partition.image_isr):
+            self._pause(followed, throttle.pause_ms)
+
+    def _pause(self, followed: PartitionFetchState, pause_ms: int) -> None:
+        self._suspend(followed)
+        self._delayed[followed.key] = followed
+        followed.idle_until_ms = self._env.now_ms() + pause_ms
 
     def _truncate(
         self, followed: PartitionFetchState, leader: FetchResponse.EpochEndOffset, leader_log_start_offset: int
@@ -389,9 +404,7 @@ class ReplicaFetcher:
             )
 
     def _back_off(self, followed: PartitionFetchState, error: str) -> None:
-        self._suspend(followed)
-        self._delayed[followed.key] = followed
-        followed.idle_until_ms = self._env.now_ms() + followed.back_off.next_ms(self._settings.backoff_ms)
+        self._pause(followed, followed.back_off.next_ms(self._settings.backoff_ms))
         self._env.log(
             "debug",
             "replica-fetch-refused",

@@ -26,6 +26,7 @@ from heirlog.broker.log_directories import LogDirectories
 from heirlog.broker.partition import Partition, ReplicaRole
 from heirlog.broker.replica_fetcher import ReplicaFetcherPorts, ReplicaFetcherSettings
 from heirlog.broker.replica_fetcher_manager import ReplicaFetcherManager
+from heirlog.broker.replication_throttle import FOLLOWER, LEADER, ReplicationThrottle
 from heirlog.env import Env
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, Image
@@ -88,6 +89,8 @@ class ReplicaManager:
         self.delayed = DelayedOperations(env)
         self.topic_stats = BrokerTopicStats()
         self.discarded_records = DiscardedRecordsManager(env, static, self.directory_of)
+        self.leader_throttle = ReplicationThrottle(LEADER, static, env.now_ms)
+        self._follower_throttle = ReplicationThrottle(FOLLOWER, static, env.now_ms)
         self.fetchers = ReplicaFetcherManager(
             ReplicaFetcherPorts(
                 env,
@@ -98,6 +101,7 @@ class ReplicaManager:
                 self.topic_stats,
                 self.flush_if_due,
                 self.storage_failed,
+                self._follower_throttle,
             )
         )
 
@@ -161,6 +165,8 @@ class ReplicaManager:
         """`changed` is None if anything may differ: the first image, or one loaded from a snapshot."""
         self._image = image
         self._registered_brokers.brokers = image.brokers
+        for throttle in (self.leader_throttle, self._follower_throttle):
+            throttle.on_image(image, changed if self._started else None)
         if changed is None or not self._started:
             self._started = True
             self._take_over_logs()

@@ -38,6 +38,7 @@ from heirlog.cli import (
     produce,
     quorum,
     quorum_voters,
+    quotas,
     reassign,
     recover,
     reset_offsets,
@@ -77,6 +78,7 @@ transactions.app.command("describe-producers")(hanging_transactions.describe_pro
 transactions.app.command("find-hanging")(hanging_transactions.find_hanging)
 transactions.app.command("abort")(hanging_transactions.abort)
 app.add_typer(acls.app, name="acls")
+app.add_typer(quotas.app, name="quotas")
 app.add_typer(broker.app, name="broker")
 app.add_typer(cluster.app, name="cluster")
 app.add_typer(perf.app, name="perf")

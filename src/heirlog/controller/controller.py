@@ -44,6 +44,7 @@ from heirlog.controller.first_recovery_level import (
 )
 from heirlog.controller.heartbeat import elect_leaderless, fence
 from heirlog.controller.leadership import Changes
+from heirlog.controller.mutation_quota import MutationQuotas
 from heirlog.controller.recovery.manager import RecoveryManager
 from heirlog.controller.recovery.status import Counts, count
 from heirlog.controller.recovery.switch import switched
@@ -152,6 +153,12 @@ class Controller:
         self._bootstrap = tuple(bootstrap)
         self.image = Image()
         """Speculative while active, committed otherwise. Read only."""
+        self.mutation_quotas = MutationQuotas(
+            lambda: self.image.client_quotas,
+            env.now_ms,
+            static.int("controller.quota.window.num"),
+            static.int("controller.quota.window.size.seconds") * 1000,
+        )
         self.is_active = False
         self.epoch = -1
         self.elections: dict[Basis, int] = dict.fromkeys(Basis, 0)

@@ -11,6 +11,7 @@ from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.records import (
     AccessControlEntryRecord,
     BeginTransactionRecord,
+    ClientQuotaRecord,
     ConfigRecord,
     EndTransactionRecord,
     RegisterBrokerRecord,
@@ -18,7 +19,7 @@ from heirlog.protocol.records import (
 from heirlog.raft.values import MAX_BATCH_BYTES, MAX_RECORDS_PER_BATCH, batch_bytes_max
 
 R = TypeVar("R")
-_OF_ANY_SIZE: Final = frozenset((AccessControlEntryRecord, ConfigRecord, RegisterBrokerRecord))
+_OF_ANY_SIZE: Final = frozenset((AccessControlEntryRecord, ClientQuotaRecord, ConfigRecord, RegisterBrokerRecord))
 """Records whose size is limited only by the size of the request."""
 
 

@@ -16,11 +16,13 @@ Source: KIP-195.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 from heirlog.controller.assignments import bad_assignment, check_replicas, first_state
 from heirlog.controller.controller_result import ControllerResult
 from heirlog.controller.leadership import Leadership
+from heirlog.controller.mutation_quota import no_quota
 from heirlog.controller.placement import place
 from heirlog.controller.record_limit import MAX_RECORDS_PER_USER_OP, too_large
 from heirlog.env import Random
@@ -36,9 +38,16 @@ Result = CreatePartitionsResponse.CreatePartitionsTopicResult
 
 
 def create_partitions(
-    image: Image, static: StaticConfig, request: CreatePartitionsRequest, random: Random
+    image: Image,
+    static: StaticConfig,
+    request: CreatePartitionsRequest,
+    random: Random,
+    take: Callable[[int], None] = no_quota,
 ) -> ControllerResult[CreatePartitionsResponse]:
-    """Records of all accepted topics, and a result per requested topic; names that come twice are first."""
+    """Records of all accepted topics, and a result per requested topic; names that come twice are first.
+
+    take: called with the number of new partitions of a topic; raises KafkaError where the client must wait.
+    """
     times = Counter(topic.name for topic in request.topics)
     results = [
         Result(name=name, error_code=ErrorCode.INVALID_REQUEST, error_message="Duplicate topic name.")
@@ -50,7 +59,9 @@ def create_partitions(
         if times[asked.name] > 1:
             continue
         try:
-            records += _grow(image, static, asked, random, MAX_RECORDS_PER_USER_OP - len(records))
+            grown = _grow(image, static, asked, random, MAX_RECORDS_PER_USER_OP - len(records))
+            take(len(grown))
+            records += grown
         except KafkaError as error:
             results.append(Result(name=asked.name, error_code=error.code, error_message=error.message))
         else:

@@ -20,7 +20,7 @@ Source: KIP-4, KIP-464 (defaults as -1), KIP-525 (configs in the answer), KIP-51
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -28,6 +28,7 @@ from heirlog.controller.assignments import bad_assignment, check_replicas, first
 from heirlog.controller.configs import config_records
 from heirlog.controller.controller_result import ControllerResult, all_or_none
 from heirlog.controller.leadership import Leadership
+from heirlog.controller.mutation_quota import no_quota
 from heirlog.controller.placement import place
 from heirlog.controller.record_limit import MAX_RECORDS_PER_USER_OP, too_large
 from heirlog.env import Random
@@ -65,9 +66,16 @@ class _Creation:
 
 
 def create_topics(
-    image: Image, static: StaticConfig, request: CreateTopicsRequest, random: Random
+    image: Image,
+    static: StaticConfig,
+    request: CreateTopicsRequest,
+    random: Random,
+    take: Callable[[int], None] = no_quota,
 ) -> ControllerResult[CreateTopicsResponse]:
-    """Returns records of all topics that can be created, and a result per requested name."""
+    """Returns records of all topics that can be created, and a result per requested name.
+
+    take: called with the number of partitions that a topic would have; raises KafkaError where the client must wait.
+    """
     times = Counter(topic.name for topic in request.topics)
     twice = {name for name, count in times.items() if count > 1}
     taken = {collision_key(name): name for name in image.topic_ids}
@@ -81,6 +89,7 @@ def create_topics(
             creation = _create(image, static, asked, random)
             if made + len(creation.records) > MAX_RECORDS_PER_USER_OP:
                 raise _too_many()
+            take(len(creation.assignments))
         except KafkaError as error:
             results.append(Created(name=asked.name, error_code=error.code, error_message=error.message))
             continue
@@ -214,9 +223,9 @@ def _created(image: Image, static: StaticConfig, asked: Asked, creation: _Creati
 
 
 def delete_topics(
-    image: Image, static: StaticConfig, request: DeleteTopicsRequest
+    image: Image, static: StaticConfig, request: DeleteTopicsRequest, take: Callable[[int], None] = no_quota
 ) -> ControllerResult[DeleteTopicsResponse]:
-    """Delete topics by name or by id (v6); each gets one result.
+    """Delete topics by name or by id (v6); each gets one result. take: as in `create_topics`.
 
     INVALID_REQUEST: a name or id that comes twice, and an entry with both or neither. Each entry with both or neither
     gets its own result.
@@ -233,6 +242,12 @@ def delete_topics(
         if code is ErrorCode.NONE:
             assert target is not None
             topic = image.topics[target]
+            try:
+                take(len(image.partitions[target]))
+            except KafkaError as error:
+                result.error_code, result.error_message = error.code, error.message
+                results.append(result)
+                continue
             result.name, result.topic_id = topic.name, topic.id
             records.append(RemoveTopicRecord(topic_id=topic.id))
         else:

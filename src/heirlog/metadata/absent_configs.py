@@ -44,8 +44,6 @@ _PLUGINS = (
 _TUNING = (
     integer("alter.log.dirs.replication.quota.window.num", 11, 1),
     integer("alter.log.dirs.replication.quota.window.size.seconds", 1, 1),
-    integer("controller.quota.window.num", 11, 1),
-    integer("controller.quota.window.size.seconds", 1, 1),
     integer("group.coordinator.append.linger.ms", -1, -1),
     integer("group.coordinator.threads", 4, 1),
     integer("kafka.metrics.polling.interval.secs", 10, 1),

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from heirlog.metadata.acl_messages import acl_of
 from heirlog.metadata.basis import BASES, EARLIER_MAX, ElectionBasis, ReplicaAnswer
+from heirlog.metadata.client_quotas import entity_of
 from heirlog.metadata.image import Image
 from heirlog.metadata.journal import ImageJournal
 from heirlog.metadata.state import (
@@ -33,6 +34,7 @@ from heirlog.protocol.records import (
     BeginTransactionRecord,
     BrokerRegistrationChangeRecord,
     ClearElrRecord,
+    ClientQuotaRecord,
     ConfigRecord,
     EndTransactionRecord,
     FeatureLevelRecord,
@@ -302,6 +304,11 @@ def _apply_remove_acl(
     image.set_acl(acl_id, None, journal)
 
 
+def _apply_client_quota(image: Image, record: ClientQuotaRecord, offset: int, journal: ImageJournal | None) -> None:
+    entity = entity_of((part.entity_type, part.entity_name) for part in record.entity)
+    image.set_client_quota(entity, record.key, None if record.remove else record.value, journal)
+
+
 def _apply_begin_transaction(
     image: Image, record: BeginTransactionRecord, offset: int, journal: ImageJournal | None
 ) -> None:
@@ -335,6 +342,7 @@ APPLY: Final[dict[type[Any], Callable[[Image, Any, int, ImageJournal | None], No
     RegisterControllerRecord: _apply_register_controller,
     AccessControlEntryRecord: _apply_acl,
     RemoveAccessControlEntryRecord: _apply_remove_acl,
+    ClientQuotaRecord: _apply_client_quota,
     BeginTransactionRecord: _apply_begin_transaction,
     EndTransactionRecord: _apply_end_outside,
     AbortTransactionRecord: _apply_end_outside,

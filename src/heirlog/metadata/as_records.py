@@ -5,9 +5,11 @@ from __future__ import annotations
 from heirlog.metadata.acl_messages import entry_members, pattern_members
 from heirlog.metadata.acls import Acl
 from heirlog.metadata.basis import ElectionBasis
+from heirlog.metadata.client_quotas import Entity
 from heirlog.metadata.state import BrokerRegistration, ControllerRegistration, PartitionRegistration
 from heirlog.protocol.records import (
     AccessControlEntryRecord,
+    ClientQuotaRecord,
     PartitionRecord,
     RegisterBrokerRecord,
     RegisterControllerRecord,
@@ -90,6 +92,16 @@ def _basis_in_snapshot(basis: ElectionBasis) -> PartitionRecord.ElectionBasis:
 
 def acl_record(acl_id: Uuid, acl: Acl) -> AccessControlEntryRecord:
     return AccessControlEntryRecord(id=acl_id, **pattern_members(acl), **entry_members(acl))
+
+
+def client_quota_record(entity: Entity, key: str, value: float | None) -> ClientQuotaRecord:
+    """value: None removes the quota."""
+    return ClientQuotaRecord(
+        entity=[ClientQuotaRecord.EntityData(entity_type=kind, entity_name=name) for kind, name in entity],
+        key=key,
+        value=0.0 if value is None else value,
+        remove=value is None,
+    )
 
 
 def controller_record(controller: ControllerRegistration) -> RegisterControllerRecord:

@@ -106,9 +106,19 @@ socket.connection.setup.timeout.ms  How long a node waits for a connection to an
 max.connections  How many connections a broker has at most.
 max.connections.per.ip  How many connections one address may have.
 max.connections.per.ip.overrides  max.connections.per.ip for single addresses, as host:count.
+quota.window.num  How many windows the rates of client quotas are measured over.
+quota.window.size.seconds  The length of a window in which client quotas are measured.
+controller.quota.window.num  How many windows' worth of partitions a client may change at once.
+controller.quota.window.size.seconds  The length of such a window.
 connections.max.idle.ms  How long a connection may be idle before it is closed.
 max.incremental.fetch.session.cache.slots  How many fetch sessions a broker keeps.
 fetch.max.bytes  How much one answer to a fetch holds at most.
+leader.replication.throttled.rate  How many bytes per second a leader sends to listed replicas outside the ISR.
+follower.replication.throttled.rate  How many bytes per second a follower outside the ISR fetches for listed replicas.
+leader.replication.throttled.replicas  The replicas that the rate counts, as partition:broker,...; * for all.
+follower.replication.throttled.replicas  The replicas that the rate counts, as partition:broker,...; * for all.
+replication.quota.window.num  How many windows the rates of replication are measured over.
+replication.quota.window.size.seconds  The length of such a window.
 replica.lag.time.max.ms  How long a follower may lag before it leaves the in-sync replicas.
 replica.socket.timeout.ms  How long a follower waits for an answer of its leader.
 replica.fetch.max.bytes  How much of a partition a follower asks for at once.

@@ -20,8 +20,15 @@ from collections.abc import Iterable, Iterator
 from typing import Any, cast
 
 from heirlog.metadata.acls import Acl, Acls
-from heirlog.metadata.as_records import acl_record, broker_record, controller_record, partition_record
+from heirlog.metadata.as_records import (
+    acl_record,
+    broker_record,
+    client_quota_record,
+    controller_record,
+    partition_record,
+)
 from heirlog.metadata.broker_partitions import BrokerPartitions
+from heirlog.metadata.client_quotas import ClientQuotas, Entity
 from heirlog.metadata.journal import ImageJournal
 from heirlog.metadata.state import (
     BROKER_RESOURCE,
@@ -86,6 +93,7 @@ class Image:
         self.features: dict[str, int] = {}
         self.next_producer_id = 0
         self.acls = Acls()
+        self.client_quotas = ClientQuotas()
         self.leaders = BrokerPartitions()
         """Also under -1: the leaderless partitions."""
         self.in_isr = BrokerPartitions()
@@ -164,6 +172,7 @@ class Image:
                 "features",
                 "next_producer_id",
                 "acls",
+                "client_quotas",
                 "leaders",
                 "in_isr",
                 "in_elr",
@@ -203,6 +212,8 @@ class Image:
             self.next_producer_id = journal.next_producer_id
         for acl_id, acl in journal.acls.items():
             self.set_acl(acl_id, acl)
+        for (entity, key), quota in journal.client_quotas.items():
+            self.set_client_quota(entity, key, quota)
         transaction = journal.transaction
         self.open_transaction = None if transaction is None else transaction[: journal.transaction_length]
         self.offset, self.epoch = journal.offset, journal.epoch
@@ -282,6 +293,13 @@ class Image:
             journal.acls.setdefault(acl_id, self.acls.by_id.get(acl_id))
         self.acls.put(acl_id, after)
 
+    def set_client_quota(
+        self, entity: Entity, key: str, after: float | None, journal: ImageJournal | None = None
+    ) -> None:
+        if journal is not None:
+            journal.client_quotas.setdefault((entity, key), self.client_quotas.value(entity, key))
+        self.client_quotas.put(entity, key, after)
+
     # -- snapshot -----------------------------------------------------------------------------------------------
 
     def records(self) -> Iterator[Any]:
@@ -293,9 +311,10 @@ class Image:
         assert self.open_transaction is None, "a snapshot inside a transaction would tear it"
         features, next_producer_id = dict(self.features), self.next_producer_id
         controllers, brokers, topics = dict(self.controllers), dict(self.brokers), dict(self.topics)
-        # the states are frozen, and `set_config` replaces the dictionary of a resource
+        # the states are frozen; `set_config` and `set_client_quota` replace the dictionary of a resource
         partitions_of = {topic_id: dict(partitions) for topic_id, partitions in self.partitions.items()}
         configs, acls = dict(self.configs), dict(self.acls.by_id)
+        client_quotas = dict(self.client_quotas.by_entity)
 
         def in_order() -> Iterator[Any]:
             for name in sorted(features, key=lambda name: (name != METADATA_VERSION, name)):
@@ -316,6 +335,9 @@ class Image:
                 yield ProducerIdsRecord(broker_id=-1, broker_epoch=-1, next_producer_id=next_producer_id)
             for acl_id in sorted(acls):
                 yield acl_record(acl_id, acls[acl_id])
+            for entity, quotas in client_quotas.items():
+                for quota, limit in sorted(quotas.items()):
+                    yield client_quota_record(entity, quota, limit)
 
         return in_order()
 

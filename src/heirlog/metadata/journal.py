@@ -15,6 +15,7 @@ from __future__ import annotations
 from typing import Any
 
 from heirlog.metadata.acls import Acl
+from heirlog.metadata.client_quotas import Entity
 from heirlog.metadata.state import BrokerRegistration, ControllerRegistration, PartitionRegistration, TopicImage
 from heirlog.protocol.types import BrokerId, PartitionKey, Uuid
 
@@ -23,6 +24,7 @@ class ImageJournal:
     __slots__ = (
         "acls",
         "brokers",
+        "client_quotas",
         "configs",
         "controllers",
         "epoch",
@@ -54,6 +56,8 @@ class ImageJournal:
         self.features: dict[str, int | None] = {}
         self.next_producer_id: int | None = None
         self.acls: dict[Uuid, Acl | None] = {}
+        self.client_quotas: dict[tuple[Entity, str], float | None] = {}
+        """By (entity, name of the quota)."""
 
     @property
     def is_empty(self) -> bool:
@@ -66,6 +70,7 @@ class ImageJournal:
             or self.features
             or self.controllers
             or self.acls
+            or self.client_quotas
             or self.next_producer_id is not None
         )
 

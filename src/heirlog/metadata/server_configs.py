@@ -284,6 +284,8 @@ _OBSERVATION = (
     string("metrics.recording.level", "INFO", choices=("INFO", "DEBUG", "TRACE")),
     integer("quota.window.num", 11, 1),
     integer("quota.window.size.seconds", 1, 1),
+    integer("controller.quota.window.num", 11, 1),
+    integer("controller.quota.window.size.seconds", 1, 1),
     integer("replication.quota.window.num", 11, 1),
     integer("replication.quota.window.size.seconds", 1, 1),
     string(

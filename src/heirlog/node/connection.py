@@ -12,7 +12,7 @@ Limits. Apache Kafka reads a connection's next request once the last one is answ
 `QUEUE_LIMIT` per connection: waiting requests are weighted by the memory that they may hold (`_cost`). All connections
 together may have `queued.max.requests` additional requests, and `queued.max.request.bytes` of requests in memory;
 beyond that each has one at a time, as in Kafka. At a limit the body stops reading, and further bytes stay in the
-client's socket.
+client's socket. It also stops while the connection is muted, because its client is above a quota (`client_quotas.py`).
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ from heirlog.pending import Pending
 from heirlog.protocol.frames import RequestHeader
 
 if TYPE_CHECKING:
+    from heirlog.env import Env
+    from heirlog.node.client_quotas import Charge, ClientQuotaManager
     from heirlog.node.request_metrics import ApiRequestMetrics, RequestMetrics
     from heirlog.node.router import ListenerRoutes
 
@@ -89,6 +91,13 @@ class RequestHandler(Protocol):
     @property
     def holds_requests(self) -> bool: ...
 
+    @property
+    def client_quotas(self) -> ClientQuotaManager | None:
+        """None: no client has a quota."""
+
+    @property
+    def env(self) -> Env: ...
+
     def handle(self, listener: ListenerRoutes, header: RequestHeader, request: Any, context: Context) -> Reply[Any]: ...
 
     def refused_frame(self, connection: ClientConnection, reason: str) -> None: ...
@@ -102,6 +111,7 @@ class _Slot:
     __slots__ = (
         "api",
         "begun_ns",
+        "charge",
         "cost",
         "handled_ns",
         "header",
@@ -117,6 +127,7 @@ class _Slot:
         self.header = header
         self.cost = cost
         self.held_bytes = held_bytes
+        self.charge: Charge | None = None
         self.api: ApiRequestMetrics | None = None
         """None: not measured, and then the times below are not there; nor are the last two unless it `is_timed`."""
         self.is_timed = False
@@ -143,6 +154,8 @@ class ClientConnection:
         "_ahead",
         "_closed",
         "_cost",
+        "_is_muted",
+        "_muted_until_ms",
         "_node",
         "_on_closed",
         "_paused",
@@ -162,6 +175,8 @@ class ClientConnection:
         self._ahead = node.read_ahead
         self._request_metrics = node.requests
         self._paused = False
+        self._is_muted = False
+        self._muted_until_ms = 0
         self._closed = False
         self.principal = ANONYMOUS
         """Set by a body whose client has authenticated."""
@@ -203,17 +218,24 @@ class ClientConnection:
             self,
             self.principal,
         )
+        quotas = self._node.client_quotas
+        charge = None if quotas is None else self._charge(quotas, header, request, size)
+        if charge is not None:
+            request = charge.cut(request)
         answer = self._node.handle(self.listener, header, request, context)
         if answer is CLOSE:
             self.transport.close()
             return
-        if not self._queue and not isinstance(answer, Pending):
+        if not self._queue and not isinstance(answer, Pending) and charge is None:
             if api is not None:
                 self._answer_measured(header, answer, api, begun_ns)
             elif answer is not NO_ANSWER:
                 self.transport.send(header, answer)
             return
         slot = self._enqueue(header, size)
+        if charge is not None:
+            charge.handled()
+            slot.charge = charge
         if api is not None:
             slot.measure(api, begun_ns)
         if isinstance(answer, Pending):
@@ -237,6 +259,10 @@ class ClientConnection:
             api.record_times(begun_ns, handled_ns, handled_ns, handled_ns)
         api.done += 1
         api.count_errors(answer, api.errors)
+
+    def _charge(self, quotas: ClientQuotaManager, header: RequestHeader, request: Any, size: int) -> Charge | None:
+        route = self.listener.routes.get(header.api_key)
+        return quotas.charge(self.principal, header, request, size, route is None or route.has_no_quota)
 
     def _answer_now(self, header: RequestHeader, response: Any) -> None:
         if not self._queue:
@@ -282,7 +308,10 @@ class ClientConnection:
             if head.response is CLOSE:
                 self.transport.close()
                 return
-            self._send(head, waited=head is not slot)
+            if head.charge is None:
+                self._send(head, waited=head is not slot)
+            else:
+                self._send_charged(head, head.charge, waited=head is not slot)
         if self._paused and not self._closed and self._has_room():
             self._paused = False
             self.transport.resume()
@@ -304,7 +333,43 @@ class ClientConnection:
         api.answered(response)
         api.record_times(head.begun_ns, head.handled_ns, head.ready_ns, taken_ns)
 
+    def _send_charged(self, head: _Slot, charge: Charge, waited: bool) -> None:
+        """The answer leaves at once, and then nothing is read for as long as the client has to wait."""
+        wants_answer = head.response is not NO_ANSWER
+        response, throttle_ms = charge.settle(head.response if wants_answer else None)
+        if wants_answer:
+            head.response = response
+        self._send(head, waited)
+        charge.sent()
+        if throttle_ms > 0:
+            self._mute(throttle_ms)
+            if head.api is not None and head.is_timed:
+                head.api.record_throttle(throttle_ms)
+
+    def _mute(self, throttle_ms: int) -> None:
+        """Requests that came before it may be answered meanwhile, and make it longer."""
+        env = self._node.env
+        self._muted_until_ms = max(self._muted_until_ms, env.now_ms() + throttle_ms)
+        if not self._is_muted:
+            self._paused = self._is_muted = True
+            env.call_later(throttle_ms, self._unmute)
+
+    def _unmute(self) -> None:
+        if self._closed:
+            return
+        env = self._node.env
+        left_ms = self._muted_until_ms - env.now_ms()
+        if left_ms > 0:
+            env.call_later(left_ms, self._unmute)
+            return
+        self._is_muted = False
+        if self._has_room():
+            self._paused = False
+            self.transport.resume()
+
     def _has_room(self) -> bool:
+        if self._is_muted:
+            return False
         if not self._queue:
             return True
         return self._cost <= QUEUE_LIMIT // 2 and not self._ahead.is_full

@@ -80,7 +80,9 @@ class Forwarder:
         context: that of the client whose permissions count; None: this broker sends the request.
         time_limit_ms: a shorter timeout than the usual one.
         """
-        header = RequestHeader(request.API_KEY, api_version, 0, FORWARDED_CLIENT)
+        # quotas of client ids count on the controller too
+        client_id = FORWARDED_CLIENT if context is None else context.client_id
+        header = RequestHeader(request.API_KEY, api_version, 0, client_id)
         envelope = envelope_of(header, request, context)
         wait = _Forwarding(
             self._env, self._controller, header, envelope, refusal, self._over, self._client_code, self._when_applied

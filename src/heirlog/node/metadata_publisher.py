@@ -99,7 +99,8 @@ def differences(before: Image, after: Image, collected: ImageJournal) -> ImageJo
     _compare(_partitions(before), _partitions(after), journal.partitions)
     _compare(_configs(before), _configs(after), journal.configs)
     _compare(before.acls.by_id, after.acls.by_id, journal.acls)
-    for part in ("topics", "brokers", "controllers", "features", "partitions", "configs", "acls"):
+    _compare(_client_quotas(before), _client_quotas(after), journal.client_quotas)
+    for part in ("topics", "brokers", "controllers", "features", "partitions", "configs", "acls", "client_quotas"):
         # what was collected earlier remembers an older value "from before"
         getattr(journal, part).update(getattr(collected, part))
     return journal
@@ -124,3 +125,11 @@ def _partitions(image: Image) -> dict[Any, Any]:
 
 def _configs(image: Image) -> dict[Any, Any]:
     return {(kind, name, key): value for (kind, name), values in image.configs.items() for key, value in values.items()}
+
+
+def _client_quotas(image: Image) -> dict[Any, Any]:
+    return {
+        (entity, key): value
+        for entity, quotas in image.client_quotas.by_entity.items()
+        for key, value in quotas.items()
+    }

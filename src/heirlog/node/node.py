@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from heirlog.broker.broker import Broker
     from heirlog.controller.controller import Controller
     from heirlog.controller.controller_registration_manager import ControllerRegistrationManager
+    from heirlog.node.client_quotas import ClientQuotaManager
     from heirlog.node.request_metrics import RequestMetrics
 
 R = TypeVar("R")
@@ -97,6 +98,7 @@ class Node:
         self.config = config
         self.cluster_id = ""
         self._by_name = {listener.name: listener for listener in _listeners(config)}
+        self._now_ns = now_ns or (lambda: env.now_ms() * 1_000_000)
         self._connections: dict[ClientConnection, None] = {}
         self.requests: RequestMetrics | None = None
         """Only if the node serves metrics; the same for the next one."""
@@ -105,7 +107,9 @@ class Node:
             from heirlog.node.request_metrics import RequestMetrics
 
             self.commit_latency = LatencyWindow()
-            self.requests = RequestMetrics(now_ns or (lambda: env.now_ms() * 1_000_000))
+            self.requests = RequestMetrics(self._now_ns)
+        self.client_quotas: ClientQuotaManager | None = None
+        """None: no client has a quota."""
         self.read_ahead = ReadAhead(config.int("queued.max.requests"), config.int("queued.max.request.bytes"))
         self.log_limited = RateLimitedLog(env.log, env.now_ms)
         self.controllers_seen = 0
@@ -545,10 +549,25 @@ class Node:
             # everything that was committed when this node started is applied
             self._acls_are_loaded()
         self.log_levels.configure(server_value(self.image, self.config, "log.level"))
+        self._quotas_changed()
         if self._registration is not None:
             self._registration.metadata_applied()
         if self._broker is not None:
             self._broker.on_metadata_applied()
+
+    def _quotas_changed(self) -> None:
+        if not self.image.client_quotas.by_entity:
+            self.client_quotas = None
+        elif self.client_quotas is None:
+            from heirlog.node.client_quotas import ClientQuotaManager
+
+            self.client_quotas = ClientQuotaManager(
+                lambda: self.image.client_quotas,
+                self.env.now_ms,
+                self._now_ns,
+                self.config.int("quota.window.num"),
+                self.config.int("quota.window.size.seconds") * 1000,
+            )
 
     def _published(self, image: Image, changed: ImageJournal) -> None:
         if self._broker is not None:

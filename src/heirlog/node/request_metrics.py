@@ -97,6 +97,7 @@ class ApiRequestMetrics:
         "remote",
         "response_queue",
         "response_send",
+        "throttle",
         "total",
         "until_timed",
         "versions",
@@ -121,6 +122,8 @@ class ApiRequestMetrics:
         """Only of requests that had to wait; so `response_queue`. For the others it is zero."""
         self.response_queue = no_times()
         self.response_send = no_times()
+        self.throttle = no_times()
+        """Only of requests whose client has to wait for a quota."""
 
     def is_timed(self) -> bool:
         """Whether the request that has just been handled is one of those."""
@@ -153,6 +156,10 @@ class ApiRequestMetrics:
         if taken_ns != ready_ns:
             units = taken_ns - ready_ns >> UNIT_BITS
             self.response_queue[_BUCKET[units] if units < _DIRECT else _bucket_of(units)] += 1
+
+    def record_throttle(self, throttle_ms: int) -> None:
+        """The client of a request that is timed has to wait for a quota."""
+        self.throttle[_bucket_of(throttle_ms * 1_000_000 >> UNIT_BITS)] += 1
 
     def done_without_answer(self, begun_ns: int) -> None:
         self.done += 1

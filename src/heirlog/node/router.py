@@ -31,6 +31,7 @@ class ApiRoute:
         "advertised",
         "forwards_all",
         "has_large_answer",
+        "has_no_quota",
         "is_change",
         "is_forwarded",
         "keeps_nothing",
@@ -58,6 +59,7 @@ class ApiRoute:
         """Handled in a later turn if the controller has done enough in this one."""
         self.has_large_answer = entry.has_large_answer
         self.keeps_nothing = entry.keeps_nothing
+        self.has_no_quota = entry.has_no_quota
         self._api: Api[Any, Any] | None = None
         self._handle: Callable[[Any, Any, Context], Reply[Any]] | None = None
 

@@ -62,7 +62,7 @@ ABSENT = {
     "kafka_server_controllermutation_": "no quotas",
     "kafka_server_controllerserver_": "the process's values say it",
     "kafka_server_fetch_queue_size": "no quotas",
-    "kafka_server_group_coordinator_metrics_": "rates and times of its threads; groups are counted under kafka_coordinator_group_",
+    "kafka_server_group_coordinator_metrics_": "rates and times of its threads",
     "kafka_server_kafka_metrics_count": "the number of Java metric objects",
     "kafka_server_kafkarequesthandlerpool_": "one thread: networkprocessoravgidlepercent is its",
     "kafka_server_kafkaserver_linux_disk_": "the process's values say it",

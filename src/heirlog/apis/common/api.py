@@ -103,6 +103,9 @@ class Api(Generic[Q, R]):
     keeps_nothing: bool = False
     """Of the request nothing is kept while its answer waits, and the answer is small: it costs next to nothing, however
     large the request was (`node.connection`)."""
+    has_no_quota: bool = False
+    """Nodes send it each other, so that no quota of clients counts it (`node.client_quotas`). An API that needs nothing
+    but what nodes may do has none in any case."""
     limits: tuple[Limit, ...] = ()
     """Of one request; docs/reference/limits.md lists them with the other bounds."""
     remarks: str = ""
@@ -153,6 +156,7 @@ class Entry(NamedTuple):
     is_change: bool
     has_large_answer: bool
     keeps_nothing: bool
+    has_no_quota: bool
 
 
 def entry(api: Api[Any, Any], role: Role, module: str) -> Entry | None:
@@ -174,4 +178,5 @@ def entry(api: Api[Any, Any], role: Role, module: str) -> Entry | None:
         is_change=api.is_change and role is Role.CONTROLLER,
         has_large_answer=api.has_large_answer,
         keeps_nothing=api.keeps_nothing,
+        has_no_quota=api.has_no_quota or served.needs == NODES_ONLY,
     )

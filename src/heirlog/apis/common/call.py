@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Protocol, TypeVar, cast
 
-from heirlog.apis.common.address import kafka_host
 from heirlog.context import Context, Reply, Sentinel
 from heirlog.metadata.acls import CLUSTER_NAME, AclOperation, ResourceType
+from heirlog.metadata.address import kafka_host
 from heirlog.metadata.authorizer import Authorizer
 from heirlog.pending import Pending
 from heirlog.protocol.api import ApiKey, response_class

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from heirlog.apis.common.address import UNNAMED_HOST, host_bytes, host_text
 from heirlog.context import Context
 from heirlog.env import Buffer, Region
+from heirlog.metadata.address import UNNAMED_HOST, host_bytes, host_text
 from heirlog.protocol.frames import RequestHeader, encode_request, encode_response
 from heirlog.protocol.messages import EnvelopeRequest, EnvelopeResponse
 from heirlog.protocol.primitives import Malformed, Message, compact_string, read_compact_string

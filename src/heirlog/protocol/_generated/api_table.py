@@ -46,6 +46,8 @@ class ApiKey(IntEnum):
     ALTER_PARTITION_REASSIGNMENTS = 45
     LIST_PARTITION_REASSIGNMENTS = 46
     OFFSET_DELETE = 47
+    DESCRIBE_CLIENT_QUOTAS = 48
+    ALTER_CLIENT_QUOTAS = 49
     VOTE = 52
     BEGIN_QUORUM_EPOCH = 53
     END_QUORUM_EPOCH = 54
@@ -116,6 +118,8 @@ TABLE: dict[ApiKey, tuple[str, int, int, int, int, str]] = {
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: ("AlterPartitionReassignments", 0, 1, 1, 0, "alter_partition_reassignments"),
     ApiKey.LIST_PARTITION_REASSIGNMENTS: ("ListPartitionReassignments", 0, 0, 0, 0, "list_partition_reassignments"),
     ApiKey.OFFSET_DELETE: ("OffsetDelete", 0, 0, 0, 32767, "offset_delete"),
+    ApiKey.DESCRIBE_CLIENT_QUOTAS: ("DescribeClientQuotas", 0, 1, 1, 1, "describe_client_quotas"),
+    ApiKey.ALTER_CLIENT_QUOTAS: ("AlterClientQuotas", 0, 1, 1, 1, "alter_client_quotas"),
     ApiKey.VOTE: ("Vote", 0, 2, 2, 0, "vote"),
     ApiKey.BEGIN_QUORUM_EPOCH: ("BeginQuorumEpoch", 0, 1, 1, 1, "begin_quorum_epoch"),
     ApiKey.END_QUORUM_EPOCH: ("EndQuorumEpoch", 0, 1, 1, 1, "end_quorum_epoch"),

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from heirlog.node.node import Node
 from heirlog.node.request_metrics import RecentIncrease
 from heirlog.server.metrics import broker, controller, process, quorum, requests
-from heirlog.server.metrics.family import Family, gauge, gauges
+from heirlog.server.metrics.family import Family, counters, gauge, gauges
 from heirlog.version import __version__
 
 
@@ -51,6 +51,12 @@ class NodeFamilies:
             "Requests that wait to be handled, because they came before the broker had metadata.",
             node.held_count,
         )
+        if node.client_quotas is not None:
+            yield counters(
+                "heirlog_quota_throttled_total",
+                "Answers after which the client had to wait, by quota. Not there while no client has a quota.",
+                [({"quota": quota}, count) for quota, count in sorted(node.client_quotas.throttled.items())],
+            )
         yield None
         if node.requests is not None:
             yield from requests.families(node.requests.all(), self._recent, node.env.now_ms())

@@ -27,7 +27,7 @@ PARTS = {
     "remotetimems": "Wait for followers, for records, or for the controller",
     "responsequeuetimems": "Wait of the answer for the answers to earlier requests of its connection",
     "responsesendtimems": "Encoding and writing",
-    "throttletimems": "Delay by a quota (always 0: heirlog has no quotas)",
+    "throttletimems": "How long the client had to wait afterwards because of a quota",
 }
 
 
@@ -81,6 +81,7 @@ def _api(meter: ApiRequestMetrics) -> _Api:
             "remotetimems": meter.remote,
             "responsequeuetimems": meter.response_queue,
             "responsesendtimems": meter.response_send,
+            "throttletimems": meter.throttle,
         },
         meter.done,
         sum(meter.total),

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from heirlog.protocol._generated.messages.add_raft_voter import AddRaftVoterResponse as AddRaftVoterResponse
     from heirlog.protocol._generated.messages.allocate_producer_ids import AllocateProducerIdsRequest as AllocateProducerIdsRequest
     from heirlog.protocol._generated.messages.allocate_producer_ids import AllocateProducerIdsResponse as AllocateProducerIdsResponse
+    from heirlog.protocol._generated.messages.alter_client_quotas import AlterClientQuotasRequest as AlterClientQuotasRequest
+    from heirlog.protocol._generated.messages.alter_client_quotas import AlterClientQuotasResponse as AlterClientQuotasResponse
     from heirlog.protocol._generated.messages.alter_configs import AlterConfigsRequest as AlterConfigsRequest
     from heirlog.protocol._generated.messages.alter_configs import AlterConfigsResponse as AlterConfigsResponse
     from heirlog.protocol._generated.messages.alter_partition import AlterPartitionRequest as AlterPartitionRequest
@@ -52,6 +54,8 @@ if TYPE_CHECKING:
     from heirlog.protocol._generated.messages.delete_topics import DeleteTopicsResponse as DeleteTopicsResponse
     from heirlog.protocol._generated.messages.describe_acls import DescribeAclsRequest as DescribeAclsRequest
     from heirlog.protocol._generated.messages.describe_acls import DescribeAclsResponse as DescribeAclsResponse
+    from heirlog.protocol._generated.messages.describe_client_quotas import DescribeClientQuotasRequest as DescribeClientQuotasRequest
+    from heirlog.protocol._generated.messages.describe_client_quotas import DescribeClientQuotasResponse as DescribeClientQuotasResponse
     from heirlog.protocol._generated.messages.describe_cluster import DescribeClusterRequest as DescribeClusterRequest
     from heirlog.protocol._generated.messages.describe_cluster import DescribeClusterResponse as DescribeClusterResponse
     from heirlog.protocol._generated.messages.describe_configs import DescribeConfigsRequest as DescribeConfigsRequest

@@ -9,6 +9,7 @@ from heirlog.protocol._generated.records.access_control_entry import AccessContr
 from heirlog.protocol._generated.records.begin_transaction import BeginTransactionRecord
 from heirlog.protocol._generated.records.broker_registration_change import BrokerRegistrationChangeRecord
 from heirlog.protocol._generated.records.clear_elr import ClearElrRecord
+from heirlog.protocol._generated.records.client_quota import ClientQuotaRecord
 from heirlog.protocol._generated.records.config import ConfigRecord
 from heirlog.protocol._generated.records.consumer_group_current_member_assignment_key import ConsumerGroupCurrentMemberAssignmentKey
 from heirlog.protocol._generated.records.consumer_group_current_member_assignment_value import ConsumerGroupCurrentMemberAssignmentValue
@@ -61,6 +62,7 @@ METADATA_RECORDS: dict[int, type[Message]] = {
     8: UnfenceBrokerRecord,
     9: RemoveTopicRecord,
     12: FeatureLevelRecord,
+    14: ClientQuotaRecord,
     15: ProducerIdsRecord,
     17: BrokerRegistrationChangeRecord,
     18: AccessControlEntryRecord,
@@ -90,6 +92,7 @@ __all__ = [
     "BeginTransactionRecord",
     "BrokerRegistrationChangeRecord",
     "ClearElrRecord",
+    "ClientQuotaRecord",
     "ConfigRecord",
     "ConsumerGroupCurrentMemberAssignmentKey",
     "ConsumerGroupCurrentMemberAssignmentValue",

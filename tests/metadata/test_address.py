@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heirlog.apis.common.address import UNNAMED_HOST, host_bytes, host_text, kafka_host
+from heirlog.metadata.address import UNNAMED_HOST, host_bytes, host_text, kafka_host
 
 
 @settings(max_examples=60, deadline=None)

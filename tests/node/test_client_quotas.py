@@ -1,0 +1,229 @@
+"""Client quotas on a whole node in virtual time: what is counted, how long a client waits, and who never does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from apis.guarded import ADMIN, ALICE, CONTROLLER, HOST, Guarded, Wire, produce
+
+from heirlog.metadata.client_quotas import (
+    CLIENT_ID,
+    CONSUMER_BYTE_RATE,
+    CONTROLLER_MUTATION_RATE,
+    PRODUCER_BYTE_RATE,
+    REQUEST_PERCENTAGE,
+    USER,
+)
+from heirlog.node.client_quotas import ClientQuotaManager
+from heirlog.protocol.errors import ErrorCode
+from heirlog.protocol.frames import RequestHeader, decode_response, encode_request
+from heirlog.protocol.messages import (
+    AlterClientQuotasRequest,
+    BrokerHeartbeatRequest,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    FetchRequest,
+    MetadataRequest,
+    ProduceRequest,
+)
+
+KIB = 1024
+
+
+class Paused(Wire):
+    """A body that keeps what comes while the connection is paused, as the kernel does."""
+
+    def __init__(self) -> None:
+        super().__init__("PLAINTEXT", HOST)
+        self.waiting: list[memoryview] = []
+        self.connection: Any = None
+
+    def deliver(self, frame: bytes) -> None:
+        self.waiting.append(memoryview(bytearray(frame)))
+        self.resume()
+
+    def resume(self) -> None:
+        while self.waiting and not self.connection.paused:
+            self.connection.received_frame(self.waiting.pop(0))
+
+
+class Client:
+    """One connection of a user."""
+
+    def __init__(self, node: Guarded, principal: str = ALICE, client_id: str = "c", listener: str = "PLAINTEXT"):
+        self._node = node
+        self.wire = Paused()
+        self.wire.listener = listener
+        self.wire.connection = node.node.connected(self.wire)
+        self.wire.connection.principal = principal
+        self._client_id = client_id
+        self._sent = 0
+
+    def send(self, request: Any, version: int | None = None) -> None:
+        self._sent += 1
+        spoken = request.MAX_VERSION if version is None else version
+        header = RequestHeader(request.API_KEY, spoken, self._sent, self._client_id)
+        self.wire.deliver(b"".join(encode_request(header, request))[4:])
+
+    def answer(self, number: int) -> Any:
+        """The answer to the request with this number, once it is there."""
+        self._node.wait(lambda: len(self.wire.answers) >= number)
+        header, raw = self.wire.answers[number - 1]
+        return decode_response(header.api_key, header.api_version, memoryview(raw)[4:])[1]
+
+    def ask(self, request: Any, version: int | None = None) -> Any:
+        self.send(request, version)
+        return self.answer(self._sent)
+
+
+@pytest.fixture
+def node() -> Iterator[Guarded]:
+    yield Guarded(super_users="User:ANONYMOUS;User:admin;User:alice;User:bob")
+
+
+def limit(node: Guarded, key: str, value: float | None, **names: str | None) -> None:
+    entity = [
+        AlterClientQuotasRequest.EntityData(entity_type=USER if kind == "user" else CLIENT_ID, entity_name=name)
+        for kind, name in names.items()
+    ]
+    op = AlterClientQuotasRequest.OpData(key=key, value=value or 0.0, remove=value is None)
+    request = AlterClientQuotasRequest(entries=[AlterClientQuotasRequest.EntryData(entity=entity, ops=[op])])
+    assert node.ask(request, principal=ADMIN).entries[0].error_code == ErrorCode.NONE
+
+
+def fetching(max_bytes: int = 50 * 1024 * KIB) -> FetchRequest:
+    partition = FetchRequest.FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=50 * 1024 * KIB)
+    return FetchRequest(
+        max_wait_ms=0,
+        min_bytes=1,
+        max_bytes=max_bytes,
+        session_id=0,
+        session_epoch=-1,
+        topics=[FetchRequest.FetchTopic(topic="t", partitions=[partition])],
+    )
+
+
+def creating(name: str, partitions: int) -> CreateTopicsRequest:
+    topic = CreateTopicsRequest.CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)
+    return CreateTopicsRequest(topics=[topic], timeout_ms=5000)
+
+
+LARGE = b"x" * (100 * KIB)
+
+
+def test_a_producer_above_its_limit_gets_the_time_to_wait_and_is_not_read_for_that_long(node: Guarded) -> None:
+    node.create_topics("t")
+    limit(node, PRODUCER_BYTE_RATE, 10 * KIB, user="alice")
+    client = Client(node)
+    answer = client.ask(produce("t", records=(LARGE,)), 12)
+    # 100 KiB within a window that counts as ten seconds
+    assert answer.throttle_time_ms == pytest.approx(0, abs=20)
+    begun_ms = node.node.env.now_ms()
+    throttle_ms = client.ask(produce("t", records=(LARGE,)), 12).throttle_time_ms
+    assert 9_500 < throttle_ms < 10_500
+    client.ask(MetadataRequest(topics=[]))
+    assert node.node.env.now_ms() - begun_ms >= throttle_ms
+    assert node.node.env.now_ms() - begun_ms < throttle_ms + 100, "it is read again as soon as the time is over"
+
+
+def test_a_producer_that_expects_no_answer_is_muted_too(node: Guarded) -> None:
+    node.create_topics("t")
+    limit(node, PRODUCER_BYTE_RATE, 10 * KIB, user="alice")
+    client = Client(node)
+    for _ in range(2):
+        client.send(produce("t", acks=0, records=(LARGE,)), 12)
+    assert client.wire.connection.paused
+    begun_ms = node.node.env.now_ms()
+    client.send(MetadataRequest(topics=[]))
+    client.answer(1)
+    assert node.node.env.now_ms() - begun_ms > 9_000
+
+
+def test_a_second_connection_and_a_second_user_of_the_client_id_share_its_bucket(node: Guarded) -> None:
+    node.create_topics("t")
+    limit(node, PRODUCER_BYTE_RATE, 10 * KIB, client="c")
+    assert Client(node).ask(produce("t", records=(LARGE,)), 12).throttle_time_ms < 50
+    assert Client(node, "User:bob").ask(produce("t", records=(LARGE,)), 12).throttle_time_ms > 9_000
+    assert Client(node, client_id="other").ask(produce("t", records=(LARGE,)), 12).throttle_time_ms == 0
+
+
+def test_a_consumer_gets_no_more_at_once_than_its_window_allows_and_then_waits(node: Guarded) -> None:
+    node.create_topics("t")
+    for _ in range(4):
+        node.write("t", LARGE)
+    limit(node, CONSUMER_BYTE_RATE, 15 * KIB, user="alice")
+    client = Client(node)
+    answer = client.ask(fetching(), 11)
+    records = len(answer.responses[0].partitions[0].records)
+    assert 100 * KIB < records <= 150 * KIB, "ten seconds' worth, of 400 KiB that there are"
+    assert answer.throttle_time_ms == 0
+    assert client.ask(fetching(), 11).throttle_time_ms > 3_000
+
+
+def test_a_follower_and_a_node_s_heartbeat_are_never_counted(node: Guarded) -> None:
+    node.create_topics("t")
+    for quota in (CONSUMER_BYTE_RATE, REQUEST_PERCENTAGE):
+        limit(node, quota, 1, user=None)
+    charge = node.node.client_quotas.charge
+    for request, version in ((FetchRequest(replica_id=2), 11), (BrokerHeartbeatRequest(), 1)):
+        header = RequestHeader(request.API_KEY, version, 1, "c")
+        is_of_nodes = request.API_KEY == BrokerHeartbeatRequest.API_KEY
+        assert charge("User:ANONYMOUS", header, request, 100, is_of_nodes) is None
+    routes = node.node.listener(CONTROLLER).routes
+    assert routes[BrokerHeartbeatRequest.API_KEY].has_no_quota
+    assert not node.node.listener("PLAINTEXT").routes[ProduceRequest.API_KEY].has_no_quota
+
+
+def test_a_client_that_uses_too_much_time_waits_one_window_at_most() -> None:
+    guarded = Guarded(super_users="User:ANONYMOUS;User:admin;User:alice")
+    limit(guarded, REQUEST_PERCENTAGE, 0.001, user="alice")
+    ticks_ns = iter(range(0, 10**12, 50_000_000))
+    guarded.node.client_quotas.now_ns = lambda: next(ticks_ns)
+    assert Client(guarded).ask(MetadataRequest(topics=[])).throttle_time_ms == 1000
+    assert Client(guarded, "User:bob").ask(MetadataRequest(topics=[])).throttle_time_ms == 0
+
+
+def test_once_the_quota_is_removed_nobody_is_counted(node: Guarded) -> None:
+    node.create_topics("t")
+    assert node.node.client_quotas is None
+    limit(node, PRODUCER_BYTE_RATE, 1, user="alice")
+    assert isinstance(node.node.client_quotas, ClientQuotaManager)
+    limit(node, PRODUCER_BYTE_RATE, None, user="alice")
+    assert node.node.client_quotas is None
+    assert Client(node).ask(produce("t", records=(LARGE,)), 12).throttle_time_ms == 0
+
+
+@pytest.mark.parametrize("listener", ["PLAINTEXT", CONTROLLER])
+def test_a_client_that_creates_too_many_partitions_is_refused_until_it_has_waited(node: Guarded, listener: str) -> None:
+    limit(node, CONTROLLER_MUTATION_RATE, 1, user="alice")
+    client = Client(node, listener=listener)
+    assert client.ask(creating("a", 20)).throttle_time_ms > 8_000, "eleven are free, so nine are owed"
+    begun_ms = node.node.env.now_ms()
+    refused = Client(node, listener=listener).ask(creating("b", 1))
+    assert refused.topics[0].error_code == ErrorCode.THROTTLING_QUOTA_EXCEEDED
+    assert refused.throttle_time_ms > 7_000
+    # the connection of the first request is read again only when its time is over, and then there is room again
+    assert client.ask(creating("c", 1)).topics[0].error_code == ErrorCode.NONE
+    assert node.node.env.now_ms() - begun_ms > 7_000
+    assert set(node.node.image.topic_ids) == {"a", "c"}
+
+
+def test_older_versions_have_no_such_error_so_the_client_is_served_and_waits(node: Guarded) -> None:
+    limit(node, CONTROLLER_MUTATION_RATE, 1, user="alice")
+    assert Client(node).ask(creating("a", 20), 5).throttle_time_ms > 8_000
+    answer = Client(node).ask(creating("b", 20), 5)
+    assert answer.topics[0].error_code == ErrorCode.NONE
+    assert answer.throttle_time_ms > 26_000
+
+
+def test_deleting_counts_the_partitions_of_each_topic(node: Guarded) -> None:
+    for name in ("a", "b", "c"):
+        node.ask(creating(name, 8), principal=ADMIN)
+    limit(node, CONTROLLER_MUTATION_RATE, 1, user="alice")
+    names = [DeleteTopicsRequest.DeleteTopicState(name=name) for name in ("a", "b", "c")]
+    answer = Client(node).ask(DeleteTopicsRequest(topics=names, timeout_ms=5000))
+    codes = [topic.error_code for topic in answer.responses]
+    assert codes == [ErrorCode.NONE, ErrorCode.NONE, ErrorCode.THROTTLING_QUOTA_EXCEEDED]
+    assert set(node.node.image.topic_ids) == {"c"}
