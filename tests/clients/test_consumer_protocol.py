@@ -103,6 +103,29 @@ def test_the_coordinator_is_killed_and_members_keep_their_partitions(groups: Wor
     after.close()
 
 
+def test_a_group_is_upgraded_and_downgraded_while_its_members_read(groups: World, admin: Any) -> None:
+    topic, group = groups.topic(partitions=4), groups.name("g")
+    with ExitStack() as stack:
+        old = [stack.enter_context(Member(groups, group, topic)) for _ in range(2)]
+        groups.eventually(lambda: sorted(len(member.assigned) for member in old) == [2, 2], WAIT_S)
+        produce(groups, topic, 40, 4)
+        groups.eventually(lambda: sum(len(member.records) for member in old) == 40, WAIT_S)
+        new = stack.enter_context(Member(groups, group, topic, CONSUMER))
+        groups.eventually(lambda: sorted(len(member.assigned) for member in (*old, new)) == [1, 1, 2], WAIT_S)
+        assert sorted(p for member in (*old, new) for p in member.assigned) == list(range(4))
+        assert described(admin, group).type is ConsumerGroupType.CONSUMER
+        old[0].leave()
+        groups.eventually(lambda: sorted([len(old[1].assigned), len(new.assigned)]) == [2, 2], WAIT_S)
+        new.leave()
+        groups.eventually(lambda: old[1].assigned == list(range(4)), WAIT_S)
+        produce(groups, topic, 40, 4)
+        whole = {(index, offset) for index in range(4) for offset in range(20)}
+        members = (*old, new)
+        groups.eventually(lambda: {place for member in members for place in member.records} == whole, WAIT_S)
+        found = described(admin, group)
+        assert found.type is ConsumerGroupType.CLASSIC and len(found.members) == 1
+
+
 def test_a_pattern_finds_topics_that_are_created_later(groups: World) -> None:
     prefix, group = groups.name("pattern"), groups.name("g")
     topic = groups.topic(partitions=2)

@@ -49,7 +49,7 @@ def test_what_is_said_to_be_without_effect_is_read_by_nobody() -> None:
     silent = [name for name in DOCS if f'"{name}"' not in source and name not in read_by_topics | set(TOPIC_CONFIGS)]
     bounds = re.compile(r"group\.consumer\.((min|max)\.)?(heartbeat\.interval|session\.timeout)\.ms")
     silent = [name for name in silent if not bounds.fullmatch(name)]  # defaults and limits of those of a group
-    assert silent == ["group.consumer.migration.policy"], "no code reads these: they have no effect"
+    assert silent == [], "no code reads these: they have no effect"
 
 
 def test_what_heirlog_has_is_not_in_the_table_of_what_it_lacks() -> None:

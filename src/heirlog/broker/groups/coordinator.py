@@ -19,7 +19,7 @@ from heirlog.broker.groups.consumer.requests import check_heartbeat
 from heirlog.broker.groups.consumer.values import ConsumerGroupPhase
 from heirlog.broker.groups.group import CONSUMER, ClassicGroup, GroupState
 from heirlog.broker.groups.membership import GroupLimits, join_refusal, request_bytes
-from heirlog.broker.groups.shard import GroupCoordinatorConfig, GroupCoordinatorShard
+from heirlog.broker.groups.shard import Group, GroupCoordinatorConfig, GroupCoordinatorShard
 from heirlog.broker.internal_topic_shards import InternalTopicShards
 from heirlog.broker.partition import Partition
 from heirlog.broker.replica_manager import ReplicaManager
@@ -96,7 +96,11 @@ class GroupCoordinator:
         self.assignors: Sequence[str] = static["group.consumer.assignors"]
         self._config = GroupCoordinatorConfig(
             limits=self._limits,
-            consumer=ConsumerGroupConfig(self.assignors, static.int("group.consumer.max.size")),
+            consumer=ConsumerGroupConfig(
+                self.assignors,
+                static.int("group.consumer.max.size"),
+                str(static["group.consumer.migration.policy"]).lower(),
+            ),
             commit_timeout_ms=static.int("offsets.commit.timeout.ms"),
             compression=static.int("offsets.topic.compression.codec"),
             retention_ms=static.int("offsets.retention.minutes") * _MINUTE_MS,
@@ -216,7 +220,8 @@ class GroupCoordinator:
         group = shard.groups.get(request.group_id)
         if isinstance(group, ConsumerGroup) and group.exists:
             if not group.is_empty:
-                return join_refusal(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, context.api_version, request.member_id)
+                joined: JoinGroupResponse | Pending[Any] = shard.join_consumer_group(group, request, context)
+                return joined
             code = shard.replace_by_classic(group)
             if code is not ErrorCode.NONE:
                 return join_refusal(code, context.api_version, request.member_id)
@@ -249,24 +254,28 @@ class GroupCoordinator:
         if isinstance(group, ErrorCode):
             return SyncGroupResponse(error_code=group)
         shard, found = group
+        if isinstance(found, ConsumerGroup):
+            return shard.classic_members.sync(found, request)
         answer: SyncGroupResponse | Pending[Any] = shard.membership.sync(found, request)
         return answer
 
-    def heartbeat(self, request: HeartbeatRequest, context: Context) -> HeartbeatResponse:
+    def heartbeat(self, request: HeartbeatRequest, context: Context) -> HeartbeatResponse | Pending[Any]:
         group = self._group(request.group_id)
         if group is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
             return HeartbeatResponse()
         if isinstance(group, ErrorCode):
             return HeartbeatResponse(error_code=group)
         shard, found = group
+        if isinstance(found, ConsumerGroup):
+            return shard.classic_members.heartbeat(found, request)
         return HeartbeatResponse(error_code=shard.membership.heartbeat(found, request))
 
-    def _group(self, group_id: str) -> tuple[GroupCoordinatorShard, ClassicGroup] | ErrorCode:
+    def _group(self, group_id: str) -> tuple[GroupCoordinatorShard, Group] | ErrorCode:
         shard = self._shard_with_members(group_id)
         if isinstance(shard, ErrorCode):
             return shard
         group = shard.groups.get(group_id)
-        return (shard, group) if isinstance(group, ClassicGroup) else ErrorCode.UNKNOWN_MEMBER_ID
+        return ErrorCode.UNKNOWN_MEMBER_ID if group is None or not group.exists else (shard, group)
 
     def leave_group(self, request: LeaveGroupRequest, context: Context) -> LeaveGroupResponse | Pending[Any]:
         if context.api_version < NAMED_MEMBERS_VERSION:
@@ -277,6 +286,16 @@ class GroupCoordinator:
         if isinstance(shard, ErrorCode):
             return LeaveGroupResponse(error_code=shard)
         group = shard.groups.get(request.group_id)
+        pending: Pending[Any] = Pending()
+
+        def answer(code: ErrorCode, members: Sequence[LeaveGroupResponse.MemberResponse]) -> None:
+            if code is ErrorCode.NONE and context.api_version < NAMED_MEMBERS_VERSION:
+                code = ErrorCode(members[0].error_code)
+            pending.complete(LeaveGroupResponse(error_code=code, members=list(members)))
+
+        if isinstance(group, ConsumerGroup) and group.exists:
+            shard.classic_members.leave(group, request, answer)
+            return pending
         if not isinstance(group, ClassicGroup):
             members = [
                 LeaveGroupResponse.MemberResponse(
@@ -288,12 +307,5 @@ class GroupCoordinator:
             ]
         else:
             members = shard.membership.leave(group, request)
-        pending: Pending[Any] = Pending()
-
-        def answer(code: ErrorCode) -> None:
-            if code is ErrorCode.NONE and context.api_version < NAMED_MEMBERS_VERSION:
-                code = ErrorCode(members[0].error_code)
-            pending.complete(LeaveGroupResponse(error_code=code, members=members))
-
-        shard.after_writes(answer)
+        shard.after_writes(lambda code: answer(code, members))
         return pending

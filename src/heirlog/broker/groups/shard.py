@@ -22,6 +22,14 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from heirlog.broker.groups.consumer.classic_members import ClassicMembers
+from heirlog.broker.groups.consumer.conversion import (
+    DOWNGRADES,
+    UPGRADES,
+    as_classic,
+    may_become_classic,
+    upgrade_records,
+)
 from heirlog.broker.groups.consumer.group import ConsumerGroup
 from heirlog.broker.groups.consumer.heartbeats import group_tombstones
 from heirlog.broker.groups.consumer.protocol import (
@@ -51,6 +59,7 @@ from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
+    JoinGroupRequest,
     SyncGroupResponse,
 )
 from heirlog.protocol.primitives import Malformed
@@ -106,9 +115,11 @@ class GroupCoordinatorShard:
             times_of,
             self.write_consumer,
             self.after_writes,
-            self._members_removed,
+            self._downgrade,
             has_room,
         )
+        self.classic_members = ClassicMembers(env, image, self.consumer)
+        self._image = image
         self._env = env
         self._partition = partition
         self._config = config
@@ -178,6 +189,7 @@ class GroupCoordinatorShard:
                 self.memory_use.bytes += group.state.members_bytes
                 self.forget_if_gone(group)
                 self.consumer.begin(group)
+                self._downgrade(group, (), nothing)
             elif group.is_unused and group.protocol_type is None:
                 del self.groups[group_id]
             else:
@@ -259,7 +271,7 @@ class GroupCoordinatorShard:
         group = self.groups.get(request.group_id)
         if request.member_epoch == JOINING_EPOCH:
             if isinstance(group, ClassicGroup):
-                group = ConsumerGroup.new(group.group_id) if group.is_empty else None
+                group = self._upgraded(group)
             elif group is None:
                 group = ConsumerGroup.new(request.group_id)
         if not isinstance(group, ConsumerGroup) or (request.member_epoch != JOINING_EPOCH and not group.exists):
@@ -269,6 +281,50 @@ class GroupCoordinatorShard:
         if request.member_epoch < JOINING_EPOCH:
             return self.consumer.leave(group, request)
         return self.consumer.heartbeat(group, request, context)
+
+    def _upgraded(self, group: ClassicGroup) -> ConsumerGroup | None:
+        """The consumer group that a classic one becomes with its first record; None if it may not."""
+        upgraded = ConsumerGroup.new(group.group_id)
+        if not group.is_empty:
+            config = self._config.consumer
+            if config.migration_policy not in UPGRADES:
+                return None
+            records = upgrade_records(group, self._image(), config.max_size)
+            if records is None:
+                return None
+            upgraded.unwritten = records
+            upgraded.state.apply(records)
+        return upgraded
+
+    def join_consumer_group(self, group: ConsumerGroup, request: JoinGroupRequest, context: Context) -> Any:
+        """A member of the classic protocol joins. If it replaces the last other one, the group becomes classic."""
+        answer = self.classic_members.join(group, request, context)
+        self._downgrade(group, (), nothing)
+        return answer
+
+    def _downgrade(self, group: ConsumerGroup, leaving: Sequence[str], answer: Callable[[ErrorCode], None]) -> bool:
+        """Without these members the group becomes a classic one, if it may; whether it does."""
+        limit = self._config.limits.max_size
+        if self._config.consumer.migration_policy not in DOWNGRADES or not may_become_classic(
+            group.state, leaving, limit
+        ):
+            return False
+        wall_ms = self._env.wall_ms()
+        classic = as_classic(group.state, leaving, self._image(), MemoryUse(), wall_ms)
+        assignments = {member.member_id: member.assignment for member in classic.members.values()}
+
+        def applied() -> None:
+            group.close()
+            classic.offsets = group.offsets
+            classic.memory_use = self.memory_use
+            self.memory_use.bytes += sum(member.counted_bytes for member in classic.members.values())
+            classic.records_written = 1
+            self.groups[group.group_id] = classic
+            self.membership.take_over(classic, "the last member of the consumer protocol is gone")
+
+        record = group_record(group.group_id, classic.as_record(assignments))
+        self.write_consumer(group, group_tombstones(group.state), applied, answer, behind=[record])
+        return True
 
     def replace_by_classic(self, group: ConsumerGroup) -> ErrorCode:
         """A classic group takes the place of a consumer group without members; an error if that cannot be written."""
@@ -310,21 +366,23 @@ class GroupCoordinatorShard:
         records: Sequence[ConsumerGroupRecord],
         applied: Callable[[], None],
         answer: Callable[[ErrorCode], None],
+        behind: Sequence[KeyValue] = (),
     ) -> None:
         """Write records of a group, which change its state at once and what is committed of it later.
 
-        applied: runs when they are in the log and in the group's state.
+        applied: runs when they are in the log and in the group's state. behind: records of another kind, after them.
         """
         before: list[KeyValue] = []
+        records = [*group.unwritten, *records]
         replaced = self.groups.get(group.group_id)
         if isinstance(replaced, ClassicGroup) and not replaced.has_no_record:
             before = [*before, group_record(group.group_id, None)]
 
         def appended() -> None:
-            self._take_place(group)
-            bytes_before = group.state.members_bytes
+            bytes_before = 0 if group.unwritten else group.state.members_bytes
             group.state.apply(records)
             self.memory_use.bytes += group.state.members_bytes - bytes_before
+            self._take_place(group)
             group.writes_in_flight += 1
             applied()
 
@@ -336,17 +394,21 @@ class GroupCoordinatorShard:
         def answered(code: ErrorCode) -> None:
             answer(ErrorCode.UNKNOWN_SERVER_ERROR if code is ErrorCode.INVALID_COMMIT_OFFSET_SIZE else code)
 
-        self._append([*before, *map(write_consumer_record, records)], committed, answered, appended)
+        self._append([*before, *map(write_consumer_record, records), *behind], committed, answered, appended)
 
     def _take_place(self, group: ConsumerGroup) -> None:
-        """The first records of a group are in the log: it replaces a classic one without members."""
+        """The first records of a group are in the log: it replaces a classic one."""
         known = self.groups.get(group.group_id)
         if known is group:
             return
         if isinstance(known, ClassicGroup):
             group.offsets = known.offsets
-            known.mark_dead(self._env.wall_ms(), _refuse_as_moved)
+            self.memory_use.bytes -= sum(member.counted_bytes for member in known.members.values())
+            known.mark_dead(self._env.wall_ms(), _refuse_as_rebalancing)
         self.groups[group.group_id] = group
+        if group.unwritten:
+            group.unwritten = []
+            self.consumer.begin(group)
 
     def after_writes(self, answer: Callable[[ErrorCode], None]) -> None:
         """Answer once everything that is written by now is committed."""
@@ -451,9 +513,6 @@ class GroupCoordinatorShard:
         group.records_written += 1
         self._append([group_record(group.group_id, group.as_record(assignments))], nothing, answer)
 
-    def _members_removed(self, group: ConsumerGroup) -> None:
-        """Members left a group of the consumer protocol."""
-
     # -- forgetting ---------------------------------------------------------------------------------------------
 
     def _sweep(self) -> None:
@@ -517,9 +576,18 @@ def _as_coordinator(code: ErrorCode) -> ErrorCode:
 
 
 def _refuse_as_moved(member: ClassicGroupMember) -> None:
+    _refuse(member, ErrorCode.NOT_COORDINATOR)
+
+
+def _refuse_as_rebalancing(member: ClassicGroupMember) -> None:
+    """The group continues with another protocol: the member joins again."""
+    _refuse(member, ErrorCode.REBALANCE_IN_PROGRESS)
+
+
+def _refuse(member: ClassicGroupMember, code: ErrorCode) -> None:
     joining, member.joining = member.joining, None
     if joining is not None:
-        joining.complete(join_refusal(ErrorCode.NOT_COORDINATOR, member.joining_version, member.member_id))
+        joining.complete(join_refusal(code, member.joining_version, member.member_id))
     syncing, member.syncing = member.syncing, None
     if syncing is not None:
-        syncing.complete(SyncGroupResponse(error_code=ErrorCode.NOT_COORDINATOR))
+        syncing.complete(SyncGroupResponse(error_code=code))

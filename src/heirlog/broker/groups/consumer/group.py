@@ -51,6 +51,8 @@ class ConsumerGroup:
     """Time of the last lookup of regular expressions, by this coordinator."""
     topics_were_created: bool = False
     """Since the last lookup."""
+    unwritten: list[ConsumerGroupRecord] = field(default_factory=list)
+    """Records of a group that was classic until now; they are written in front of its first other ones."""
     is_closed: bool = False
     """It is deleted or converted, or this broker no longer coordinates it."""
 

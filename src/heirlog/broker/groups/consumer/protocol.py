@@ -81,6 +81,8 @@ STEPS_PER_TURN = 8
 class ConsumerGroupConfig:
     assignors: Sequence[str]
     max_size: int
+    migration_policy: str
+    """In lower case."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,11 +108,12 @@ class ConsumerGroupProtocol:
             [ConsumerGroup, Sequence[ConsumerGroupRecord], Callable[[], None], Callable[[ErrorCode], None]], None
         ],
         after_writes: Callable[[Callable[[ErrorCode], None]], None],
-        on_removed: Callable[[ConsumerGroup], None],
+        downgrade: Callable[[ConsumerGroup, Sequence[str], Callable[[ErrorCode], None]], bool],
         has_room: Callable[[int], bool],
     ) -> None:
         """write: appends records of the group, calls the first function once they are in the log and applied to its
-        state, the second once they are committed, or refused, or late. on_removed: members left the group.
+        state, the second once they are committed, or refused, or late. downgrade: turns the group into a classic one,
+        without these members, if it may, and says whether it does.
         has_room: whether the groups of this broker may use that many bytes more.
         """
         self._env = env
@@ -118,8 +121,8 @@ class ConsumerGroupProtocol:
         self._image = image
         self._times_of = times_of
         self._write = write
-        self._after_writes = after_writes
-        self._on_removed = on_removed
+        self.after_writes = after_writes
+        self._downgrade = downgrade
         self._has_room = has_room
 
     # -- requests -----------------------------------------------------------------------------------------------
@@ -200,7 +203,7 @@ class ConsumerGroupProtocol:
         def committed(code: ErrorCode) -> None:
             pending.complete(answer if code is ErrorCode.NONE else refusal(code))
 
-        self._after_writes(committed)
+        self.after_writes(committed)
         return pending
 
     def leave(
@@ -236,7 +239,9 @@ class ConsumerGroupProtocol:
     def remove(
         self, group: ConsumerGroup, member_ids: Sequence[str], why: str, answer: Callable[[ErrorCode], None]
     ) -> None:
-        """Remove members of the group; its epoch rises once."""
+        """Remove members of the group; its epoch rises once. If only classic members are left, it becomes classic."""
+        if self._downgrade(group, member_ids, answer):
+            return
 
         def applied() -> None:
             for member_id in member_ids:
@@ -249,7 +254,6 @@ class ConsumerGroupProtocol:
                 why=why,
                 epoch=group.state.epoch,
             )
-            self._on_removed(group)
 
         self._write(group, removal_records(group.state, member_ids, self._image()), applied, answer)
 
@@ -340,6 +344,35 @@ class ConsumerGroupProtocol:
                 )
 
         self.remove(group, [member_id], "did not give up its partitions in time", settled)
+
+    # -- timers of members with the classic protocol ------------------------------------------------------------
+
+    def await_next_request(self, group: ConsumerGroup, member_id: str) -> None:
+        """The member must join again, or sync, within its rebalance timeout."""
+        timers, member = group.timers_of(member_id), group.state.members[member_id]
+        if timers.cancel_join is None:
+            timers.cancel_join = self._env.call_later(
+                max(0, member.rebalance_timeout_ms), partial(self._join_due, group, member_id)
+            )
+
+    def stop_join(self, group: ConsumerGroup, member_id: str) -> None:
+        timers = group.timers_of(member_id)
+        if timers.cancel_join is not None:
+            timers.cancel_join()
+            timers.cancel_join = None
+
+    def _join_due(self, group: ConsumerGroup, member_id: str) -> None:
+        timers = group.timers.get(member_id)
+        if timers is None or group.is_closed:
+            return
+        timers.cancel_join = None
+
+        def settled(code: ErrorCode) -> None:
+            if code is not ErrorCode.NONE and member_id in group.timers and not group.is_closed:
+                timers.cancel_join = self._env.call_later(RETRY_MS, partial(self._join_due, group, member_id))
+
+        if member_id in group.state.members:
+            self.remove(group, [member_id], "did not join again in time", settled)
 
     # -- what is computed in slices -----------------------------------------------------------------------------
 

@@ -186,6 +186,11 @@ class ConsumerGroupState:
             del self.targets[member_id]
         for regex in [regex for regex in self.regexes if regex not in self.regex_subscribers]:
             del self.regexes[regex]
+        self.static_members = {
+            member.instance_id: member_id
+            for member_id, member in self.members.items()
+            if member.instance_id is not None
+        }
         # owners again: a record of a member that is gone may have hidden an owner
         self.owners = {}
         for member_id, current in self.currents.items():
