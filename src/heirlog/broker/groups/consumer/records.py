@@ -105,9 +105,14 @@ def is_tombstone(record: ConsumerGroupRecord) -> bool:
 
 def write_consumer_record(record: ConsumerGroupRecord) -> tuple[bytes, bytes | None]:
     """Key and value."""
-    key, value = _AS_MESSAGES[type(record)](record)
+    key, value = as_messages(record)
     key_bytes = _VERSION.pack(type(key).API_KEY) + encode_bytes(key, 0)
     return key_bytes, None if value is None else _VERSION.pack(_VALUE_VERSION) + encode_bytes(value, _VALUE_VERSION)
+
+
+def as_messages(record: ConsumerGroupRecord) -> tuple[Message, Message | None]:
+    """Key and value."""
+    return _AS_MESSAGES[type(record)](record)
 
 
 def read_consumer_record(key_type: int, key: bytes, value: bytes | None) -> ConsumerGroupRecord | None:
