@@ -40,6 +40,8 @@ NEEDED = {
     26: (6, {"copied-once"}),
     27: (3, {"copied-once"}),
     28: (3, {"X11"}),
+    29: (1, {"late-owner"}),
+    30: (1, {"group-owners", "late-owner"}),
 }
 """Guard: the seed of its scenario to try first (one that showed it once), rules."""
 SEEDS = 30

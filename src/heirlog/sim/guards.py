@@ -246,6 +246,20 @@ GUARDS: Mapping[int, Guard] = {
             "a producer id is replaced once its epoch is 32766",
             "transactions",
         ),
+        Guard(
+            29,
+            "heirlog.broker.groups.consumer.offset_rules",
+            "is_current_epoch",
+            "a member of the consumer protocol commits offsets only in its current epoch (KIP-848)",
+            "consumer-groups",
+        ),
+        Guard(
+            30,
+            "heirlog.broker.groups.consumer.reconciliation",
+            "is_free",
+            "a member takes a partition only if no other member has it, or must still give it up (KIP-848)",
+            "consumer-groups",
+        ),
     )
 }
 

@@ -17,6 +17,7 @@
     lying-disks             `heirlog.sim.lying_disks`
     rolling-upgrade         `heirlog.sim.upgrades`
     transactions, late-coordinators, zombie-copiers    `heirlog.sim.transaction_races`
+    consumer-groups         `heirlog.sim.consumer_group_races`
     manager-switch          `heirlog.sim.switches`
     durability:...          brokers that fail independently of each other (`heirlog.sim.durability`)
     U1 ... U18, replaced-disk   unclean recovery (`heirlog.sim.recoveries.catalogue`)
@@ -40,6 +41,7 @@ from heirlog.protocol.types import BrokerId
 from heirlog.sim import (
     bit_rot,
     broken_disks,
+    consumer_group_races,
     late_answers,
     lying_disks,
     older_metadata,
@@ -275,6 +277,7 @@ SCENARIOS: Mapping[str, Scenario] = {
     "transactions": Scenario(transaction_races.transactions_plan, transaction_races.transactions),
     "late-coordinators": Scenario(transaction_races.late_coordinators_plan, transaction_races.late_coordinators),
     "zombie-copiers": Scenario(transaction_races.late_coordinators_plan, transaction_races.zombie_copiers),
+    "consumer-groups": Scenario(consumer_group_races.consumer_groups_plan, consumer_group_races.consumer_groups),
     "manager-switch": Scenario(switches.manager_switch_plan, switches.manager_switch),
     **{name: Scenario(quorum_elections.elections_plan, play) for name, play in quorum_elections.ELECTIONS.items()},
     **{name: Scenario(plan, play) for name, (plan, play) in RECOVERIES.items()},

@@ -91,7 +91,7 @@ def _towards(
     revoke = minus(current.assigned, wanted_in_all)
     wanted = minus(wanted_in_all, keep)
     take = assignment_of(
-        (topic_id, (n for n in numbers if owners.get(topic_id, {}).get(n, member_id) == member_id))
+        (topic_id, (n for n in numbers if is_free(owners.get(topic_id, {}).get(n), member_id)))
         for topic_id, numbers in wanted.items()
     )
     is_blocked = take != wanted
@@ -102,6 +102,14 @@ def _towards(
         )
     state = MemberState.UNRELEASED_PARTITIONS if is_blocked else MemberState.STABLE
     return _unless_same(current, MemberAssignment(target_epoch, current.epoch, state, plus(keep, take)))
+
+
+def is_free(owner: str | None, member_id: str) -> bool:
+    """Guard 30: a member takes a partition only if no other member has it, or must still give it up (KIP-848).
+
+    Without it two members read one partition.
+    """
+    return owner is None or owner == member_id
 
 
 def _unless_same(before: MemberAssignment, after: MemberAssignment) -> MemberAssignment:
