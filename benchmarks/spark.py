@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import psutil
 
-from benchmarks import load
+from benchmarks import load, spark_triggers
 from benchmarks.gauges import Cost, everything
 from heirlog.blocking import Client
 from heirlog.local.cluster import Cluster
@@ -234,6 +234,7 @@ def _measure(bench: _Bench, rounds: int, scale: float, has_theirs: bool) -> None
                         seconds[kind].append(took)
                         costs[kind].append(bench.cpu().since(before))
             _row(bench, workload, seconds, costs)
+    spark_triggers.report(bench, kinds, max(3, int(10 * scale)))
 
 
 def _row(bench: _Bench, workload: Workload, seconds: dict[str, list[float]], costs: dict[str, list[Cpu]]) -> None:

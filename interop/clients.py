@@ -30,18 +30,19 @@ def cluster(data: Path | None = None) -> Iterator[Cluster]:
         yield running
 
 
-def java_command(program: str, *arguments: str) -> list[str]:
-    """program: one of java/, without its ending."""
-    return ["java", "-Xmx512m", "-cp", f"{compiled(program)}:{jars.classpath()}", program, *arguments]
+def java_command(program: str, *arguments: str, more_jars: Path | None = None) -> list[str]:
+    """program: one of java/, without its ending. more_jars: a folder with jars besides those of Apache Kafka."""
+    classpath = jars.classpath() if more_jars is None else f"{jars.classpath()}:{more_jars}/*"
+    return ["java", "-Xmx512m", "-cp", f"{compiled(program, classpath)}:{classpath}", program, *arguments]
 
 
 @jars.one_at_a_time
 @functools.cache
-def compiled(program: str) -> Path:
+def compiled(program: str, classpath: str) -> Path:
     """The folder of its classes. Java would compile a source for each of the JVMs that run it."""
     classes = jars.CACHE / "classes" / program
     shutil.rmtree(classes, ignore_errors=True)
-    output_of(["javac", "-cp", jars.classpath(), "-d", str(classes), str(HERE / "java" / f"{program}.java")])
+    output_of(["javac", "-cp", classpath, "-d", str(classes), str(HERE / "java" / f"{program}.java")])
     return classes
 
 

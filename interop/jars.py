@@ -53,19 +53,23 @@ def classpath() -> str:
 def fetch() -> Path:
     """The directory with every jar. Raises Missing; RuntimeError where a download fails or has other content."""
     need("java", "javac", install="a JDK (on Debian: apt install openjdk-17-jdk-headless)")
-    if wrong_jars():
-        need("mvn", install="Maven (on Debian: apt install maven)")
-        shutil.rmtree(JARS, ignore_errors=True)
-        command = ["mvn", "-B", "-q", "-f", str(HERE / "pom.xml"), COPY]
-        retried([*command, "-DincludeScope=runtime", f"-DoutputDirectory={JARS}"])
-    wrong = wrong_jars()
-    if wrong:
-        raise RuntimeError(f"not the jars that interop/jars.sha256 names: {', '.join(wrong)}")
-    return JARS
+    return resolved(HERE / "pom.xml", JARS, HERE / "jars.sha256")
 
 
-def wrong_jars() -> list[str]:
-    return wrong(JARS, HERE / "jars.sha256")
+@one_at_a_time
+def resolved(pom: Path, place: Path, sums: Path) -> Path:
+    """The directory with what a pom.xml names and all that it depends on.
+
+    Raises Missing; RuntimeError where a download fails, or has other content than `sums` says.
+    """
+    if wrong(place, sums):
+        need("java", "mvn", install="a JDK and Maven (on Debian: apt install openjdk-17-jdk-headless maven)")
+        shutil.rmtree(place, ignore_errors=True)
+        command = ["mvn", "-B", "-q", "-f", str(pom), COPY]
+        retried([*command, "-DincludeScope=runtime", f"-DoutputDirectory={place}"])
+    if wrong(place, sums):
+        raise RuntimeError(f"not the jars that interop/{sums.name} names: {', '.join(wrong(place, sums))}")
+    return place
 
 
 @one_at_a_time

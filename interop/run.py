@@ -24,6 +24,7 @@ import audit
 import clients
 import clock
 import configs
+import connect
 import controller
 import decisions
 import exported
@@ -31,6 +32,7 @@ import jars
 import messages
 import monitoring
 import own_producer
+import packaging_files
 import permissions
 import placement
 import quorum
@@ -42,6 +44,7 @@ import spark
 import spark_cluster
 import spark_lake
 import spark_sweep
+import streams
 import transactional_client
 import transactions
 from suites import golang, kafka_python, kafkajs, librdkafka, own_words, sarama
@@ -88,6 +91,7 @@ CHECKS: list[Check] = [
     ("Java client, kafka-topics, files, kafka-dump-log", clients.java_client_and_files),
     ("transactions in a log of Apache Kafka", transactions.check),
     ("alerts and dashboard in Prometheus", monitoring.check),
+    ("files for containers", packaging_files.check),
     ("clock set back an hour", clock.check),
     ("transactions of the Java client", transactional_client.check),
     ("transactions of heirlog's client on Apache Kafka", own_producer.check),
@@ -96,6 +100,8 @@ CHECKS: list[Check] = [
     ("Spark pipeline of Avro values", spark_lake.avro),
     ("suites: kafka-python", kafka_python.check),
     ("audit of directories of Apache Kafka", audit.check),
+    ("Kafka Connect, exactly once", connect.check),
+    ("Kafka Streams, exactly once", streams.check),
     ("quorum: Kafka's tools", quorum_tools.check),
     ("quorum: controllers of Apache Kafka and of heirlog", quorum.check),
     ("quorum: voters in the log, of Apache Kafka and of heirlog", quorum.check_voters_in_log),

@@ -9,3 +9,4 @@ compile --extra drill --extra tls pyproject.toml requirements/build.in -o requir
 compile --extra spark pyproject.toml requirements/runtime.txt requirements/dev.in -o requirements/dev.txt
 compile requirements/confluent-kafka-2.5.0.in -o requirements/confluent-kafka-2.5.0.txt
 compile requirements/docs.in -o requirements/docs.txt
+compile requirements/packaging.in -o requirements/packaging.txt

@@ -21,6 +21,7 @@ FLOORS = {
     "rates": 0,
     "context": 0,
     "log_levels": 0,
+    "rate_limited_log": 0,
     "version": 0,
     "storage": 1,
     "metadata": 2,
@@ -154,6 +155,15 @@ def test_the_check_notices_a_break(package: str, line: str, tmp_path: Path, monk
     module.write_text(line + "\n")
     monkeypatch.setitem(globals(), "SOURCE", tmp_path / "heirlog")
     assert len(violations(module)) == 1
+
+
+def test_what_spark_looks_for_knows_floor_9_only() -> None:
+    """Each session of Spark imports it, also one that never uses heirlog."""
+    (module,) = (SOURCE.parent / "pyspark_heirlog").glob("*.py")
+    statements = [
+        node for node in ast.walk(ast.parse(module.read_text())) if isinstance(node, ast.Import | ast.ImportFrom)
+    ]
+    assert [getattr(statement, "module", None) for statement in statements] == ["heirlog.spark.deferred"]
 
 
 # -- circles ----------------------------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ MODULES = {
     "env.py",
     "log_levels.py",
     "pending.py",
+    "rate_limited_log.py",
     "rates.py",
     "version.py",
 }
@@ -51,8 +52,9 @@ def product(wheel: zipfile.ZipFile) -> list[str]:
 
 
 def test_the_wheel_has_the_packages_of_the_product_and_nothing_else(wheel: zipfile.ZipFile) -> None:
-    assert {name.split("/")[0] for name in product(wheel)} == {"heirlog"}
-    assert {name.split("/")[1] for name in product(wheel)} <= PACKAGES | MODULES | {"py.typed"}
+    assert {name.split("/")[0] for name in product(wheel)} == {"heirlog", "pyspark_heirlog"}
+    names = [name for name in product(wheel) if name.startswith("heirlog/")]
+    assert {name.split("/")[1] for name in names} <= PACKAGES | MODULES | {"py.typed"}
 
 
 def test_the_wheel_has_every_module_of_the_product(wheel: zipfile.ZipFile) -> None:

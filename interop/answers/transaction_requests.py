@@ -14,6 +14,8 @@ from answers.world import Batch, Symbol
 
 Fields = dict[str, Any]
 UNKNOWN_PRODUCER = 4000
+HIGHER_COORDINATOR_EPOCH = 7
+"""Than that of any coordinator: the nodes are never restarted."""
 WAITS = (0, 22, 24, 25, 26, 28)
 """After these a coordinator may have markers to write."""
 
@@ -134,7 +136,7 @@ def _batch(scene: Scene, name: str, topic: str, partition: int) -> Batch:
         producer=name,
         sequence=max(0, following + scene.one(-1, 1, 3)) if wrong else following,
         epoch_ahead=0 if scene.happens(0.93) else scene.one(-1, 1),
-        transactional=True,
+        transactional=scene.happens(0.95),
     )
 
 
@@ -145,8 +147,8 @@ def write_txn_markers(scene: Scene) -> Fields:
         **_who(scene, name),
         "transaction_result": scene.happens(0.5),
         "topics": topics,
-        # above that of the coordinator, Apache Kafka would never complete the transaction
-        "coordinator_epoch": scene.one(0, 0, 0, -1),
+        # above that of the coordinator, the next transaction is never complete in these partitions
+        "coordinator_epoch": scene.one(0, 0, 0, -1) if scene.happens(0.9) else HIGHER_COORDINATOR_EPOCH,
         "transaction_version": scene.one(0, 0, 1, 2),
     }
     return {"markers": [marker]}

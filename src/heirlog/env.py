@@ -48,9 +48,11 @@ class File(Protocol):
     def close(self) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Region:
     """A run of bytes of a file, named instead of read: the server sends it with sendfile, the simulator reads it.
+
+    A region is never changed. It is not frozen because one is made per read and freezing costs a microsecond.
 
     Valid until the file is closed or truncated below its end; a body takes what it needs (a duplicate of the
     descriptor, or the bytes) when the message that holds it is handed over.

@@ -87,6 +87,21 @@ def test_one_topic_that_a_client_may_not_write_keeps_the_others_out(node: Guarde
     assert added(node.ask(adding(producer, "t"), 3)) == {"t": ErrorCode.NONE}
 
 
+def test_a_topic_without_partitions_has_a_result_if_partitions_were_to_be_added(node: Guarded) -> None:
+    producer = node.begin_transaction("x", "t")
+    client = adding(producer, "t", "none")
+    client.v3_and_below_topics[1].partitions = []
+    names = [topic.name for topic in node.ask(client, 3, ADMIN).results_by_topic_v3_and_below]
+    assert names == ["t", "none"]
+    client.v3_and_below_topics[0].partitions = [9]
+    assert [topic.name for topic in node.ask(client, 3, ADMIN).results_by_topic_v3_and_below] == ["t"]
+    for verify_only in (False, True):
+        broker = asking(producer, "t", "none", verify_only=verify_only)
+        broker.transactions[0].topics[1].partitions = []
+        (result,) = node.ask(broker, 5, ADMIN).results_by_transaction
+        assert [topic.name for topic in result.topic_results] == (["t"] if verify_only else ["t", "none"])
+
+
 def test_only_brokers_use_the_versions_of_brokers(node: Guarded) -> None:
     producer = node.begin_transaction("x", "t")
     node.allow(AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, "x")

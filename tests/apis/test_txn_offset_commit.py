@@ -119,6 +119,17 @@ def test_the_transaction_coordinator_decides_before_the_group(node: Guarded) -> 
     assert codes(node.ask(long, 3, ADMIN)) == {"t": ErrorCode.OFFSET_METADATA_TOO_LARGE}
 
 
+def test_a_topic_without_partitions_has_a_result_only_if_it_is_refused(node: Guarded) -> None:
+    producer = began(node)
+    asked = committing(producer, 1, "t", "none")
+    for topic in asked.topics:
+        topic.partitions = []
+    assert [topic.name for topic in node.ask(asked, 5, ADMIN).topics] == ["none"]
+    node.allow(AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, "x")
+    node.allow(AclOperation.READ, GROUP, "g")
+    assert [topic.name for topic in node.ask(asked, 5).topics] == ["t", "none"]
+
+
 def test_the_id_the_group_and_each_topic_have_permissions_of_their_own(node: Guarded) -> None:
     producer = began(node)
     asked = committing(producer, 1)

@@ -100,4 +100,4 @@ def test_of_producers_that_wait_for_an_id_a_thousand_wait(rig: Rig) -> None:
 
 
 def timers_of(rig: Rig) -> int:
-    return sum(event.fn is not None for _, _, event in rig.env.world._heap)
+    return sum(event is None or not event.is_cancelled for *_, event in rig.env.world._heap)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from cli.conftest import Heirlog, rows
 
+from heirlog.client.security import security_from_properties
 from heirlog.local import contexts
 from heirlog.testing import Cluster
 
@@ -73,3 +74,49 @@ def test_a_file_of_client_properties_becomes_a_context(heirlog: Heirlog, tmp_pat
     assert heirlog("context", "create", "prod", "--command-config", str(file), "-b", "b:2").code == 0
     assert contexts.read("prod").properties == {"bootstrap.servers": "b:2", "security.protocol": "SSL"}
     assert heirlog("context", "create", "empty").code == 2
+
+
+def test_the_context_of_a_local_cluster_whose_data_are_gone_is_marked_and_then_removed(
+    heirlog: Heirlog, tmp_path: Path
+) -> None:
+    here = tmp_path / "here"
+    here.mkdir()
+    for name, folder in (("local-19092", tmp_path / "gone"), ("local", here)):
+        contexts.write(name, {contexts.SERVERS: "127.0.0.1:1", contexts.DATA: str(folder)}, "for a test")
+    contexts.write("by-hand", {contexts.SERVERS: "127.0.0.1:1"}, "for a test")
+    contexts.path_of("wrong").write_text("no servers")
+    assert heirlog("context", "list").code == 1, "a wrong file is named"
+    contexts.path_of("wrong").unlink()
+    marked = {row["context"]: row["data_is_gone"] for row in rows(heirlog, "context", "list")}
+    assert marked == {"by-hand": False, "local": False, "local-19092": True}
+    assert heirlog("context", "list").out.count("its data folder is gone") == 1
+    contexts.path_of("wrong").write_text("no servers")
+    assert contexts.delete_left_over() == ["local-19092"]
+    assert contexts.names() == ["by-hand", "local", "wrong"]
+
+
+def test_kafkas_client_properties_make_a_context(heirlog: Heirlog, tmp_path: Path) -> None:
+    """As a file for Kafka's tools has them, also those that mean nothing to heirlog."""
+    file = tmp_path / "client.properties"
+    file.write_text(
+        """\
+# of the Java tools
+security.protocol = SASL_SSL
+sasl.mechanism = SCRAM-SHA-512
+sasl.jaas.config = org.apache.kafka.common.security.scram.ScramLoginModule required \\
+    username="alice" \\
+    password="a\\\\"b;c";
+ssl.truststore.type = PEM
+ssl.truststore.location = /etc/heirlog/ca.pem
+ssl.endpoint.identification.algorithm =
+client.id = tool
+request.timeout.ms = 5000
+"""
+    )
+    made = heirlog("context", "create", "prod", "--command-config", str(file), "-b", "a:1")
+    assert made.code == 0, made.err
+    security = security_from_properties(contexts.read("prod").properties)
+    assert (security.protocol, security.mechanism) == ("SASL_SSL", "SCRAM-SHA-512")
+    assert (security.username, security.password) == ("alice", 'a"b;c')
+    assert not security.check_host_name
+    assert oct(contexts.path_of("prod").stat().st_mode)[-3:] == "600"

@@ -10,6 +10,7 @@ from cli.conftest import Heirlog, rows
 from hypothesis import given
 from hypothesis import strategies as st
 
+from heirlog.cli import perf
 from heirlog.cli.perf import Latencies
 from heirlog.testing import Cluster
 
@@ -60,3 +61,18 @@ def test_a_rate_is_kept(heirlog: Heirlog, cluster: Cluster) -> None:
     found = json.loads(heirlog("perf", "produce", "slow", "--num-records", "100", "--throughput", "500", "--json").out)
     # never faster; how much slower is the machine's affair
     assert found["seconds"] >= 0.19 and found["records"] == 100
+
+
+@pytest.mark.usefixtures("default_cluster")
+def test_a_client_that_is_the_limit_says_so(
+    heirlog: Heirlog, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.create_topic("busy")
+    slow = heirlog("perf", "produce", "busy", "--num-records", "20", "--throughput", "20")
+    assert (slow.code, slow.err) == (0, "")
+    monkeypatch.setattr(perf, "BUSY_PERCENT", 0)
+    for command in ("produce", "consume"):
+        outcome = heirlog("perf", command, "busy", "--num-records", "20")
+        assert outcome.err.count("this client was busy for ") == 1 and " % of the time" in outcome.err
+    found = json.loads(heirlog("perf", "consume", "busy", "--json").out)
+    assert 0 <= found["client_cpu_percent"] <= 110

@@ -16,7 +16,9 @@ from cli.conftest import Heirlog
 from patience import eventually
 
 from heirlog.cli import watch
+from heirlog.cli.errors import CommandError
 from heirlog.cli.watch import Watch
+from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.testing import Cluster
 
 COLUMNS = {"topic": "Topic", "isr": "Isr"}
@@ -25,14 +27,14 @@ COLUMNS = {"topic": "Topic", "isr": "Isr"}
 class Played:
     """Answers in turn; then Ctrl-C."""
 
-    def __init__(self, *looks: list[dict[str, Any]] | OSError) -> None:
+    def __init__(self, *looks: list[dict[str, Any]] | Exception) -> None:
         self._looks = iter(looks)
 
     def __call__(self) -> list[dict[str, Any]]:
         look = next(self._looks, None)
         if look is None:
             raise KeyboardInterrupt
-        if isinstance(look, OSError):
+        if isinstance(look, Exception):
             raise look
         return look
 
@@ -46,7 +48,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watch.time, "sleep", lambda _: None)
 
 
-def seen(capsys: pytest.CaptureFixture[str], *looks: list[dict[str, Any]] | OSError, as_json: bool = False) -> Any:
+def seen(capsys: pytest.CaptureFixture[str], *looks: list[dict[str, Any]] | Exception, as_json: bool = False) -> Any:
     with pytest.raises(KeyboardInterrupt):
         Watch(COLUMNS, ["topic"], 1.0).run(Played(*looks), as_json)
     return capsys.readouterr()
@@ -77,6 +79,33 @@ def test_a_cluster_that_does_not_answer_is_named_once_and_forgets_nothing(capsys
     found = seen(capsys, [row("a", 1)], away, away, [row("a", 1)], away, [row("a", 2)])
     assert [line.partition("  ")[2] for line in found.out.splitlines()] == ["Topic a  Isr 1", "Topic a  Isr 2"]
     assert found.err.count("connection refused; still watching") == 2
+
+
+@pytest.mark.usefixtures("quick")
+def test_errors_that_the_cluster_answers_do_not_end_the_view(capsys: pytest.CaptureFixture[str]) -> None:
+    answered = [KafkaError(ErrorCode.REQUEST_TIMED_OUT, "no controller"), CommandError("min.insync.replicas")]
+    found = seen(capsys, answered[0], [row("a", 1)], *answered, [row("a", 2)])
+    assert [line.partition("  ")[2] for line in found.out.splitlines()] == ["Topic a  Isr 1", "Topic a  Isr 2"]
+    assert found.err.count("; still watching") == 3
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize(
+    "first", [CommandError("no such topic"), KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "not yours")]
+)
+def test_a_first_look_that_fails_for_good_is_an_error(first: Exception) -> None:
+    with pytest.raises(type(first)):
+        Watch(COLUMNS, ["topic"], 1.0).run(Played(first), as_json=True)
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_view_of_named_things_ends_when_none_is_left(capsys: pytest.CaptureFixture[str]) -> None:
+    lagging = [], [row("a", 1)]
+    view = Watch(COLUMNS, ["topic"], 1.0, "a: deleted")
+    with pytest.raises(CommandError, match="a: deleted"):
+        view.run(Played([row("a", 1)], *lagging, [], OSError("away"), []), as_json=False)
+    lines = [line.partition("  ")[2] for line in capsys.readouterr().out.splitlines()]
+    assert lines == ["Topic a  Isr 1", "Topic a  Isr 1  DELETED"] * 2
 
 
 @pytest.mark.usefixtures("quick")
@@ -142,3 +171,18 @@ def test_the_isr_of_a_stopped_broker_is_seen(cluster: Cluster, heirlog: Heirlog)
         return sorted(row["isr"]) == [1, 2]
 
     eventually(both_in_sync, "both brokers in the ISR")
+
+
+@pytest.mark.usefixtures("default_cluster")
+def test_the_deletion_of_the_topic_ends_its_view_with_a_sentence(cluster: Cluster, heirlog: Heirlog) -> None:
+    cluster.create_topic("short-lived", partitions=1)
+    command = [sys.executable, "-m", "heirlog", "topics", "describe", "short-lived", "--watch", "--interval", "0.1"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    with process:
+        assert process.stdout is not None and process.stderr is not None
+        assert "short-lived" in process.stdout.readline()
+        assert heirlog("topics", "delete", "short-lived").code == 0
+        assert process.wait(60) == 1
+        assert process.stdout.read().splitlines()[-1].endswith("DELETED")
+        said = "heirlog: short-lived: deleted, so nothing is left to watch\n"
+        assert process.stderr.read() == said

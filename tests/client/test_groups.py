@@ -33,7 +33,7 @@ def member() -> GroupMember:
     return GroupMember(
         "g",
         protocol_type="consumer",
-        protocols={"range": b"topics"},
+        protocols=lambda: {"range": b"topics"},
         assign=everyone_one_byte,
         session_timeout_ms=3000,
         rebalance_timeout_ms=REBALANCE_MS,

@@ -278,8 +278,14 @@ def test_pipelined_requests_are_answered_in_their_order(world: World, topic: str
             wire_client.send("create_topics", 7, **sensible(world, "create_topics", topic, 7)),
             wire_client.send("api_versions", 0),
         ]
-        for one in asked:
-            wire_client.answer(one)
+        # each answer must have the correlation id and the format of its request
+        answers = [wire_client.answer(one) for one in asked]
+    assert [type(answer).__name__ for answer in answers] == [
+        "FetchResponse",
+        *["MetadataResponse"] * 12,
+        "CreateTopicsResponse",
+        "ApiVersionsResponse",
+    ]
 
 
 def test_a_client_may_pipeline_more_than_the_server_queues(world: World, topic: str) -> None:
@@ -287,8 +293,8 @@ def test_a_client_may_pipeline_more_than_the_server_queues(world: World, topic: 
         asked = [wire_client.send("list_offsets", 7, **sensible(world, "list_offsets", topic, 7)) for _ in range(500)]
         slow = wire_client.send("create_topics", 7, **sensible(world, "create_topics", topic, 7))
         asked += [slow, *(wire_client.send("api_versions", 0) for _ in range(500))]
-        for one in asked:
-            wire_client.answer(one)
+        answers = [type(wire_client.answer(one)).__name__ for one in asked]
+    assert answers == ["ListOffsetsResponse"] * 500 + ["CreateTopicsResponse"] + ["ApiVersionsResponse"] * 500
 
 
 def test_a_request_in_single_bytes_is_a_request(world: World, topic: str) -> None:

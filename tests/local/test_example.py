@@ -61,6 +61,11 @@ def test_what_cannot_be_a_cluster_is_refused(heirlog: Heirlog, tmp_path: Path, a
     assert not (tmp_path / "out").exists()
 
 
+def test_a_backslash_in_a_folder_stays_one(heirlog: Heirlog, tmp_path: Path) -> None:
+    assert heirlog("storage", "example", "a", "--data", r"/data\1", "--out", tmp_path).code == 0
+    assert properties.read(tmp_path / "a" / "broker.properties")["log.dirs"] == r"/data\1/broker"
+
+
 def test_addresses_of_the_newer_internet_protocol_have_brackets(heirlog: Heirlog, tmp_path: Path) -> None:
     assert heirlog("storage", "example", "2001:db8::1", "--out", tmp_path).code == 0
     broker = properties.read(tmp_path / "2001-db8--1" / "broker.properties")

@@ -24,14 +24,27 @@ from heirlog.local.errors import LocalError
         ("a=1,\\\n   2", {"a": "1,2"}),
         ("empty=", {"empty": ""}),
         ("alone", {"alone": ""}),
+        ("a=b\\  ", {"a": "b "}),
+        ("folder=C:\\\\data\\\\1", {"folder": "C:\\data\\1"}),
+        ("a=\\u00e9\\t\\q\\#", {"a": "\u00e9\tq#"}),
+        ("a\\ b\\=c\\:=1", {"a b=c:": "1"}),
+        ("a=1\\\\\nb=2", {"a": "1\\", "b": "2"}),
+        ("a=1\\\\\\\n2", {"a": "1\\2"}),
+        ("a=1,\\\n# no comment", {"a": "1,# no comment"}),
+        ("a=\\  two blanks", {"a": "  two blanks"}),
+        ("a=ends with a backslash\\", {"a": "ends with a backslash"}),
     ],
 )
 def test_lines_are_read_as_java_reads_them(text: str, expected: dict[str, str]) -> None:
     assert properties.parse(text) == expected
 
 
-def test_what_is_rendered_is_read_back() -> None:
-    given = {"node.id": "1", "listeners": "PLAINTEXT://127.0.0.1:9092"}
+@pytest.mark.parametrize(
+    "value",
+    ["PLAINTEXT://127.0.0.1:9092", "C:\\new\\", "  b", "a\nb\r\t\f", "", "#=:! é", " ", "  ", "b ", "b\\ ", "\\u0041"],
+)
+def test_what_is_rendered_is_read_back(value: str) -> None:
+    given = {"node.id": "1", "listeners": value, "last": "x"}
     assert properties.parse(properties.render(given, "two\nlines")) == given
 
 

@@ -160,6 +160,8 @@ def test_the_controllers_describe_their_quorum_without_brokers(cluster: Cluster,
     addresses = servers["controller.quorum.bootstrap.servers"]
     broker = cluster.bootstrap_servers
     assert "listener of brokers" in refusal(heirlog, "quorum", "describe", "--bootstrap-controller", broker)
+    both = heirlog("quorum", "describe", "-b", broker, "--bootstrap-controller", addresses)
+    assert (both.code, "exclude each other" in both.err) == (2, True), "the variable is set too, and is no choice"
     cluster.kill(1)
     for address in addresses.split(","):
         found = quorum(heirlog, "--bootstrap-controller", address)

@@ -1,4 +1,4 @@
-"""Subscriptions and assignments of consumers in Kafka's formats, and the range rule."""
+"""Subscriptions and assignments of consumers in Kafka's formats."""
 
 from __future__ import annotations
 
@@ -7,19 +7,48 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heirlog.protocol.consumer_protocol import (
+    OwnedPartitions,
     assigned_partitions,
     assignment,
-    range_assignment,
+    owned_data,
+    owned_in_subscription,
+    owned_in_user_data,
     subscribed_topics,
     subscription,
 )
 
+OWNED = OwnedPartitions({"t": [1, 3]}, 7)
+OWNED_BYTES = "00000001 0001 74 00000002 00000001 00000003 00000007"
 TOPICS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=9)
 
 
 def test_the_bytes_are_those_of_version_0() -> None:
     assert subscription(["b", "a"]) == bytes.fromhex("0000 00000002 0001 61 0001 62 ffffffff")
     assert assignment({"a": [0, 2]}) == bytes.fromhex("0000 00000001 0001 61 00000002 00000000 00000002 ffffffff")
+
+
+def test_owned_partitions_and_their_generation_are_those_of_version_2() -> None:
+    data = subscription(["a"], owned=OWNED)
+    assert data == bytes.fromhex("0002 00000001 0001 61 ffffffff" + OWNED_BYTES)
+    assert (subscribed_topics(data), owned_in_subscription(data)) == ({"a"}, OWNED)
+    with_rack = bytes.fromhex("0003") + data[2:] + bytes.fromhex("0001 72")
+    assert owned_in_subscription(with_rack) == OWNED
+    assert owned_in_subscription(bytes.fromhex("0001") + data[2:-4]) == OwnedPartitions(OWNED.partitions)
+
+
+def test_the_user_data_of_the_sticky_strategy_has_them_too() -> None:
+    data = subscription(["a"], user_data=owned_data(OWNED))
+    assert data == bytes.fromhex("0000 00000001 0001 61 00000017" + OWNED_BYTES)
+    assert (owned_in_user_data(data), owned_in_subscription(data)) == (OWNED, OwnedPartitions())
+    both = subscription(["a"], user_data=b"anything", owned=OWNED)
+    assert owned_in_subscription(both) == OWNED, "user data of any length are skipped"
+    before_generations = subscription(["a"], user_data=owned_data(OWNED)[:-4])
+    assert owned_in_user_data(before_generations) == OwnedPartitions(OWNED.partitions)
+
+
+@pytest.mark.parametrize("data", [subscription(["a"]), b"", b"?", bytes.fromhex("0002 00000001 ffff")])
+def test_a_subscription_without_owned_partitions_has_none(data: bytes) -> None:
+    assert owned_in_subscription(data) == owned_in_user_data(data) == OwnedPartitions()
 
 
 @given(st.dictionaries(TOPICS, st.lists(st.integers(0, 2**31 - 1), max_size=5), max_size=4))
@@ -30,6 +59,9 @@ def test_what_is_written_is_read(partitions: dict[str, list[int]]) -> None:
 
 @given(st.binary(max_size=60))
 def test_any_bytes_are_read_or_refused(data: bytes) -> None:
+    assert isinstance(owned_in_subscription(data), OwnedPartitions) and isinstance(
+        owned_in_user_data(data), OwnedPartitions
+    )
     try:
         assigned_partitions(data)
     except ValueError:
@@ -40,26 +72,3 @@ def test_any_bytes_are_read_or_refused(data: bytes) -> None:
 def test_an_assignment_of_another_form_is_refused(data: str) -> None:
     with pytest.raises(ValueError, match="assignment"):
         assigned_partitions(bytes.fromhex(data))
-
-
-def shares(members: dict[str, list[str]], partitions: dict[str, int]) -> dict[str, dict[str, list[int]]]:
-    made = range_assignment({name: subscription(topics) for name, topics in members.items()}, partitions)
-    return {name: assigned_partitions(data) for name, data in made.items()}
-
-
-def test_the_first_members_get_what_is_left_over() -> None:
-    assert shares({"c": ["t"], "a": ["t"], "b": ["t"]}, {"t": 7}) == {
-        "a": {"t": [0, 1, 2]},
-        "b": {"t": [3, 4]},
-        "c": {"t": [5, 6]},
-    }
-
-
-def test_each_topic_is_shared_by_those_who_read_it() -> None:
-    members = {"a": ["t", "u"], "b": ["u"], "c": ["gone"]}
-    assert shares(members, {"t": 2, "u": 2}) == {"a": {"t": [0, 1], "u": [0]}, "b": {"u": [1]}, "c": {}}
-
-
-def test_members_without_a_readable_subscription_get_nothing() -> None:
-    made = range_assignment({"a": b"?", "b": subscription(["t"])}, {"t": 1})
-    assert (assigned_partitions(made["a"]), assigned_partitions(made["b"])) == ({}, {"t": [0]})

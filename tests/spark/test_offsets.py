@@ -28,9 +28,10 @@ losses = st.builds(
     st.dictionaries(topics, st.binary(min_size=16, max_size=16)),
     st.dictionaries(partitions, st.integers(0, 1000)),
     st.lists(losses, max_size=2, unique=True),
+    st.dictionaries(partitions, st.integers(0, 2**62)),
 )
-def test_an_offset_is_the_same_after_the_checkpoint(offsets, topic_ids, epochs, lost) -> None:  # type: ignore[no-untyped-def]
-    offset = StreamOffset(offsets, topic_ids, epochs, tuple(sorted(lost)))
+def test_an_offset_is_the_same_after_the_checkpoint(offsets, topic_ids, epochs, lost, begins) -> None:  # type: ignore[no-untyped-def]
+    offset = StreamOffset(offsets, topic_ids, epochs, tuple(sorted(lost)), begins)
     text = json.dumps(offset.as_json())
     assert stream_offset(json.loads(text)) == offset
     assert json.dumps(stream_offset(json.loads(text)).as_json()) == text
@@ -58,6 +59,11 @@ def test_what_is_no_offset_is_refused(given: dict[str, object]) -> None:
 def test_a_batch_begins_behind_what_it_steps_over() -> None:
     before = StreamOffset({("t", 0): 5, ("t", 1): 3})
     assert StreamOffset({}, losses=(LOSS,)).resumed(before) == {("t", 0): 9, ("t", 1): 3}
+
+
+def test_a_first_batch_begins_where_its_end_says() -> None:
+    asked_later = StreamOffset({("t", 0): 5, ("t", 1): 3})
+    assert StreamOffset({}, begins={("t", 0): 4}).resumed(asked_later) == {("t", 0): 4, ("t", 1): 3}
 
 
 def test_partitions_are_named_in_order() -> None:

@@ -6,12 +6,15 @@ import logging
 import signal
 import subprocess
 import sys
+from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 from patience import eventually
 from pyspark.sql import SparkSession
 
+from heirlog.spark import session
 from heirlog.spark.session import name_files_in_utf_8, silence_py4j
 
 
@@ -41,6 +44,27 @@ def test_spark_finds_the_cause_in_a_long_error_when_it_is_stopped(spark: SparkSe
         "calling" + "x" * 20_000 + "InterruptedException"
     )
     assert found.find()
+
+
+def test_a_checkpoint_on_a_local_disk_is_written_without_a_program_for_each_file(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    jvm: Any = spark._jvm
+    managers = jvm.org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
+    place = jvm.org.apache.hadoop.fs.Path(str(tmp_path))
+    made = managers.create(place, spark._jsparkSession.sessionState().newHadoopConf())  # type: ignore[attr-defined]
+    assert made.getClass().getSimpleName() == "FileSystemBasedCheckpointFileManager"
+
+
+def test_a_class_for_checkpoints_that_the_user_chose_stays(spark: SparkSession) -> None:
+    name = "spark.sql.streaming.checkpointFileManagerClass"
+    ours = spark.conf.get(name)
+    spark.conf.set(name, "the.users.own")
+    try:
+        assert session.start("local[2]") is spark
+        assert spark.conf.get(name) == "the.users.own"
+    finally:
+        spark.conf.set(name, ours)
 
 
 def test_who_is_about_to_end_reads_no_traces_of_calls_that_java_does_not_answer(

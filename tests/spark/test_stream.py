@@ -102,6 +102,36 @@ def test_the_offset_remembers_the_topic_and_the_epoch_of_the_last_record(topics:
     assert end.epochs == {(topic, 0): 0}
 
 
+def test_a_first_batch_begins_where_the_query_did_however_often_and_wherever_it_is_run(topics: Topics) -> None:
+    topic = topics.create()
+    topics.fill(topic, 3)
+    stream = reader(topics, topic, startingOffsets="latest")
+    start = stored(stream.initialOffset())
+    topics.fill(topic, 2)
+    end = stored(stream.latestOffset(start, ALL))
+    topics.fill(topic, 4)
+    # Spark asks for the start once more before it plans the batch
+    assert [offset for _, offset, _ in rows(stream, stored(stream.initialOffset()), end)] == [3, 4]
+    restarted = reader(topics, topic, startingOffsets="latest")
+    assert restarted.initialOffset()[topic] == {"0": 9}
+    assert [offset for _, offset, _ in rows(restarted, stored(restarted.initialOffset()), end)] == [3, 4]
+    second = stored(restarted.latestOffset(end, ALL))
+    assert [offset for _, offset, _ in rows(restarted, end, second)] == [5, 6, 7, 8]
+    assert "begins" not in second[MEMBER]
+
+
+def test_a_query_that_starts_at_the_end_of_a_topic_and_finds_nothing_new_can_be_run_again(topics: Topics) -> None:
+    topic = topics.create()
+    topics.fill(topic, 3)
+    stream = reader(topics, topic, startingOffsets="latest")
+    empty = stored(stream.latestOffset(stream.initialOffset(), ALL))
+    topics.fill(topic, 2)
+    restarted = reader(topics, topic, startingOffsets="latest")
+    assert rows(restarted, stored(restarted.initialOffset()), empty) == []
+    end = stored(restarted.latestOffset(empty, ALL))
+    assert [offset for _, offset, _ in rows(restarted, empty, end)] == [3, 4]
+
+
 def test_a_checkpoint_without_our_member_goes_on(topics: Topics) -> None:
     topic = topics.create()
     topics.fill(topic, 3)

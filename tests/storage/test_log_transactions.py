@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -101,7 +103,35 @@ def test_the_index_file_is_there_only_where_a_transaction_was_aborted(files: Mem
     assert data_of_file.hex() == "0000" + "".join(f"{n:016x}" for n in (7, 2, 3, 4))
 
 
-def test_a_damaged_index_is_made_again_from_the_log(files: MemoryFiles) -> None:
+def _cut(data: bytearray) -> None:
+    del data[30:]
+
+
+def _zero_end(data: bytearray) -> None:
+    data[-34:] = bytes(34)
+
+
+def _flip(at: int) -> Callable[[bytearray], None]:
+    def flip(data: bytearray) -> None:
+        data[at] ^= 1
+
+    return flip
+
+
+def _double(data: bytearray) -> None:
+    data += data[-34:]
+
+
+def _append_zeros(data: bytearray) -> None:
+    data += bytes(34)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [_cut, _zero_end, _double, _append_zeros, _flip(0), _flip(1), _flip(10), _flip(18), _flip(33 - 8 - 1)],
+    ids=["cut", "zeros", "twice", "zeros-after", "version", "version-low", "first", "last", "last-in-other-segment"],
+)
+def test_a_damaged_index_is_made_again_from_the_log(files: MemoryFiles, damage: Callable[[bytearray], None]) -> None:
     log = open_log(files, CONFIG)
     put(log, data(0, 7), end(1, 7, ABORT))
     log.roll()
@@ -109,7 +139,7 @@ def test_a_damaged_index_is_made_again_from_the_log(files: MemoryFiles) -> None:
     log.finish(lambda error: None)
     files.run()
     log.close()
-    del files.inodes[f"{DIR}/{0:020d}.txnindex"].data[30:]
+    damage(files.inodes[f"{DIR}/{0:020d}.txnindex"].data)
     log = open_log(files, CONFIG, clean=True, recovery_point=3)
     assert log.aborted_transactions(0, 3) == [AbortedTransaction(7, 0, 1, 2)]
     assert log.producers.producers[8].transaction_start == 2

@@ -69,6 +69,16 @@ def test_an_older_epoch_is_fenced_and_a_newer_one_begins_at_zero() -> None:
     assert verdict(states, header(0, epoch=3)) == ErrorCode.INVALID_PRODUCER_EPOCH
 
 
+def test_no_batch_overtakes_the_first_one_of_a_transaction_that_is_being_verified() -> None:
+    states = ProducerStateManager()
+    states.guards.guard(1, 0, 0, raises_epoch=False, wall_ms=0)
+    assert verdict(states, header(2)) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert verdict(states, header(2, epoch=3)) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, "as on Apache Kafka"
+    assert verdict(states, header(0, offset=9)) is None
+    states.guards.guard(1, 0, -1, raises_epoch=False, wall_ms=0)
+    assert verdict(states, header(0)) == 9, "a repeated batch is older than the guard"
+
+
 def test_sequences_wrap() -> None:
     states = ProducerStateManager()
     verdict(states, header(2**31 - 2, 3, offset=5))

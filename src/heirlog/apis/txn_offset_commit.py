@@ -40,7 +40,7 @@ def _denied(
     topic: TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic,
 ) -> TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic:
     code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    (answer,) = refusal(TxnOffsetCommitRequest(topics=[topic]), code, {}).topics
+    (answer,) = refusal([topic], code, {}).topics
     return answer
 
 
@@ -62,6 +62,6 @@ API = Api(
         ),
         guard=guard,
     ),
-    refused=lambda request, code: refusal(request, code, {}),
+    refused=lambda request, code: refusal(request.topics, code, {}),
     limits=(Limit("offset.metadata.max.bytes", "bytes of metadata", ErrorCode.OFFSET_METADATA_TOO_LARGE),),
 )

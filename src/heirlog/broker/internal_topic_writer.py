@@ -27,6 +27,7 @@ from heirlog.env import Env
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.transaction_marker import TransactionMarker
 from heirlog.protocol.types import PartitionKey
+from heirlog.rate_limited_log import RateLimitedLog
 from heirlog.storage.log import LogAppendInfo
 from heirlog.storage.verification import VerificationGuard
 
@@ -82,6 +83,7 @@ class InternalTopicWriter:
         self.leader_epoch = partition.leader_epoch
         self._closed = False
         self._env = env
+        self._log_limited = RateLimitedLog(env.log, env.now_ms)
         self._replicas = replicas
         self._partition = partition
         self._timeout_ms = timeout_ms
@@ -149,7 +151,7 @@ class InternalTopicWriter:
         try:
             written = write(wall_ms, self._env.now_ms())
         except KafkaError as error:
-            self._env.log(
+            self._log_limited(
                 "warning",
                 "internal-record-refused",
                 topic=partition.topic,

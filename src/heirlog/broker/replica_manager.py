@@ -77,6 +77,8 @@ class ReplicaManager:
         self._started = False
         self._by_id: dict[Uuid, dict[int, Partition]] = {}
         self._by_name: dict[str, dict[int, Partition]] = {}
+        self._all: list[Partition] | None = None
+        """None: `_by_id` has changed since."""
         self._directory_of: dict[PartitionKey, LogDirectory] = {}
         self._damaged: set[PartitionKey] = set()
         """Their directories are about to go offline, because of `log_damaged`."""
@@ -117,7 +119,10 @@ class ReplicaManager:
         return self._by_id.get(key[0], _NO_PARTITIONS).get(key[1])
 
     def all_partitions(self) -> list[Partition]:
-        return [*chain.from_iterable(map(dict.values, self._by_id.values()))]
+        """Not to be changed. The same list as before, unless a partition was added or removed."""
+        if self._all is None:
+            self._all = [*chain.from_iterable(map(dict.values, self._by_id.values()))]
+        return self._all
 
     def topic_name(self, topic_id: bytes) -> str | None:
         """The topic's name; None if this broker knows no topic with this id."""
@@ -274,6 +279,7 @@ class ReplicaManager:
             topic_metrics=self.topic_stats.of(topic),
         )
         self._by_id.setdefault(key[0], {})[key[1]] = partition
+        self._all = None
         # one mapping under both the name and the id
         self._by_name[topic] = self._by_id[key[0]]
         self._directory_of[key] = directory
@@ -300,6 +306,7 @@ class ReplicaManager:
         self.topic_stats.failed_isr_updates += partition.failed_isr_updates
         siblings = self._by_id[key[0]]
         del siblings[key[1]]
+        self._all = None
         if not siblings:
             del self._by_id[key[0]]
             # a recreated topic of the same name has its own mapping by now

@@ -22,6 +22,7 @@ from heirlog.cli import (
     cluster,
     configs,
     consume,
+    container,
     context,
     delete_records,
     doctor,
@@ -69,6 +70,7 @@ app = typer.Typer(
 )
 app.command("up")(up.up)
 app.add_typer(context.app, name="context")
+app.command("container")(container.container)
 app.add_typer(storage.app, name="storage")
 app.add_typer(topics.app, name="topics")
 app.add_typer(configs.app, name="configs")

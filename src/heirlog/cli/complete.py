@@ -14,6 +14,7 @@ import typer
 
 from heirlog.cli.connect import BOOTSTRAP_VARIABLE, connected
 from heirlog.cli.errors import CommandError
+from heirlog.cli.listed_groups import listed_groups
 from heirlog.local import contexts
 from heirlog.local.errors import LocalError
 from heirlog.protocol.errors import KafkaError
@@ -55,10 +56,7 @@ def _beginning(incomplete: str, names: Iterable[str]) -> list[str]:
 
 
 def _groups(client: Client) -> Iterator[str]:
-    from heirlog.protocol.messages import ListGroupsRequest
-
-    for broker in client.brokers():
-        yield from (group.group_id for group in client.send_to_broker(broker, ListGroupsRequest()).groups)
+    return (row["group"] for row in listed_groups(client))
 
 
 def _transactional_ids(client: Client) -> Iterator[str]:

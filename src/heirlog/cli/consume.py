@@ -13,7 +13,9 @@ import typer
 from heirlog.cli import complete
 from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
 from heirlog.cli.errors import CommandError, UsageError
+from heirlog.cli.group_options import GroupOptions, group_options
 from heirlog.cli.group_reader import GroupReader
+from heirlog.cli.group_topics import GroupTopics
 from heirlog.cli.interrupts import Interrupts
 from heirlog.cli.names import some_matching
 from heirlog.cli.option_groups import grouped
@@ -54,6 +56,17 @@ def consume(
             "--group",
             "-g",
             help="Read as a member of this group, from its committed offsets on, and commit what was written.",
+        ),
+    ] = None,
+    consumer_property: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--consumer-property",
+            "-X",
+            metavar="NAME=VALUE",
+            help="How it is a member of the group, as Kafka's consumers have it: partition.assignment.strategy (range, "
+            "roundrobin, sticky, cooperative-sticky; all by default), session.timeout.ms, heartbeat.interval.ms, "
+            "max.poll.interval.ms, metadata.max.age.ms, group.instance.id. May be repeated.",
         ),
     ] = None,
     until_end: Annotated[
@@ -99,31 +112,53 @@ def consume(
             "--group goes with --from-beginning only, for partitions without a committed offset: the group decides who "
             "reads which partition; heirlog groups reset-offsets --help says how to begin elsewhere"
         )
+    if consumer_property and group is None:
+        raise UsageError("--consumer-property is for a member of a group: give --group as well")
+    options = group_options(consumer_property or ())
     if until_end and not start.is_given:
         start = Start(from_beginning=True)
     isolation = int(isolation_level is IsolationLevel.READ_COMMITTED)
     with connected(bootstrap_server) as client, Interrupts() as interrupts:
         output = Output(sys.stdout.fileno(), interrupts)
+        if group is not None:
+            with interrupts.allowed():
+                read = _group_topics(client, topics or [], include, options, waits=not until_end)
+            member = GroupReader(
+                client,
+                group,
+                read,
+                options=options,
+                from_beginning=start.from_beginning,
+                until_end=until_end,
+                isolation=isolation,
+                left=max_records,
+            )
+            with closing(member.rounds()) as rounds:
+                _write(rounds, chosen, output, member.wrote)
+            return
         with interrupts.allowed():
             names = topics or some_matching(client.topic_names(), include or "")
-            partitions = list(_partitions(client, names, partition))
-            if group is None:
-                begins, ends = start.offsets(client, partitions, isolation)
-                rounds: Rounds = Reader(client, begins, ends if until_end else None, isolation, max_records).rounds()
-        if group is None:
-            _write(rounds, chosen, output)
-            return
-        member = GroupReader(
-            client,
-            group,
-            names,
-            from_beginning=start.from_beginning,
-            until_end=until_end,
-            isolation=isolation,
-            left=max_records,
-        )
-        with closing(member.rounds()) as rounds:
-            _write(rounds, chosen, output, member.wrote)
+            begins, ends = start.offsets(client, list(_partitions(client, names, partition)), isolation)
+        _write(Reader(client, begins, ends if until_end else None, isolation, max_records).rounds(), chosen, output)
+
+
+def _group_topics(
+    client: Client, names: Sequence[str], include: str | None, options: GroupOptions, *, waits: bool
+) -> GroupTopics:
+    """waits: topics that do not exist are waited for; else raises CommandError for them. Raises UsageError."""
+    topics = GroupTopics(client, names, include, options.metadata_max_age_ms)
+    if waits:
+        missing = topics.missing_of(topics.names)
+        if missing or not topics.names:
+            # a wrong name would wait for ever, without a word
+            what = f"topic {', '.join(missing)} does not exist" if missing else f"no topic matches {include} as a whole"
+            print(f"{what} yet: waiting for it", file=sys.stderr, flush=True)
+    elif include is not None:
+        some_matching(topics.names, include)
+    else:
+        for name in names:
+            partition_count(client, name)
+    return topics
 
 
 def _partitions(client: Client, topics: Sequence[str], only: Sequence[int] | None) -> Iterator[TopicPartition]:

@@ -21,7 +21,7 @@ Name = Annotated[
 
 @app.command("list")
 def list_contexts(as_json: Json = False) -> None:
-    """List the contexts. A star marks the default."""
+    """List the contexts. A star marks the default, and a note a cluster of `heirlog up` whose data folder is gone."""
     chosen = contexts.current_name()
     found = [contexts.read(name) for name in contexts.names()]
     rows = [
@@ -31,13 +31,17 @@ def list_contexts(as_json: Json = False) -> None:
             "default": "*" if context.name == chosen else "",
             "bootstrap_servers": context.bootstrap_servers,
             "file": str(contexts.path_of(context.name)),
+            "data_is_gone": context.is_left_over,
+            "note": "its data folder is gone" if context.is_left_over else "",
         }
         for context in found
     ]
     if as_json:
         for row in rows:
-            del row["default"]
+            del row["default"], row["note"]
     columns = {"default": "", "context": "Context", "bootstrap_servers": "BootstrapServers", "file": "File"}
+    if any(context.is_left_over for context in found):
+        columns["note"] = "Note"
     show_rows(columns, rows, as_json)
 
 

@@ -1,8 +1,11 @@
-"""Reading as a member of a consumer group (classic protocol, the range strategy), in one thread.
+"""Reading as a member of a consumer group (classic protocol), in one thread.
 
     join --> positions from the group's offsets --> rounds of reading --heartbeat due--> still a member: next round
-      ^                                                 |                 rebalance: commit what was written
+      ^                                                 |           rebalance, other topics: commit what was written
       +-------------------------------------------------+-----------------------+
+
+With the cooperative strategy a generation may take partitions away: the member joins once more without them, so that
+the next generation can give them to another member.
 
 A position is committed only after its records were written to the output: each record is written at least once, and
 again by the next member if this one ends without its last commit. At the end, also after Ctrl-C, the position is
@@ -14,33 +17,28 @@ refused; it joins again.
 
 from __future__ import annotations
 
+import sys
 import time
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from heirlog.cli.errors import CommandError
+from heirlog.cli.group_options import GroupOptions
+from heirlog.cli.group_topics import GroupTopics
 from heirlog.cli.next_steps import with_next_step
 from heirlog.cli.record_reader import Reader
 from heirlog.client import offsets
-from heirlog.client.groups import COORDINATOR_LOST, REJOIN, GroupMember, State, Step
+from heirlog.client.assignment import is_cooperative, member_metadata
+from heirlog.client.groups import COORDINATOR_LOST, NO_MEMBER_ID, REJOIN, GroupMember, State, Step
 from heirlog.client.offsets import CommittedOffset, TopicPartition
 from heirlog.protocol.batch import Record
-from heirlog.protocol.consumer_protocol import (
-    CONSUMER,
-    assigned_partitions,
-    range_assignment,
-    subscribed_topics,
-    subscription,
-)
+from heirlog.protocol.consumer_protocol import CONSUMER, OwnedPartitions, assigned_partitions
 from heirlog.protocol.errors import ErrorCode, KafkaError, error_code
 
 if TYPE_CHECKING:
     from heirlog.blocking import Client
 
-SESSION_TIMEOUT_MS = 45_000
-REBALANCE_TIMEOUT_MS = 60_000
-HEARTBEAT_S = 3.0
 PAUSE_S = 0.1
 ANSWER_S = 30.0
 LEAVE_S = 5.0
@@ -51,8 +49,9 @@ class GroupReader:
         self,
         client: Client,
         group: str,
-        topics: Sequence[str],
+        topics: GroupTopics,
         *,
+        options: GroupOptions,
         from_beginning: bool,
         until_end: bool,
         isolation: int = 0,
@@ -61,6 +60,8 @@ class GroupReader:
         """from_beginning: where the group has no offset; otherwise it begins at the end. left: as of `Reader`."""
         self._client = client
         self._group = group
+        self._topics = topics
+        self._options = options
         self._from_beginning = from_beginning
         self._until_end = until_end
         self._isolation = isolation
@@ -70,13 +71,16 @@ class GroupReader:
         """Positions after what was written to the output, of this generation's partitions."""
         self._committed: dict[TopicPartition, int] = {}
         self._next_heartbeat_s = 0.0
+        self._owned = OwnedPartitions()
+        """What the last generation of this member assigned to it."""
         self._member = GroupMember(
             group,
             protocol_type=CONSUMER,
-            protocols={"range": subscription(topics)},
-            assign=self._assign,
-            session_timeout_ms=SESSION_TIMEOUT_MS,
-            rebalance_timeout_ms=REBALANCE_TIMEOUT_MS,
+            protocols=self._protocols,
+            assign=topics.assign,
+            session_timeout_ms=options.session_timeout_ms,
+            rebalance_timeout_ms=options.rebalance_timeout_ms,
+            instance_id=options.instance_id,
         )
 
     def rounds(self) -> Generator[list[tuple[TopicPartition, list[Record]]]]:
@@ -101,20 +105,63 @@ class GroupReader:
         while True:
             while self._member.state is not State.STABLE:
                 self._ask()
-            reader = self._reader()
-            self._handed_out = self._written = self._committed = dict(reader.positions)
-            while self._is_member():
-                for found in reader.rounds():
-                    self._handed_out = dict(reader.positions)
-                    yield found
-                    if not self._is_member():
-                        break
-                else:
-                    if self._until_end or reader.left == 0:
-                        return
-                    # without a partition it is a member all the same, and may get one
-                    time.sleep(PAUSE_S)
-            self._left = reader.left
+            if self._gives_up_partitions():
+                continue
+            try:
+                if (yield from self._reading()):
+                    return
+            except (CommandError, KafkaError):
+                gone = self._topics.missing_of(self._owned.partitions)
+                if not gone or self._until_end:
+                    raise
+                print(f"topic {', '.join(gone)} does not exist any more: waiting for it", file=sys.stderr, flush=True)
+                self._rejoin()
+
+    def _reading(self) -> Generator[list[tuple[TopicPartition, list[Record]]], None, bool]:
+        """Whether it is the end; otherwise the generation is over. Raises CommandError, KafkaError, OSError."""
+        reader = self._reader()
+        self._handed_out = self._written = self._committed = dict(reader.positions)
+        while self._is_member():
+            for found in reader.rounds():
+                self._handed_out = dict(reader.positions)
+                self._left = reader.left
+                yield found
+                if not self._is_member():
+                    break
+            else:
+                if self._until_end or self._left == 0:
+                    return True
+                # without a partition it is a member all the same, and may get one
+                time.sleep(PAUSE_S)
+        return False
+
+    def _protocols(self) -> dict[str, bytes]:
+        self._topics.joins()
+        if self._member.member_id == NO_MEMBER_ID:
+            # the group continues without this member: what it had belongs to others
+            self._owned = OwnedPartitions()
+        return member_metadata(self._options.strategies, self._topics.names, self._owned)
+
+    def _gives_up_partitions(self) -> bool:
+        """Notes what the new generation assigns; whether the member has joined again because of it."""
+        assigned = assigned_partitions(self._member.assignment)
+        lost = any(
+            number not in assigned.get(topic, ())
+            for topic, numbers in self._owned.partitions.items()
+            for number in numbers
+        )
+        self._owned = OwnedPartitions(assigned, self._member.generation)
+        if not (lost and is_cooperative(self._options.strategies)):
+            return False
+        self._member.rejoin()
+        return True
+
+    def _rejoin(self) -> None:
+        """With other topics. What was written is committed before, as the other members may get its partitions."""
+        if self._member.state is State.STABLE:
+            self._commit(ANSWER_S)
+        if self._member.state is State.STABLE:
+            self._member.rejoin()
 
     def _ask(self) -> None:
         """One request of the membership; the caller looks at its state afterwards."""
@@ -126,7 +173,7 @@ class GroupReader:
         step = self._member.answered(request, response)
         if step in (Step.PAUSE, Step.FIND_COORDINATOR):
             time.sleep(PAUSE_S)
-        self._next_heartbeat_s = time.monotonic() + HEARTBEAT_S
+        self._next_heartbeat_s = time.monotonic() + self._options.heartbeat_interval_ms / 1000
 
     def _is_member(self) -> bool:
         """Whether the generation is still the same. When a heartbeat is due, what was written is committed before it:
@@ -136,6 +183,8 @@ class GroupReader:
             self._commit(ANSWER_S)
             if self._member.state is State.STABLE:
                 self._ask()
+        if self._member.state is State.STABLE and self._topics.have_changed():
+            self._rejoin()
         return self._member.state is State.STABLE
 
     def _reader(self) -> Reader:
@@ -162,12 +211,6 @@ class GroupReader:
         stops = {at: ends[at].offset for at in partitions} if self._until_end else None
         return Reader(self._client, positions, stops, self._isolation, self._left)
 
-    def _assign(self, protocol: str, members: Mapping[str, bytes]) -> Mapping[str, bytes]:
-        topics = sorted(set[str]().union(*(subscribed_topics(data) or () for data in members.values())))
-        described = self._client.metadata(topics).topics if topics else []
-        counts = {topic.name: len(topic.partitions) for topic in described if topic.name and not topic.error_code}
-        return range_assignment(members, counts)
-
     def _commit(self, timeout_s: float) -> None:
         committing = {at: CommittedOffset(to) for at, to in self._written.items() if to != self._committed[at]}
         if not committing:
@@ -185,6 +228,9 @@ class GroupReader:
             failure = error_code(found)
             if failure is ErrorCode.NONE:
                 self._committed = {**self._committed, at: committing[at].offset}
+            elif failure is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                # the topic is deleted, and so is what could be read twice
+                self._written = {to: offset for to, offset in self._written.items() if to != at}
             elif failure not in REJOIN | COORDINATOR_LOST:
                 refused = f"the offset of group {self._group} in {at[0]}-{at[1]} is not committed: {failure.name}"
                 raise CommandError(with_next_step(refused, failure))
@@ -193,7 +239,8 @@ class GroupReader:
     def _leave(self) -> None:
         if self._member.state is State.STABLE:
             self._commit(LEAVE_S)
-        if self._member.member_id:
+        if self._member.member_id and self._options.instance_id is None:
+            # a static member keeps its place until its session ends (KIP-345)
             self._client.send_to_coordinator(
                 self._group,
                 self._member.leave(),

@@ -5,7 +5,7 @@ Resetting offsets is `reset_offsets.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -14,6 +14,7 @@ from heirlog.cli import complete
 from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
 from heirlog.cli.described_groups import ShownGroup, as_texts, described_group
 from heirlog.cli.errors import EXIT_FAILED, CommandError, UsageError
+from heirlog.cli.listed_groups import listed_groups
 from heirlog.cli.names import given_once, matching, partitions_named
 from heirlog.cli.next_steps import with_next_step
 from heirlog.cli.render import Json, show_rows
@@ -73,7 +74,7 @@ def list_groups(
 ) -> None:
     """List the groups of all coordinators."""
     with connected(bootstrap_server) as client:
-        rows = _listed(client, _parts(state), _parts(kind))
+        rows = listed_groups(client, _parts(state), _parts(kind))
     shown = matching((row["group"] for row in rows), include)
     rows = [row for row in rows if row["group"] in shown]
     show_rows({"group": "Group", "type": "Type", "protocol": "Protocol", "state": "State"}, rows, as_json)
@@ -81,28 +82,6 @@ def list_groups(
 
 def _parts(text: str | None) -> list[str]:
     return [part.strip() for part in (text or "").split(",") if part.strip()]
-
-
-def _listed(client: Client, states: Sequence[str] = (), types: Sequence[str] = ()) -> list[dict[str, Any]]:
-    """Each broker knows the groups that it coordinates. Raises CommandError."""
-    from heirlog.protocol.messages import ListGroupsRequest
-
-    rows = []
-    for broker in sorted(client.brokers()):
-        answer = client.send_to_broker(broker, ListGroupsRequest(states_filter=list(states), types_filter=list(types)))
-        if answer.error_code:
-            failure = error_code(answer.error_code)
-            raise CommandError(with_next_step(f"broker {broker} cannot list its groups: {failure.name}", failure))
-        rows += [
-            {
-                "group": group.group_id,
-                "type": group.group_type.lower() or "classic",
-                "protocol": group.protocol_type,
-                "state": group.group_state,
-            }
-            for group in answer.groups
-        ]
-    return sorted(rows, key=lambda row: row["group"])
 
 
 @app.command("describe")
@@ -130,7 +109,7 @@ def describe(
     if named and all_groups:
         raise UsageError("--all-groups goes without the names of groups")
     with connected(bootstrap_server) as client:
-        wanted = named or [row["group"] for row in _listed(client)]
+        wanted = named or [row["group"] for row in listed_groups(client)]
         found = [described_group(client, name) for name in wanted]
         if members:
             columns = {"group": "Group", "member": "Member", "instance": "Instance", "client": "Client", "host": "Host"}
@@ -254,7 +233,7 @@ def delete(
         raise UsageError("name the groups, or use --all-groups")
     failed = 0
     with connected(bootstrap_server) as client:
-        for name in named or [row["group"] for row in _listed(client)]:
+        for name in named or [row["group"] for row in listed_groups(client)]:
             request = DeleteGroupsRequest(groups_names=[name])
             answer = client.send_to_coordinator(name, request, error_code=lambda got: int(got.results[0].error_code))
             code = error_code(answer.results[0].error_code)

@@ -17,6 +17,7 @@ import typer
 
 from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
 from heirlog.cli.errors import CommandError, UsageError
+from heirlog.cli.names import Place, one_partition
 from heirlog.cli.next_steps import with_next_step
 from heirlog.cli.render import Json, show_rows
 from heirlog.protocol.errors import error_code
@@ -30,13 +31,14 @@ MAX_TRANSACTION_TIMEOUT_MIN: Final = 15
 COORDINATORS_WAIT_S: Final = 30.0
 MS_PER_MIN: Final = 60_000
 
-TopicOption = Annotated[str, typer.Option("--topic", help="The topic.")]
-PartitionOption = Annotated[int, typer.Option("--partition", min=0, help="The partition.")]
+TopicOption = Annotated[str | None, typer.Option("--topic", help="Its topic, in Kafka's words.")]
+PartitionOption = Annotated[int | None, typer.Option("--partition", min=0, help="With --topic.")]
 
 
 def describe_producers(
-    topic: TopicOption,
-    partition: PartitionOption,
+    place: Place = None,
+    named_topic: TopicOption = None,
+    named_partition: PartitionOption = None,
     broker: Annotated[
         int | None,
         typer.Option("--broker", "--broker-id", min=0, metavar="ID", help="Ask this replica, not the leader."),
@@ -45,6 +47,7 @@ def describe_producers(
     as_json: Json = False,
 ) -> None:
     """Show the producers that a partition remembers, and where their open transactions start."""
+    topic, partition = one_partition(place, named_topic, named_partition)
     with connected(bootstrap_server) as client:
         producers = _producers(client, topic, partition, broker)
     columns = {
@@ -114,7 +117,7 @@ def find_hanging(
     show_rows(columns, [hanging_row(each) for each in hanging], as_json)
     if hanging and not as_json:
         print(
-            "heirlog: heirlog transactions abort --topic TOPIC --partition PARTITION --start-offset OFFSET ends one",
+            "heirlog: heirlog transactions abort TOPIC:PARTITION --start-offset OFFSET ends one",
             file=sys.stderr,
         )
 
@@ -144,14 +147,15 @@ def sentence(hanging: Hanging) -> str:
     return (
         f"{hanging.topic}-{hanging.partition}: the transaction of producer {producer.producer_id}, epoch "
         f"{producer.producer_epoch}, hangs from offset {producer.current_txn_start_offset} on ({known}). Abort it in "
-        f"this partition: heirlog transactions abort --topic {hanging.topic} --partition {hanging.partition} "
-        f"--start-offset {producer.current_txn_start_offset}"
+        f"this partition: heirlog transactions abort {hanging.topic}:{hanging.partition} --start-offset "
+        f"{producer.current_txn_start_offset}"
     )
 
 
 def abort(
-    topic: TopicOption,
-    partition: PartitionOption,
+    place: Place = None,
+    named_topic: TopicOption = None,
+    named_partition: PartitionOption = None,
     start_offset: Annotated[
         int | None, typer.Option(min=0, help="Where the transaction starts; its producer is looked up.")
     ] = None,
@@ -169,6 +173,7 @@ def abort(
 
     Refused while the coordinator lists the partition: heirlog transactions force-terminate aborts that transaction.
     """
+    topic, partition = one_partition(place, named_topic, named_partition)
     named = [producer_id, producer_epoch, coordinator_epoch]
     if (start_offset is None) == all(each is None for each in named) or (start_offset is None and None in named):
         raise UsageError(
@@ -192,7 +197,7 @@ def _producer_at(client: Client, topic: str, partition: int, start_offset: int) 
             return producer
     raise CommandError(
         f"no open transaction of {topic}-{partition} starts at offset {start_offset}; heirlog transactions "
-        f"describe-producers --topic {topic} --partition {partition} shows the open ones"
+        f"describe-producers {topic}:{partition} shows the open ones"
     )
 
 
@@ -206,7 +211,7 @@ def _refuse_if_listed(client: Client, topic: str, partition: int, producer_id: i
         raise CommandError(
             f"the coordinator has {topic}-{partition} in the transaction of {name} (state "
             f"{described.transaction_state}) and will end it; if it commits, an abort of this partition would break "
-            f"the transaction apart. heirlog transactions force-terminate --transactional-id {name} aborts all of it; "
+            f"the transaction apart. heirlog transactions force-terminate {name} aborts all of it; "
             "--force aborts this partition in spite of that"
         )
 

@@ -1,4 +1,4 @@
-"""The lines of a command's standard input, and how many of them were read: also where a signal ends the command."""
+"""The lines of a command's input, and how many of them were read: also where a signal ends the command."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from heirlog.cli.errors import CommandError
 from heirlog.cli.interrupts import Interrupts
 
 READ_BYTES = 256 * 1024
-"""Of standard input at once; well below message.max.bytes, so that a batch made of it is accepted."""
+"""Of the input at once; well below message.max.bytes, so that a batch made of it is accepted."""
 LINE_BYTES_MAX = 100 * 1024 * 1024
 """Default of the brokers' socket.request.max.bytes."""
 
@@ -21,9 +21,10 @@ class InputLines:
     KeyboardInterrupt only while it waits for input.
     """
 
-    def __init__(self, descriptor: int, interrupts: Interrupts) -> None:
+    def __init__(self, descriptor: int, interrupts: Interrupts, name: str = "standard input") -> None:
         self._descriptor = descriptor
         self._interrupts = interrupts
+        self._name = name
         self._handed_out = 0
         self._rest = bytearray()
         """The beginning of a line."""
@@ -66,5 +67,5 @@ class InputLines:
                 # a signal between the two would lose lines that are no longer in the pipe
                 self._chunks.extend(map(os.read, (self._descriptor,), (READ_BYTES,)))
         except OSError as error:
-            raise CommandError(f"standard input cannot be read ({error.strerror}): give a file or a pipe") from error
+            raise CommandError(f"{self._name} cannot be read ({error.strerror}): give a file or a pipe") from error
         return self._chunks[0]

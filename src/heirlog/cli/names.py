@@ -30,6 +30,12 @@ PlaceNames = Annotated[
         autocompletion=complete.topics,
     ),
 ]
+Place = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="TOPIC:PARTITION", help="The partition.", show_default=False, autocompletion=complete.topics
+    ),
+]
 Include = Annotated[
     str | None, typer.Option(metavar="REGEX", help="All topics that this regular expression matches as a whole.")
 ]
@@ -42,6 +48,16 @@ def given_once(what: str, metavar: str, argument: T | None, option: str, value: 
     if argument is None or value is not None:
         raise UsageError(f"name one {what}: as the argument {metavar}, or with {option}")
     return argument
+
+
+def one_partition(place: str | None, topic: str | None, partition: int | None) -> tuple[str, int]:
+    """`orders:0`, or --topic and --partition. Raises UsageError."""
+    if place is None and topic is not None and partition is not None:
+        return topic, partition
+    name, _, number = (place or "").partition(":")
+    if topic is not None or partition is not None or not (name and number.isdecimal()):
+        raise UsageError("name one partition: as the argument TOPIC:PARTITION, or with --topic and --partition")
+    return name, int(number)
 
 
 def named(names: list[str] | None, topic: list[str] | None) -> list[str]:

@@ -1,7 +1,7 @@
 """`heirlog perf produce|consume`: what a cluster does from here, in the figures of Kafka's own two tools.
 
-The batches are made by this Python process: one that is busy all the time measures itself, not the cluster. `make
-bench` of a checkout measures with processes that are not.
+The batches are made by this Python process: one that is busy all the time measures itself, not the cluster, so the
+result says how busy it was. `make bench` of a checkout measures with processes that are not.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import os
 import sys
 import time
 from collections import Counter, deque
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -32,6 +33,8 @@ app = typer.Typer(help="Measure throughput and latency.", no_args_is_help=True)
 
 MIB = 1024 * 1024
 SAID_EVERY_S = 5.0
+BUSY_PERCENT = 90
+"""A client that is busier than this is the limit of what it has measured."""
 BATCH_BYTES = 16_384
 """Kafka's default of batch.size."""
 POLL_S = 0.005
@@ -39,6 +42,26 @@ ALL = -1
 PERCENTILES: Final = (50, 95, 99, 99.9)
 STEP: Final = math.log(1.01)
 """Latencies are counted in classes that are 1 % wide: as many as there are however long it takes."""
+
+
+class Stopwatch:
+    """Measures from when it is made."""
+
+    def __init__(self) -> None:
+        self._began_s = time.monotonic()
+        self._cpu_began_s = time.process_time()
+
+    def rates(self, records: int, size: int) -> dict[str, Any]:
+        seconds = max(time.monotonic() - self._began_s, 1e-9)
+        busy_s = time.process_time() - self._cpu_began_s
+        return {
+            "records": records,
+            "bytes": size,
+            "seconds": round(seconds, 3),
+            "records_per_s": round(records / seconds, 1),
+            "mib_per_s": round(size / MIB / seconds, 3),
+            "client_cpu_percent": round(100 * busy_s / seconds),
+        }
 
 
 class Latencies:
@@ -141,15 +164,17 @@ def produce(
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
     as_json: Json = False,
 ) -> None:
-    """Write records, and show how many per second, and how long their acknowledgements took."""
+    """Write records, and show how many per second, and how long their acknowledgements took.
+
+    One process makes the records. If that is what limits the rate, the command says so.
+    """
     with connected(bootstrap_server) as client:
         partitions = partition_count(client, topic)
         required = ALL if acks is Acks.ALL else 1
         load = Load(client, required, topic, partitions, record_size, CODEC_NAMES.index(compression))
-        began = time.monotonic()
+        stopwatch = Stopwatch()
         load.run(num_records, max(0.0, throughput))
-        seconds = time.monotonic() - began
-    found = _rates(load.latencies.count, load.latencies.count * record_size, seconds)
+        found = stopwatch.rates(load.latencies.count, load.latencies.count * record_size)
     found["latency_ms"] = {
         "avg": round(load.latencies.mean_ms, 2),
         "max": round(load.latencies.longest_ms, 2),
@@ -164,6 +189,7 @@ def produce(
         f"{found['records']} records sent, {found['records_per_s']:.1f} records/sec ({found['mib_per_s']:.2f} MB/sec), "
         f"{latency['avg']:g} ms avg latency, {latency['max']:g} ms max latency, {each}."
     )
+    _warn_if_busy(found)
 
 
 @app.command("consume")
@@ -185,7 +211,7 @@ def consume(
         partitions = [(topic, number) for number in range(partition_count(client, topic))]
         begins = client.list_offsets(dict.fromkeys(partitions, EARLIEST))
         ends = client.list_offsets(dict.fromkeys(partitions, LATEST))
-        began = time.monotonic()
+        stopwatch = Stopwatch()
         for at in partitions:
             if num_records is not None and records >= num_records:
                 break
@@ -194,25 +220,23 @@ def consume(
                 size += len(part.records)
                 if num_records is not None and records >= num_records:
                     break
-        seconds = time.monotonic() - began
+        found = stopwatch.rates(records, size)
     if not records:
         raise CommandError(f"{topic} has no records; heirlog perf produce {topic} writes some")
-    found = _rates(records, size, seconds)
     if as_json:
         show_json(found)
-    else:
+        return
+    print(
+        f"{records} records read, {found['records_per_s']:.1f} records/sec ({found['mib_per_s']:.2f} MB/sec), "
+        f"{size / MIB:.2f} MB in {found['seconds']:.2f} s."
+    )
+    _warn_if_busy(found)
+
+
+def _warn_if_busy(found: Mapping[str, Any]) -> None:
+    if found["client_cpu_percent"] >= BUSY_PERCENT:
         print(
-            f"{records} records read, {found['records_per_s']:.1f} records/sec ({found['mib_per_s']:.2f} MB/sec), "
-            f"{size / MIB:.2f} MB in {seconds:.2f} s."
+            f"this client was busy for {found['client_cpu_percent']} % of the time: the cluster may do "
+            "more; run several at the same time, and add up what they measure",
+            file=sys.stderr,
         )
-
-
-def _rates(records: int, size: int, seconds: float) -> dict[str, Any]:
-    lasted = max(seconds, 1e-9)
-    return {
-        "records": records,
-        "bytes": size,
-        "seconds": round(seconds, 3),
-        "records_per_s": round(records / lasted, 1),
-        "mib_per_s": round(size / MIB / lasted, 3),
-    }

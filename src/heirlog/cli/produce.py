@@ -1,4 +1,4 @@
-"""`heirlog produce TOPIC < file`: each line becomes a record.
+"""`heirlog produce TOPIC < file`: each line becomes a record; with FILE arguments, each file.
 
 Lines (`line_records.py`) are sent as they arrive: whatever one read of standard input brings makes one batch per
 partition, so that a file goes in big batches and a person's line at once. Batches carry a producer id and sequence
@@ -11,6 +11,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -18,6 +19,7 @@ import typer
 from heirlog.cli import complete
 from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
 from heirlog.cli.errors import CommandError, UsageError
+from heirlog.cli.input_files import LinesOfFiles, WholeFiles
 from heirlog.cli.input_lines import InputLines
 from heirlog.cli.interrupts import Interrupts
 from heirlog.cli.line_records import InputFormat, LineRecord, parser_of
@@ -73,6 +75,11 @@ class Compression(StrEnum):
 
 def produce(
     topic: Annotated[str, typer.Argument(help="The topic; it must exist.", autocompletion=complete.topics)],
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="FILE", help="Each becomes a record, instead of the lines of standard input."),
+    ] = None,
+    lines: Annotated[bool, typer.Option("--lines", "-l", help="Each line of the files becomes a record.")] = False,
     acks: Annotated[Acks, typer.Option(help="all: every in-sync replica has it; 1: the leader has it.")] = Acks.ALL,
     key: Annotated[str | None, typer.Option(help="The key of every record.")] = None,
     key_separator: Annotated[
@@ -110,7 +117,9 @@ def produce(
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
     as_json: Json = False,
 ) -> None:
-    """Append each line of standard input to TOPIC as a record."""
+    """Append each line of standard input, or each file, to TOPIC as a record."""
+    if lines and not files:
+        raise UsageError("--lines is for files: name them after the topic")
     if transaction_size is not None and transactional_id is None:
         raise UsageError("--transaction-size needs --transactional-id")
     if transactional_id is not None and acks is not Acks.ALL:
@@ -127,7 +136,7 @@ def produce(
         tombstones=tombstones,
     )
     with connected(bootstrap_server) as client, Interrupts() as interrupts:
-        lines = InputLines(0, interrupts)
+        given = _input(files or (), lines or input_format is InputFormat.JSON, interrupts)
         with interrupts.allowed():
             codec = CODEC_NAMES.index(compression)
             places = Places(client, topic, partition)
@@ -140,8 +149,8 @@ def produce(
                 writer = TransactionalWriter(client, interrupts, places, transactional_id, transaction_size, codec)
         try:
             # a person who types lines sees them; a bar would be drawn over what is typed
-            with counted(f"{topic}: acknowledged", as_json or sys.stdin.isatty()) as show:
-                for some in lines:
+            with counted(f"{topic}: acknowledged", as_json or (not files and sys.stdin.isatty())) as show:
+                for some in given:
                     records: list[LineRecord] = []
                     try:
                         records.extend(map(parse, some))
@@ -154,7 +163,14 @@ def produce(
         finally:
             # at every end: what follows a failure depends on what is stored
             writer.close()
-            writer.report(lines.count, as_json)
+            writer.report(given.count, as_json)
+
+
+def _input(files: Sequence[Path], by_line: bool, interrupts: Interrupts) -> InputLines | WholeFiles | LinesOfFiles:
+    """Raises CommandError."""
+    if not files:
+        return InputLines(0, interrupts)
+    return LinesOfFiles(files, interrupts) if by_line else WholeFiles(files, interrupts)
 
 
 class Writer:
@@ -202,7 +218,7 @@ class Writer:
         """After a failure too: nothing is left open."""
 
     def report(self, read: int, as_json: bool) -> None:
-        """read: lines of standard input."""
+        """read: lines or files of the input."""
         not_acknowledged = read - self.count
         if as_json:
             show_json(

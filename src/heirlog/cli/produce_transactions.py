@@ -65,7 +65,7 @@ class TransactionalWriter:
         self._producer.close()
 
     def report(self, read: int, as_json: bool) -> None:
-        """read: lines of standard input."""
+        """read: lines or files of the input."""
         in_doubt = self._open if self._producer.is_in_doubt else 0
         if as_json:
             show_json(

@@ -40,6 +40,7 @@ BootstrapController = Annotated[
 
 @app.command("describe")
 def describe(
+    context: typer.Context,
     status: Annotated[
         bool, typer.Option("--status", help="The leader, the voters and the observers (default).")
     ] = False,
@@ -53,7 +54,7 @@ def describe(
     """Show the leader, the voters and the observers of the metadata quorum."""
     if status and replication:
         raise UsageError("--status and --replication exclude each other")
-    with connected_quorum(bootstrap_server, bootstrap_controller) as quorum:
+    with connected_quorum(context, bootstrap_server, bootstrap_controller) as quorum:
         answer, partition = described(quorum.client)
     if replication:
         show_rows(COLUMNS, _rows(partition), as_json)
@@ -85,8 +86,14 @@ class QuorumClient(NamedTuple):
 
 
 @contextmanager
-def connected_quorum(bootstrap_server: str, bootstrap_controller: str | None) -> Iterator[QuorumClient]:
-    """Raises CommandError."""
+def connected_quorum(
+    context: typer.Context, bootstrap_server: str, bootstrap_controller: str | None
+) -> Iterator[QuorumClient]:
+    """Raises CommandError, UsageError."""
+    # $HEIRLOG_BOOTSTRAP is no choice of this command line
+    source = context.get_parameter_source("bootstrap_server")
+    if bootstrap_controller is not None and source is not None and source.name == "COMMANDLINE":
+        raise UsageError("--bootstrap-server and --bootstrap-controller exclude each other: give one of them")
     if bootstrap_controller is None:
         with connected(bootstrap_server) as client:
             yield QuorumClient(client, client.metadata([]).cluster_id)

@@ -36,6 +36,7 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Check everything, and c
 
 
 def add_controller(
+    context: typer.Context,
     config: Annotated[
         str,
         typer.Option(
@@ -63,7 +64,7 @@ def add_controller(
     named = f"controller {static.node_id} with directory id {uuid_text(directory_id)}"
     listeners = static.advertised_controller_listeners
     endpoints = ",".join(f"{listener.name}://{listener.endpoint}" for listener in listeners)
-    with connected_quorum(bootstrap_server, bootstrap_controller) as quorum:
+    with connected_quorum(context, bootstrap_server, bootstrap_controller) as quorum:
         if quorum.cluster_id != cluster_id:
             raise CommandError(
                 f"{static.metadata_log_dir} is formatted for cluster {cluster_id}, and the servers asked belong to "
@@ -139,6 +140,7 @@ def _check_may_be_added(partition: Any, node_id: int, directory_id: Uuid, config
 
 
 def remove_controller(
+    context: typer.Context,
     controller_id: Annotated[int, typer.Option("--controller-id", "-i", help="Node id of the voter.")],
     controller_directory_id: Annotated[
         str,
@@ -159,7 +161,7 @@ def remove_controller(
             "describe shows the directoryId of each voter"
         ) from error
     named = f"KRaft controller {controller_id} with directory id {controller_directory_id}"
-    with connected_quorum(bootstrap_server, bootstrap_controller) as quorum:
+    with connected_quorum(context, bootstrap_server, bootstrap_controller) as quorum:
         _check_may_be_removed(quorum.client, controller_id, directory_id)
         if not dry_run:
             request = RemoveRaftVoterRequest(

@@ -1,21 +1,31 @@
-"""Reading partitions in turn, from given offsets, without end or up to given ones."""
+"""Reading partitions in turn, from given offsets, without end or up to given ones.
+
+A partition that cannot be read now, such as one without a leader, does not keep the others from being read: it is
+skipped, and asked again in the next round. If that lasts, it is an error.
+"""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Generator, Mapping
 from typing import TYPE_CHECKING
 
 from heirlog.cli.errors import CommandError
 from heirlog.client.aborted import AbortedTransactions
 from heirlog.client.offsets import TopicPartition
+from heirlog.client.retriable import REFRESH_AND_RETRY
 from heirlog.protocol.batch import Record, decode_records, walk
-from heirlog.protocol.errors import ErrorCode, error_code
+from heirlog.protocol.errors import ErrorCode, KafkaError, error_code
 
 if TYPE_CHECKING:
     from heirlog.blocking import Client
 
 IDLE_WAIT_MS = 500
 """How long a round over all partitions may wait for records when the round before brought none."""
+ANSWER_S = 5.0
+"""How long a round waits for the leader of one partition, with retries."""
+UNREADABLE_MAX_S = 30.0
+"""So long a partition is skipped before that is an error."""
 
 
 class Reader:
@@ -38,6 +48,7 @@ class Reader:
         self._client = client
         self._stops = stops
         self._isolation = isolation
+        self._unreadable_since_s: dict[TopicPartition, float] = {}
 
     def rounds(self) -> Generator[list[tuple[TopicPartition, list[Record]]]]:
         """What each round over the partitions brings, at most one answer of each; an empty list where nothing is new.
@@ -69,8 +80,17 @@ class Reader:
 
     def _fetch(self, partition: TopicPartition, wait_ms: int) -> list[Record]:
         wanted = self.positions[partition]
-        data = self._client.fetch_at(*partition, wanted, isolation=self._isolation, max_wait_ms=wait_ms)
+        try:
+            data = self._client.fetch_at(
+                *partition, wanted, isolation=self._isolation, max_wait_ms=wait_ms, timeout_s=ANSWER_S
+            )
+        except (KafkaError, OSError):
+            if self._is_unreadable_for_long(partition):
+                raise
+            return []
         if data.error_code:
+            if data.error_code in REFRESH_AND_RETRY and not self._is_unreadable_for_long(partition):
+                return []
             code = error_code(data.error_code)
             advice = (
                 "; its records were deleted meanwhile, or an election gave them up: start again, for example with "
@@ -79,6 +99,7 @@ class Reader:
                 else ""
             )
             raise CommandError(f"{partition[0]}-{partition[1]} cannot be read at offset {wanted}: {code.name}{advice}")
+        self._unreadable_since_s.pop(partition, None)
         records: list[Record] = []
         fetched = data.records or b""
         assert not isinstance(fetched, list), "a decoded answer has its records in one piece"
@@ -94,3 +115,7 @@ class Reader:
                 ]
             self.positions[partition] = header.next_offset
         return records
+
+    def _is_unreadable_for_long(self, partition: TopicPartition) -> bool:
+        now_s = time.monotonic()
+        return now_s - self._unreadable_since_s.setdefault(partition, now_s) >= UNREADABLE_MAX_S

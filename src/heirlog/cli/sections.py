@@ -10,7 +10,7 @@ from typing import Any, Final
 from typer.core import TyperGroup
 
 SECTIONS: Final = {
-    "Start a cluster": ("up", "context", "node", "storage"),
+    "Start a cluster": ("up", "context", "node", "container", "storage"),
     "Records": ("produce", "consume", "offsets", "delete-records", "perf"),
     "Topics, groups and their settings": ("topics", "groups", "transactions", "configs", "acls", "quotas"),
     "Brokers and controllers": ("cluster", "broker", "quorum", "features", "log-dirs", "reassign"),

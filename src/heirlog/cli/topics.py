@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain, repeat
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -213,7 +214,7 @@ def describe(
     }
     with connected(bootstrap_server, timeout_s=WITHIN_S if watch else REQUEST_TIMEOUT_S) as client:
 
-        def look() -> list[dict[str, Any]]:
+        def look(if_exists: bool) -> list[dict[str, Any]]:
             names = wanted if include is None else some_matching(client.topic_names(internal=True), include)
             rows = list(
                 partition_rows(
@@ -227,8 +228,11 @@ def describe(
             return rows if chosen is None else filtered(client, chosen, rows)
 
         if watch:
-            Watch(columns, ("topic", "partition"), interval).run(look, as_json)
-        rows = look()
+            # what is deleted while it is watched is no mistake in the command line
+            looks = chain([if_exists], repeat(True))
+            ends = f"{', '.join(wanted)}: deleted, so nothing is left to watch" if wanted and chosen is None else None
+            Watch(columns, ("topic", "partition"), interval, ends).run(lambda: look(next(looks)), as_json)
+        rows = look(if_exists)
     show_rows(columns, rows, as_json)
 
 

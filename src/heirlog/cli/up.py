@@ -7,6 +7,8 @@
 The folder decides: what it holds is started again as it is, with the nodes, ports and properties of its files. Options
 that contradict it are refused rather than ignored. A folder that was copied or moved works on its own files
 (`data_folder`).
+
+stdout gets the greeting, which a script may read; stderr what is waited for, what went wrong, and the end.
 """
 
 from __future__ import annotations
@@ -188,7 +190,7 @@ def _run(layout: Layout, known: bool, accept_older_metadata: bool) -> None:
             _print_started(layout, processes, known)
             _watch(list(processes.values()))
         except KeyboardInterrupt:
-            print(f"stopping {len(processes)} nodes", flush=True)
+            print(f"stopping {len(processes)} nodes", file=sys.stderr, flush=True)
         finally:
             _stop(layout, processes)
 
@@ -277,7 +279,10 @@ def _written_context(layout: Layout) -> str | None:
     port = layout.brokers[0].ports()[0]
     name = contexts.LOCAL if port == DEFAULT_PORT else f"{contexts.LOCAL}-{port}"
     try:
-        contexts.write(name, {contexts.SERVERS: layout.bootstrap_servers}, f"Written by heirlog up for {layout.data}.")
+        for gone in contexts.delete_left_over():
+            print(f"removed context {gone}: its data folder is gone", file=sys.stderr, flush=True)
+        given = {contexts.SERVERS: layout.bootstrap_servers, contexts.DATA: str(layout.data)}
+        contexts.write(name, given, "Written by heirlog up.")
     except LocalError as error:
         print(error, file=sys.stderr, flush=True)
         return None

@@ -5,7 +5,8 @@
     no terminal           a line for each row, then one for each row that changes, with the time
     --json                the same, a JSON object each
 
-A cluster that does not answer does not end the view: that may be what is watched for.
+A cluster that does not answer, or answers that it cannot say now, does not end the view: that may be what is watched
+for. Only the first look must succeed, apart from errors that pass. A view of things with names ends when none is left.
 """
 
 from __future__ import annotations
@@ -17,7 +18,10 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from heirlog.cli.errors import CommandError
 from heirlog.cli.render import cell, laid_out
+from heirlog.client.retriable import REFRESH_AND_RETRY
+from heirlog.protocol.errors import KafkaError
 
 if TYPE_CHECKING:
     from rich.console import Console, Group
@@ -27,26 +31,37 @@ Key: TypeAlias = tuple[Any, ...]
 
 WITHIN_S = 3.0
 """For one look: a person must not take an old view for the state of now."""
+LOOKS_EMPTY = 2
+"""So often in a row nothing must be there before a view ends: a broker that has just started may know nothing yet."""
 LINES_LEFT = 4
 """Of a terminal: heading, status, an empty line, the cursor."""
 
 
 class Watch:
-    """What was seen so far. key: the columns that say which row is which; every_s: seconds between two looks."""
+    """What was seen so far. key: the columns that say which row is which; every_s: seconds between two looks.
 
-    def __init__(self, columns: Mapping[str, str], key: Sequence[str], every_s: float) -> None:
+    ends_with: what is said when no row is left; None: other rows may come.
+    """
+
+    def __init__(
+        self, columns: Mapping[str, str], key: Sequence[str], every_s: float, ends_with: str | None = None
+    ) -> None:
         self._columns = columns
         self._key = key
         self._every_s = every_s
+        self._ends_with = ends_with
+        self._looks_empty = 0
+        self._has_seen = False
         self._rows: dict[Key, Row] = {}
         self._changed: dict[Key, datetime] = {}
         self._problem = ""
 
     def run(self, look: Callable[[], Sequence[Row]], as_json: bool) -> None:
-        """Until KeyboardInterrupt, or an error of `look` that is not one of the connection."""
+        """Until KeyboardInterrupt. Raises CommandError and KafkaError as the module says, at the end CommandError."""
         if as_json or not sys.stdout.isatty():
             while True:
                 self._print_changes(look, as_json)
+                self._end_if_empty()
                 time.sleep(self._every_s)
         from rich.console import Console
         from rich.live import Live
@@ -56,16 +71,22 @@ class Watch:
             while True:
                 self._take(look)
                 live.update(self._view(console), refresh=True)
+                self._end_if_empty()
                 time.sleep(self._every_s)
 
     def _take(self, look: Callable[[], Sequence[Row]]) -> tuple[list[Key], list[Key]]:
         """Which rows are new or changed, and which are gone."""
         try:
             found = {tuple(row[name] for name in self._key): row for row in look()}
-        except OSError as error:
+        except (OSError, KafkaError, CommandError) as error:
+            passes = isinstance(error, OSError) or (isinstance(error, KafkaError) and error.code in REFRESH_AND_RETRY)
+            if not (passes or self._has_seen):
+                raise
             self._problem = str(error)
             return [], []
         self._problem = ""
+        self._has_seen = True
+        self._looks_empty = 0 if found else self._looks_empty + 1
         changed = [key for key, row in found.items() if self._rows.get(key) != row]
         gone = [key for key in self._rows if key not in found]
         now = datetime.now(UTC)
@@ -75,6 +96,10 @@ class Watch:
             self._changed.pop(key, None)
         self._rows = found
         return changed, gone
+
+    def _end_if_empty(self) -> None:
+        if self._ends_with is not None and self._looks_empty >= LOOKS_EMPTY:
+            raise CommandError(self._ends_with)
 
     # without a terminal
 

@@ -76,8 +76,9 @@ class Step(Enum):
 class GroupMember:
     """One member of one group.
 
-    protocols: names that this member supports, the preferred one first, each with the member's metadata. assign: called
-    if this member leads a generation. instance_id: of a static member (KIP-345).
+    protocols: returns the names that this member supports, the preferred one first, each with the member's metadata;
+    called before each JoinGroup. assign: called if this member leads a generation. instance_id: of a static member
+    (KIP-345).
     """
 
     def __init__(
@@ -85,7 +86,7 @@ class GroupMember:
         group: str,
         *,
         protocol_type: str,
-        protocols: Mapping[str, bytes],
+        protocols: Callable[[], Mapping[str, bytes]],
         assign: Assign,
         session_timeout_ms: int,
         rebalance_timeout_ms: int,
@@ -98,12 +99,13 @@ class GroupMember:
         self.assignment = b""
         """What the leader assigned to this member; meaningful in the state STABLE."""
         self._protocol_type = protocol_type
-        self._protocols = dict(protocols)
+        self._protocols = protocols
         self._assign = assign
         self._session_timeout_ms = session_timeout_ms
         self._rebalance_timeout_ms = rebalance_timeout_ms
         self._instance_id = instance_id
-        self._protocol_name: str | None = None
+        self.protocol_name: str | None = None
+        """What the group has chosen; meaningful in the state STABLE."""
         self._assignments: Mapping[str, bytes] = {}
         """Of everyone, if this member leads the generation."""
 
@@ -139,7 +141,7 @@ class GroupMember:
             protocol_type=self._protocol_type,
             protocols=[
                 JoinGroupRequest.JoinGroupRequestProtocol(name=name, metadata=metadata)
-                for name, metadata in self._protocols.items()
+                for name, metadata in self._protocols().items()
             ],
         )
 
@@ -150,7 +152,7 @@ class GroupMember:
             member_id=self.member_id,
             group_instance_id=self._instance_id,
             protocol_type=self._protocol_type,
-            protocol_name=self._protocol_name,
+            protocol_name=self.protocol_name,
             assignments=[
                 SyncGroupRequest.SyncGroupRequestAssignment(member_id=member, assignment=assignment)
                 for member, assignment in self._assignments.items()
@@ -163,6 +165,10 @@ class GroupMember:
         request = LeaveGroupRequest(group_id=self.group, members=[member])
         self._rejoin(forget=True)
         return request
+
+    def rejoin(self) -> None:
+        """The next request joins again, with the same member id: what `protocols` returns has changed."""
+        self._rejoin(forget=False)
 
     def commit(self, committing: Mapping[TopicPartition, CommittedOffset]) -> OffsetCommitRequest:
         """Offsets as a member of this generation, so that a member that was removed cannot commit any more."""
@@ -241,7 +247,7 @@ class GroupMember:
         self.state = State.SYNCING
         self.member_id = response.member_id
         self.generation = response.generation_id
-        self._protocol_name = response.protocol_name
+        self.protocol_name = response.protocol_name
         self._assignments = {}
         if response.leader == response.member_id and not response.skip_assignment:
             members = {member.member_id: bytes(member.metadata) for member in response.members}

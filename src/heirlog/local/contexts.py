@@ -1,6 +1,6 @@
 """The clusters that this user works with: a file of Kafka's client properties for each, and which is the default.
 
-    <folder>/local.properties       written by `heirlog up`, with the addresses of all its brokers
+    <folder>/local.properties       written by `heirlog up`, with the addresses of all its brokers and its data folder
     <folder>/prod.properties        made with `heirlog context create`, or by hand; `security.protocol` and so on too
     <folder>/current                the name of the default
 
@@ -21,6 +21,8 @@ from heirlog.local.errors import LocalError
 
 LOCAL = "local"
 SERVERS = "bootstrap.servers"
+DATA = "heirlog.data.folder"
+"""Of the cluster on this machine that the context is for; clients ignore it."""
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*")
 _SUFFIX = ".properties"
 
@@ -33,6 +35,11 @@ class ClientContext:
     @property
     def bootstrap_servers(self) -> str:
         return self.properties[SERVERS]
+
+    @property
+    def is_left_over(self) -> bool:
+        """Its cluster was one of `heirlog up`, and its data folder is gone."""
+        return DATA in self.properties and not Path(self.properties[DATA]).is_dir()
 
 
 def folder() -> Path:
@@ -87,6 +94,21 @@ def write(name: str, given: Mapping[str, str], comment: str) -> Path:
     path = path_of(name)
     _write(path, properties.render(given, comment))
     return path
+
+
+def delete_left_over() -> list[str]:
+    """The names of the contexts that were removed, because their clusters are gone. Raises LocalError."""
+    gone = []
+    for name in names():
+        try:
+            context = read(name)
+        except LocalError:
+            # written by hand, and wrong: its owner will see that
+            continue
+        if context.is_left_over:
+            delete(name)
+            gone.append(name)
+    return gone
 
 
 def delete(name: str) -> None:

@@ -172,11 +172,11 @@ def _rewrite(node: NodeLayout, outside: list[OutsidePath]) -> None:
     for name in dict.fromkeys(entry.name for entry in outside):
         here = {entry.path: entry.here for entry in outside if entry.name == name}
         value = ",".join(here.get(path.strip(), path.strip()) for path in given[name].split(","))
-        plain = f"{name}={given[name]}"
+        plain, changed = properties.rendered(name, given[name]), properties.rendered(name, value)
         if plain in lines:
-            lines = [f"{name}={value}" if line == plain else line for line in lines]
+            lines = [changed if line == plain else line for line in lines]
         else:
-            lines.append(f"{name}={value}")  # the last line of a name counts
+            lines.append(changed)  # the last line of a name counts
     new = node.properties_path.with_suffix(".new")
     try:
         new.write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from heirlog.local import properties
 from heirlog.local.errors import LocalError
 from heirlog.local.format import new_uuid
 from heirlog.local.layout import CONTROLLER_ID
@@ -108,7 +109,7 @@ class ExampleCluster:
             f"controller.quorum.bootstrap.servers={servers}",
             "",
             "# The records. Use a disk of its own; several folders, one for each disk, are separated by commas.",
-            f"log.dirs={self.data.rstrip('/')}/{role}",
+            properties.rendered("log.dirs", f"{self.data.rstrip('/')}/{role}"),
             "",
             "# A record is acknowledged (acks=all) when so many replicas have it, and each topic has so many replicas",
             "# unless it asks for others. The same on all nodes.",

@@ -1,8 +1,9 @@
-"""Java's .properties text, as far as server.properties needs it: `name=value`, `#` comments, line continuation."""
+"""Java's .properties text: `name=value`, `#` comments, line continuation, and escapes with a backslash."""
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,16 +18,23 @@ FOR_ONE_START = {"heirlog.accept.older.metadata": "--accept-older-metadata"}
 """What a file must not hold, because it would count at every start, and the flag of `heirlog node` that sets it."""
 
 
+_ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+_ESCAPE = re.compile(r"\\(?:u(?P<code>[0-9a-fA-F]{4})|(?P<one>.))", re.DOTALL)
+_RENDERED = {r"\\": "\\", r"\t": "\t", r"\n": "\n", r"\r": "\r", r"\f": "\f"}
+_END_BLANKS = re.compile(r"(?<!\\)\s+$")
+_NAME_END = re.compile(r"(?P<name>(?:\\.|[^\\=:\s])*)\s*(?:[=:]\s*)?(?P<value>.*)", re.DOTALL)
+
+
 def parse(text: str) -> dict[str, str]:
     """Later entries win, as in Java."""
     found: dict[str, str] = {}
     pending = ""
     for raw in text.splitlines():
-        line = pending + raw.strip()
-        pending = ""
-        if not line or line[0] in "#!":
+        line = pending + _END_BLANKS.sub("", raw.lstrip())
+        if not pending and (not line or line[0] in "#!"):
             continue
-        if line.endswith("\\"):
+        pending = ""
+        if (len(line) - len(line.rstrip("\\"))) % 2 == 1:
             pending = line[:-1]
             continue
         name, value = _split(line)
@@ -39,19 +47,37 @@ def parse(text: str) -> dict[str, str]:
 
 def _split(line: str) -> tuple[str, str]:
     """At the first `=`, `:` or blank, whichever comes first; `listeners=PLAINTEXT://x:1` keeps its colons."""
-    for position, character in enumerate(line):
-        if character in "=:":
-            return line[:position].strip(), line[position + 1 :].strip()
-        if character.isspace():
-            rest = line[position:].lstrip()
-            return line[:position], rest[1:].strip() if rest[:1] in ("=", ":") else rest
-    return line, ""
+    found = _NAME_END.match(line)
+    assert found is not None, "it matches any text"
+    return _unescaped(found["name"]), _unescaped(found["value"])
+
+
+def _unescaped(text: str) -> str:
+    """As Java: a backslash before any other character than these is dropped."""
+
+    def character(found: re.Match[str]) -> str:
+        if found["code"]:
+            return chr(int(found["code"], 16))
+        return _ESCAPES.get(found["one"], found["one"])
+
+    return _ESCAPE.sub(character, text)
 
 
 def render(properties: Mapping[str, str], comment: str) -> str:
     lines = [f"# {line}" for line in comment.splitlines()]
-    lines += [f"{name}={value}" for name, value in properties.items()]
+    lines += [rendered(name, value) for name, value in properties.items()]
     return "\n".join(lines) + "\n"
+
+
+def rendered(name: str, value: str) -> str:
+    """The line of one property. `parse` and Java read back what is given."""
+    for escaped, character in _RENDERED.items():
+        value = value.replace(character, escaped)
+    if value[:1] == " ":
+        value = f"\\{value}"
+    if value[-1:] == " " and value != "\\ ":
+        value = f"{value[:-1]}\\ "
+    return f"{name}={value}"
 
 
 def read(path: str | Path) -> dict[str, str]:

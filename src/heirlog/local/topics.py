@@ -41,7 +41,9 @@ def create(
         raise LocalError(f"topic {name} cannot be created: {error}") from error
     if made.error_code:
         reason = made.error_message or error_code(made.error_code).name
-        raise LocalError(f"topic {name} cannot be created: {reason}")
+        # the broker's sentence may name it too
+        topic_named = "a topic" if f"'{name}'" in reason or not name else f"topic {name}"
+        raise LocalError(f"{topic_named} cannot be created: {reason}")
     for address in addresses:
         left_s = max(0.0, deadline - time.monotonic())
         wait_until(partial(_is_led, address, name), left_s, f"the broker at {address} knows topic {name}")

@@ -101,6 +101,7 @@ producer.id.expiration.check.interval.ms  How often a broker checks for expired 
 queued.max.requests  How many requests of clients wait at most.
 queued.max.request.bytes  How many bytes of requests wait at most; then each connection has one request; -1: no limit.
 request.timeout.ms  How long a node waits for the answer of another.
+socket.listen.backlog.size  How many new connections of a listener may wait for the node; 1024 if it is not set.
 socket.request.max.bytes  The largest request that a node accepts, in bytes.
 socket.connection.setup.timeout.ms  How long a node waits for a connection to another node.
 max.connections  How many connections a broker has at most.

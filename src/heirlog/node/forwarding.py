@@ -26,13 +26,13 @@ from typing import Any, Generic, TypeAlias, TypeVar, cast
 from heirlog.apis.common.envelopes import envelope_of
 from heirlog.context import Context
 from heirlog.env import Cancel, Env, SendFailure
-from heirlog.node.rate_limited_log import RateLimitedLog
 from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode, error_code
 from heirlog.protocol.frames import RequestHeader, decode_response
 from heirlog.protocol.messages import EnvelopeRequest, EnvelopeResponse
 from heirlog.protocol.primitives import Message
 from heirlog.protocol.types import Endpoint
+from heirlog.rate_limited_log import RateLimitedLog
 
 FIRST_BACKOFF_MS = 20
 MAX_BACKOFF_MS = 500

@@ -32,7 +32,6 @@ from heirlog.node.connection import ClientConnection, ReadAhead, Transport
 from heirlog.node.forwarding import Forwarder
 from heirlog.node.log_directories import metadata_identity, open_directories
 from heirlog.node.metadata_publisher import MetadataPublisher
-from heirlog.node.rate_limited_log import RateLimitedLog
 from heirlog.node.read_your_writes import LocalImageWaits, MetadataPropagation
 from heirlog.node.router import ApiRoute, ListenerRoutes
 from heirlog.node.snapshots import SnapshotTrigger
@@ -54,6 +53,7 @@ from heirlog.raft.quorum import Quorum
 from heirlog.raft.quorum_config import QuorumConfig
 from heirlog.raft.replay import CommittedBatch
 from heirlog.raft.snapshot import InvalidSnapshot
+from heirlog.rate_limited_log import RateLimitedLog
 from heirlog.storage.atomic import OnDurable
 from heirlog.storage.errors import StorageFormatError
 from heirlog.storage.log_directory import LogDirectory

@@ -320,6 +320,9 @@ def _put_bytes(out: bytearray, data: bytes | None) -> None:
 
 def put_varint(out: bytearray, value: int) -> None:
     """Append the zigzag varint that the fields of a record are made of."""
+    if 0 <= value < 0x40:
+        out.append(value << 1)
+        return
     value = value << 1 if value >= 0 else (-value << 1) - 1
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
@@ -346,7 +349,11 @@ def read_varint(data: Buffer, position: int) -> tuple[int, int]:
 
 
 def _nullable_bytes(data: bytes, position: int) -> tuple[bytes | None, int]:
-    size, position = read_varint(data, position)
+    size = data[position]
+    if size < 0x80:
+        size, position = (size >> 1) ^ -(size & 1), position + 1
+    else:
+        size, position = read_varint(data, position)
     if size < 0:
         return None, position
     end = position + size
@@ -358,21 +365,41 @@ def _nullable_bytes(data: bytes, position: int) -> tuple[bytes | None, int]:
 def _decode_all(data: bytes, header: BatchHeader) -> Iterator[Record]:
     position = 0
     append_time_ms = header.max_timestamp if header.log_append_time else None
+    base_offset, base_timestamp = header.base_offset, header.base_timestamp
+    data_end = len(data)
     for _ in range(header.record_count):
-        size, position = read_varint(data, position)
+        # `read_varint` without the call: nearly all have one byte, and there are six in a record
+        size = data[position]
+        if size < 0x80:
+            size, position = (size >> 1) ^ -(size & 1), position + 1
+        else:
+            size, position = read_varint(data, position)
         end = position + size
-        if size < 0 or end > len(data):
+        if size < 0 or end > data_end:
             raise IndexError("a record reaches beyond the batch")
-        timestamp_delta, position = read_varint(data, position + 1)
-        offset_delta, position = read_varint(data, position)
+        timestamp_delta = data[position + 1]
+        if timestamp_delta < 0x80:
+            timestamp_delta, position = (timestamp_delta >> 1) ^ -(timestamp_delta & 1), position + 2
+        else:
+            timestamp_delta, position = read_varint(data, position + 1)
+        offset_delta = data[position]
+        if offset_delta < 0x80:
+            offset_delta, position = (offset_delta >> 1) ^ -(offset_delta & 1), position + 1
+        else:
+            offset_delta, position = read_varint(data, position)
         key, position = _nullable_bytes(data, position)
         value, position = _nullable_bytes(data, position)
-        headers, position = _decode_headers(data, position)
+        headers: tuple[tuple[str, bytes | None], ...] = ()
+        if data[position] == 0:
+            position += 1
+        else:
+            headers, position = _decode_headers(data, position)
         if position != end:
             raise IndexError("the fields of a record are shorter than the record")
-        timestamp_ms = header.base_timestamp + timestamp_delta if append_time_ms is None else append_time_ms
-        yield Record(header.base_offset + offset_delta, timestamp_ms, key, value, headers)
-    if position != len(data):
+        timestamp_ms = base_timestamp + timestamp_delta if append_time_ms is None else append_time_ms
+        # as Record(...) does, without the call in between
+        yield tuple.__new__(Record, (base_offset + offset_delta, timestamp_ms, key, value, headers))
+    if position != data_end:
         raise IndexError("bytes after the last record")
 
 

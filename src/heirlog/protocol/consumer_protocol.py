@@ -1,25 +1,35 @@
-"""What consumers of a group tell each other in JoinGroup and SyncGroup, in Kafka's formats; written in version 0.
+"""What consumers of a group tell each other in JoinGroup and SyncGroup, in Kafka's formats.
 
-    ConsumerProtocolSubscription   int16 version | topics | user data | 1+ partitions that the member has | 2+ int32
-                                   generation | 3+ rack
-    ConsumerProtocolAssignment     int16 version | topics, each with its int32 partitions | user data | ...
+    ConsumerProtocolSubscription   int16 version | topics | user data | 1: owned partitions | 2: int32 generation
+                                   | 3: rack
+    ConsumerProtocolAssignment     int16 version | partitions | user data | ...
 
-    topics    int32 count, then int16-prefixed strings         user data    int32-prefixed bytes, -1: none
+    topics        int32 count, then int16-prefixed strings         user data    int32-prefixed bytes, -1: none
+    partitions    int32 count, then topics, each with an int32 count and int32 partitions
 
-Every version of the formats starts like this, so newer ones are read as version 0. A client may send any bytes. A
-subscription that cannot be parsed names no topics that are known; that is not an error of the group.
+A newer version starts like the older ones, so it is read as the newest that is known here. A client may send any bytes.
+A subscription that cannot be parsed names no topics that are known; that is not an error of the group.
+
+The user data of the strategy "sticky" are the partitions of the member's last assignment, and its int32 generation.
+
+Source: Kafka's ConsumerProtocolSubscription.json and -Assignment.json; KIP-429 (owned partitions), KIP-792
+(generation), KIP-54 and KIP-341 (user data of the sticky strategy).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from struct import Struct
 from struct import error as StructError
-from typing import NamedTuple
 
 CONSUMER = "consumer"
 """The protocol type of groups whose members use these formats."""
+NO_GENERATION = -1
 _VERSION = 0
+_VERSION_WITH_OWNED = 1
+_VERSION_WITH_GENERATION = 2
+_VERSION_WITH_RACK = 3
 _HEAD = Struct(">hi")
 _LENGTH = Struct(">h")
 _COUNT = Struct(">i")
@@ -47,35 +57,103 @@ def subscribed_topics(subscription: bytes) -> frozenset[str] | None:
     return frozenset(topics)
 
 
-class Subscription(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class OwnedPartitions:
+    """Partitions that a member has, and since which generation."""
+
+    partitions: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    generation: int = NO_GENERATION
+    """-1 from members that do not say."""
+
+
+def subscription(
+    topics: Iterable[str], *, owned: OwnedPartitions | None = None, user_data: bytes | None = None
+) -> bytes:
+    """owned: partitions that the member keeps while the group rebalances; None: it keeps none, and need not say so."""
+    names = sorted(topics)
+    version = _VERSION if owned is None else _VERSION_WITH_GENERATION
+    data = _NO_USER_DATA if user_data is None else _COUNT.pack(len(user_data)) + user_data
+    head = _HEAD.pack(version, len(names)) + b"".join(map(_string, names)) + data
+    return head if owned is None else head + owned_data(owned)
+
+
+def owned_data(owned: OwnedPartitions) -> bytes:
+    """As in a subscription, and as the user data of the sticky strategy: both have the same form."""
+    return _partitions(owned.partitions) + _COUNT.pack(owned.generation)
+
+
+def owned_in_subscription(data: bytes) -> OwnedPartitions:
+    """None of a subscription without them, or that cannot be parsed."""
+    try:
+        version, position = _user_data_at(data)
+        (size,) = _COUNT.unpack_from(data, position)
+        position += _COUNT.size + max(size, 0)
+        if version < _VERSION_WITH_OWNED:
+            return OwnedPartitions()
+        partitions, position = _read_partitions(data, position)
+        if version < _VERSION_WITH_GENERATION:
+            return OwnedPartitions(partitions)
+        return OwnedPartitions(partitions, _COUNT.unpack_from(data, position)[0])
+    except (StructError, ValueError):
+        return OwnedPartitions()
+
+
+def owned_in_user_data(data: bytes) -> OwnedPartitions:
+    """What the sticky strategy has there; none without it, or where it cannot be parsed."""
+    try:
+        _, position = _user_data_at(data)
+        (size,) = _COUNT.unpack_from(data, position)
+        if size <= 0:
+            return OwnedPartitions()
+        end = position + _COUNT.size + size
+        partitions, position = _read_partitions(data, position + _COUNT.size)
+        # the first version of it has no generation
+        return OwnedPartitions(partitions, _COUNT.unpack_from(data, position)[0] if position < end else NO_GENERATION)
+    except (StructError, ValueError):
+        return OwnedPartitions()
+
+
+def _user_data_at(subscription: bytes) -> tuple[int, int]:
+    """The version, and the position of the user data. Raises StructError, ValueError."""
+    version, count = _HEAD.unpack_from(subscription)
+    position = _HEAD.size
+    for _ in range(count):
+        (size,) = _LENGTH.unpack_from(subscription, position)
+        if size < 0:
+            raise ValueError("the name of a topic has a negative length")
+        position += _LENGTH.size + size
+    return version, position
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionOfMember:
+    """What a coordinator reads in a subscription (KIP-848, online upgrade of a group)."""
+
     topics: frozenset[str]
     owned: dict[str, list[int]]
     """Partitions that the member has; none in version 0, whose members give up everything before they join."""
     rack_id: str | None
 
 
-def read_subscription(data: bytes) -> Subscription:
+def read_subscription(data: bytes) -> SubscriptionOfMember:
     """Raises ValueError for bytes of another format."""
     topics = subscribed_topics(data)
     if topics is None:
         raise ValueError(f"{len(data)} bytes are not the subscription of a consumer")
-    version, count = _HEAD.unpack_from(data)
-    position = _HEAD.size
     try:
-        for _ in range(count):
-            position += _LENGTH.size + _LENGTH.unpack_from(data, position)[0]
+        version, position = _user_data_at(data)
         position = _after_bytes(data, position)
         owned: dict[str, list[int]] = {}
         rack_id = None
-        if version >= 1:
-            owned, position = _partitions_at(data, position)
-        if version >= 3:
+        if version >= _VERSION_WITH_OWNED:
+            owned, position = _read_partitions(data, position)
+        if version >= _VERSION_WITH_RACK:
             (size,) = _LENGTH.unpack_from(data, position + _COUNT.size)
             start = position + _COUNT.size + _LENGTH.size
             rack_id = None if size < 0 else data[start : start + size].decode() or None
     except (StructError, UnicodeDecodeError) as error:
         raise ValueError(f"the subscription of {len(data)} bytes is cut off: {error}") from error
-    return Subscription(topics, owned, rack_id)
+    return SubscriptionOfMember(topics, owned, rack_id)
 
 
 def read_assignment(data: bytes) -> tuple[dict[str, list[int]], bytes]:
@@ -86,7 +164,7 @@ def read_assignment(data: bytes) -> tuple[dict[str, list[int]], bytes]:
     if not data:
         return {}, b""
     try:
-        partitions, position = _partitions_at(data, _LENGTH.size)
+        partitions, position = _read_partitions(data, _LENGTH.size)
         end = _after_bytes(data, position)
     except (StructError, UnicodeDecodeError) as error:
         raise ValueError(f"the assignment of {len(data)} bytes is not one of a consumer: {error}") from error
@@ -98,8 +176,39 @@ def version_of(data: bytes) -> int:
     return int(_LENGTH.unpack_from(data)[0]) if len(data) >= _LENGTH.size else _VERSION
 
 
-def _partitions_at(data: bytes, position: int) -> tuple[dict[str, list[int]], int]:
-    """Topics with their partitions, and the position behind them."""
+def _after_bytes(data: bytes, position: int) -> int:
+    """The position behind nullable bytes. Raises StructError, ValueError."""
+    (size,) = _COUNT.unpack_from(data, position)
+    end = position + _COUNT.size + max(0, int(size))
+    if end > len(data):
+        raise ValueError("the data of the subscription or assignment ends early")
+    return end
+
+
+def assignment(partitions: Mapping[str, Sequence[int]], version: int = _VERSION) -> bytes:
+    """partitions: of each topic. All versions have the same form."""
+    return _LENGTH.pack(version) + _partitions(partitions) + _NO_USER_DATA
+
+
+def assigned_partitions(data: bytes) -> dict[str, list[int]]:
+    """The partitions of each topic; without any bytes there are none. Raises ValueError for bytes of another format."""
+    if not data:
+        return {}
+    try:
+        return _read_partitions(data, _LENGTH.size)[0]
+    except StructError as error:
+        raise ValueError(f"the assignment of {len(data)} bytes is not one of a consumer: {error}") from error
+
+
+def _partitions(partitions: Mapping[str, Sequence[int]]) -> bytes:
+    return _COUNT.pack(len(partitions)) + b"".join(
+        _string(topic) + _COUNT.pack(len(numbers)) + b"".join(map(_COUNT.pack, numbers))
+        for topic, numbers in sorted(partitions.items())
+    )
+
+
+def _read_partitions(data: bytes, position: int) -> tuple[dict[str, list[int]], int]:
+    """The partitions of each topic, and the position behind them. Raises StructError, ValueError."""
     found: dict[str, list[int]] = {}
     (count,) = _COUNT.unpack_from(data, position)
     position += _COUNT.size
@@ -108,77 +217,12 @@ def _partitions_at(data: bytes, position: int) -> tuple[dict[str, list[int]], in
         position += _LENGTH.size + size
         topic = data[position - size : position].decode()
         (numbers,) = _COUNT.unpack_from(data, position)
-        if size < 0 or not 0 <= numbers <= len(data):
-            raise ValueError("a length is negative, or larger than the data")
+        if size < 0 or numbers < 0:
+            raise ValueError("the assignment has a negative length")
         position += _COUNT.size
         found[topic] = [_COUNT.unpack_from(data, position + _COUNT.size * index)[0] for index in range(numbers)]
         position += _COUNT.size * numbers
     return found, position
-
-
-def _after_bytes(data: bytes, position: int) -> int:
-    """The position behind nullable bytes."""
-    (size,) = _COUNT.unpack_from(data, position)
-    end = position + _COUNT.size + max(0, size)
-    if end > len(data):
-        raise ValueError("the data ends early")
-    return int(end)
-
-
-def subscription(topics: Iterable[str]) -> bytes:
-    names = sorted(topics)
-    return _HEAD.pack(_VERSION, len(names)) + b"".join(map(_string, names)) + _NO_USER_DATA
-
-
-def assignment(partitions: Mapping[str, Sequence[int]], version: int = _VERSION) -> bytes:
-    """partitions: of each topic. All versions have the same form."""
-    topics = (
-        _string(topic) + _COUNT.pack(len(numbers)) + b"".join(map(_COUNT.pack, numbers))
-        for topic, numbers in sorted(partitions.items())
-    )
-    return _HEAD.pack(version, len(partitions)) + b"".join(topics) + _NO_USER_DATA
-
-
-def assigned_partitions(data: bytes) -> dict[str, list[int]]:
-    """The partitions of each topic; without any bytes there are none. Raises ValueError for bytes of another format."""
-    found: dict[str, list[int]] = {}
-    if not data:
-        return found
-    try:
-        _, count = _HEAD.unpack_from(data)
-        position = _HEAD.size
-        for _ in range(count):
-            (size,) = _LENGTH.unpack_from(data, position)
-            position += _LENGTH.size + size
-            topic = data[position - size : position].decode()
-            (numbers,) = _COUNT.unpack_from(data, position)
-            if size < 0 or numbers < 0:
-                raise ValueError("the assignment has a negative length")
-            position += _COUNT.size
-            found[topic] = [_COUNT.unpack_from(data, position + _COUNT.size * index)[0] for index in range(numbers)]
-            position += _COUNT.size * numbers
-    except StructError as error:
-        raise ValueError(f"the assignment of {len(data)} bytes is not one of a consumer: {error}") from error
-    return found
-
-
-def range_assignment(subscriptions: Mapping[str, bytes], partitions: Mapping[str, int]) -> dict[str, bytes]:
-    """The assignment of each member by Kafka's range strategy: each topic's partitions in as many runs as the topic has
-    members, the first ones longer by one where they cannot be equal.
-
-    subscriptions: by member id. partitions: how many each topic has; topics that are missing here do not exist.
-    """
-    members = {member: subscribed_topics(data) or frozenset() for member, data in sorted(subscriptions.items())}
-    shares: dict[str, dict[str, list[int]]] = {member: {} for member in members}
-    for topic, count in partitions.items():
-        sharing = [member for member, topics in members.items() if topic in topics]
-        first = 0
-        for index, member in enumerate(sharing):
-            size = count // len(sharing) + (index < count % len(sharing))
-            if size:
-                shares[member][topic] = list(range(first, first + size))
-            first += size
-    return {member: assignment(share) for member, share in shares.items()}
 
 
 def _string(text: str) -> bytes:

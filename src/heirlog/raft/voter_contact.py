@@ -87,7 +87,8 @@ class VoterContact:
         if key in self._present:
             return
         self._present |= keys
-        if self._has_majority():
+        # a leader without other voters misses no majority
+        if self._cancel_begin is not None and self._has_majority():
             self._expect_majority()
 
     def _others(self) -> list[Voter]:

@@ -33,7 +33,7 @@ from heirlog.server.env import ServerEnv
 from heirlog.server.files import Deliver, OsFiles
 from heirlog.server.logs import Logger
 from heirlog.server.stream import STAGING_SIZE
-from heirlog.server.transport import Server
+from heirlog.server.transport import BACKLOG, Server
 
 if TYPE_CHECKING:
     from heirlog.server.metrics.listener import MetricsListener, Text
@@ -143,6 +143,7 @@ class NodeServer:
             limits=lambda: connection_limits(self._node.server_value),
             exempt=exempt_listeners(config),
             staging=staging,
+            backlog=config["socket.listen.backlog.size"] if "socket.listen.backlog.size" in config.given else BACKLOG,
         )
 
         self._metrics: MetricsListener | None = None

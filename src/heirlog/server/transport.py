@@ -20,14 +20,15 @@ from collections.abc import Callable, Collection
 from typing import Any, Protocol
 
 from heirlog.env import EventLog
-from heirlog.node.rate_limited_log import RateLimitedLog
 from heirlog.protocol.frames import RequestHeader, encode_response
 from heirlog.protocol.types import Endpoint
+from heirlog.rate_limited_log import RateLimitedLog
 from heirlog.server.connection_limits import UNLIMITED, ConnectionLimits
 from heirlog.server.stream import STAGING_SIZE, FrameStream
 
 ACCEPTS_PER_TURN = 64
 BACKLOG = 1024
+"""Unless the file says otherwise. More than Kafka's 50: there a thread does nothing but accept connections."""
 OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 RETRY_ACCEPT_SECONDS = 0.1
 
@@ -111,7 +112,8 @@ class Server:
     """The listeners of one node.
 
     frame_limit: `socket.request.max.bytes`. max_idle_ms: `connections.max.idle.ms`, negative for never.
-    limits: asked for each newcomer. exempt: listeners that are open also beyond `max.connections`.
+    limits: asked for each newcomer. exempt: listeners that are open also beyond `max.connections`. backlog: connections
+    of a listener that the system accepts for it meanwhile.
     """
 
     def __init__(
@@ -125,6 +127,7 @@ class Server:
         limits: Callable[[], ConnectionLimits] = lambda: UNLIMITED,
         exempt: Collection[str] = (),
         staging: memoryview | None = None,
+        backlog: int = BACKLOG,
     ) -> None:
         self.loop = loop
         self.connected = connected
@@ -139,6 +142,7 @@ class Server:
         self._connections: dict[InboundConnection, None] = {}
         self._per_host: Counter[str] = Counter()
         self._limits = limits
+        self._backlog = backlog
         self._exempt = exempt
         self._is_full = False
         self._log_limited = RateLimitedLog(log, lambda: loop.time() * 1000)
@@ -163,7 +167,7 @@ class Server:
             if reuse_port:
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
             sock.bind(address)
-            sock.listen(BACKLOG)
+            sock.listen(self._backlog)
         except OSError:
             sock.close()
             raise

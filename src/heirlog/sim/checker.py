@@ -37,7 +37,7 @@ from heirlog.sim.committed_metadata import CommittedMetadata
 from heirlog.sim.copies_checker import CopiesChecker
 from heirlog.sim.disk_checker import DiskChecker
 from heirlog.sim.history import Finding, History, KnownLoss
-from heirlog.sim.last_seen import SeenController, SeenReplica
+from heirlog.sim.last_seen import SeenBroker, SeenController, SeenReplica
 from heirlog.sim.oracle import Key, Oracle
 from heirlog.sim.partition_model import LOOKED_AT_EACH_TIME, PartitionModel
 from heirlog.sim.produce_checker import ProduceChecker
@@ -56,6 +56,7 @@ class Checker:
 
     def __init__(self, cluster: SimCluster, history: History) -> None:
         self.cluster = cluster
+        self._machines = cluster.machines_by_host
         self.world = cluster.world
         self.history = history
         self.oracle = Oracle(cluster, history)
@@ -76,7 +77,7 @@ class Checker:
         self._contents: dict[Key, ReplicaComparison] = {}
         self._applied: dict[str, tuple[Node, int, int]] = {}
         """By machine: the node, up to where it had applied the metadata, and where what was committed ended."""
-        self._seen: defaultdict[str, dict[Key, SeenReplica]] = defaultdict(dict)
+        self._seen: defaultdict[str, SeenBroker] = defaultdict(SeenBroker)
         """By machine."""
         self._controllers: dict[str, SeenController] = {}
         self._isolation = IsolationChecker(self.oracle.broken)
@@ -112,7 +113,7 @@ class Checker:
     def observe(self, process: Process | None) -> None:
         if process is None:
             return
-        machine = self.cluster.machines_by_host.get(process.host.name)
+        machine = self._machines.get(process.host.name)
         if machine is not None and machine.process is process:
             node = machine.running
             if node is not None:
@@ -225,9 +226,11 @@ class Checker:
         self._isolation.observe(machine.name, state.epoch, self.history.now_ms(), missing, len(voters))
 
     def _answered(self, server: Process, request: Any, response: Any) -> None:
-        machine = self.cluster.machines_by_host[server.host.name]
+        machine = self._machines[server.host.name]
+        if not machine.config.is_controller or machine.process is not server or self.suspended:
+            return
         node = machine.running
-        if node is None or machine.process is not server or not machine.config.is_controller or self.suspended:
+        if node is None:
             return
         if isinstance(request, FetchRequest):
             self._isolation.answers(machine.name, replica_of(request), self.history.now_ms())
@@ -255,13 +258,10 @@ class Checker:
         partitions = node.broker.replicas.all_partitions()
         if len(partitions) > LOOKED_AT_EACH_TIME and not everything and self.world.events_run % LOOK_EVERY:
             return
-        process, seen = machine.process, self._seen[machine.name]
-        for partition in partitions:
+        changed = self._seen[machine.name].changed(machine.process, partitions, everything=everything)
+        for before, now in changed:
+            partition = now.partition
             key = partition.key
-            before = seen.get(key)
-            if before is not None and not everything and before.is_still(partition):
-                continue
-            now = seen[key] = SeenReplica.of(process, partition)
             self._partition_changed(machine, node, key, before, now)
             if everything:
                 if self.cluster.machines.disk(machine.name).is_damaged(partition.log.dir_path):

@@ -23,6 +23,8 @@ EXECUTED = (
     "metadata",
     "node",
     "pending.py",
+    "rate_limited_log.py",
+    "rates.py",
     "protocol",
     "raft",
     "sim",

@@ -20,7 +20,7 @@ from typing import Any, Protocol
 from heirlog.env import OnResult, SendFailure
 from heirlog.protocol.frames import RequestHeader
 from heirlog.protocol.types import Endpoint
-from heirlog.sim.link import Item, NetworkLink, Stream
+from heirlog.sim.link import NetworkLink, Stream
 from heirlog.sim.loose_transport import LooseTransport
 from heirlog.sim.world import Event, Process, World
 
@@ -56,7 +56,16 @@ class Carrier(Protocol):
 
     def link(self, source: str, target: str) -> NetworkLink: ...
 
-    def put(self, stream: Stream, item: Item, connection: SimConnection) -> None: ...
+    def put(
+        self,
+        stream: Stream,
+        process: Process | None,
+        label: str,
+        deliver: Callable[[], None],
+        connection: SimConnection,
+    ) -> None: ...
+
+    def put_last(self, stream: Stream, label: str, deliver: Callable[[], None]) -> None: ...
 
     def listening(self, endpoint: Endpoint) -> Listening | None: ...
 
@@ -142,11 +151,10 @@ class SimConnection:
             return
         server = self.server
         if server is None:
-            self._network.put(
-                self.forth, Item(None, label, partial(self._request_connection, header, label, hand_over)), self
-            )
+            connects = partial(self._request_connection, header, label, hand_over)
+            self._network.put(self.forth, None, label, connects, self)
         else:
-            self._network.put(self.forth, Item(server, label, partial(self._request_arrives, header, hand_over)), self)
+            self._network.put(self.forth, server, label, partial(self._request_arrives, header, hand_over), self)
 
     def _is_late(
         self, loose: LooseTransport, header: RequestHeader, request: Any, hand_over: Callable[[], Any]
@@ -171,9 +179,11 @@ class SimConnection:
         if found is not None and not (self.client_open and self.client.alive):
             late = SimConnection(self._network, self.client, self.endpoint, self.channel)
             late._accept(found)
-            self._world.schedule(0, found.process, label, partial(late._request_arrives, header, hand_over))
+            self._world.schedule(0, found.process, label, partial(late._request_is_read, header, hand_over))
 
     def _answered(self, correlation_id: int, hand_over: Callable[[], Any]) -> None:
+        if self.back.cut_us is not None and self.back.is_cut(self._world.now_us):
+            return
         response = hand_over()
         call = self.calls.pop(correlation_id, None)
         if call is None or not self.client_open:
@@ -212,7 +222,7 @@ class SimConnection:
         if not self.client_open:
             return
         self._fail_calls(why)
-        self._network.put(self.forth, Item(None, "client-closed", self._server_closes, survives=True), self)
+        self._network.put_last(self.forth, "client-closed", self._server_closes)
 
     def client_closed(self, why: str) -> None:
         if self.client_open and self.client.alive:
@@ -236,17 +246,17 @@ class SimConnection:
 
     def _request_connection(self, header: RequestHeader, label: str, hand_over: Callable[[], Any]) -> None:
         """The first requests of a connection arrive: check whether a process listens."""
+        if self.forth.is_cut(self._world.now_us):
+            return
         if self.server is None:
             found = self._network.listening(self.endpoint)
             if found is None or not self.client_open:
-                self._network.put(
-                    self.back, Item(None, "refused", lambda: self.client_closed("refused"), survives=True), self
-                )
+                self._network.put_last(self.back, "refused", lambda: self.client_closed("refused"))
                 return
             self._accept(found)
         server = self.server
         assert server is not None
-        self._world.schedule(0, server, label, partial(self._request_arrives, header, hand_over))
+        self._world.schedule(0, server, label, partial(self._request_is_read, header, hand_over))
 
     def _accept(self, found: Listening) -> None:
         """What the kernel does, even while the process is paused. What the node does is its first event."""
@@ -261,6 +271,10 @@ class SimConnection:
             self.node_end = found.accept(self)
 
     def _request_arrives(self, header: RequestHeader, hand_over: Callable[[], Any]) -> None:
+        if self.forth.cut_us is None or not self.forth.is_cut(self._world.now_us):
+            self._request_is_read(header, hand_over)
+
+    def _request_is_read(self, header: RequestHeader, hand_over: Callable[[], Any]) -> None:
         request = hand_over()
         if not self.server_open or self.node_end is None:
             return
@@ -288,7 +302,7 @@ class SimConnection:
             return
         self.server_open = False
         self._network.forget_accepted(self)
-        self._network.put(self.back, Item(None, "server-closed", lambda: self.client_closed(why), survives=True), self)
+        self._network.put_last(self.back, "server-closed", lambda: self.client_closed(why))
 
     # Transport, as the node sees it
 
@@ -314,7 +328,7 @@ class SimConnection:
             return
         correlation_id = header.correlation_id
         label = f"{self.endpoint.host}<{type(response).__name__}"
-        self._network.put(self.back, Item(self.client, label, partial(self._answered, correlation_id, hand_over)), self)
+        self._network.put(self.back, self.client, label, partial(self._answered, correlation_id, hand_over), self)
 
     def close(self) -> None:
         server = self.server

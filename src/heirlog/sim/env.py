@@ -32,6 +32,8 @@ class SimEnv:
         self._process = process
         self._host = process.host
         self.random: Random = world.stream(f"{process.host.name}#{process.number}")
+        self.now_ms = process.host.monotonic_ms
+        self.wall_ms = process.host.wall_ms
         self.files = SimFiles(disk, process)
 
     @property
@@ -40,12 +42,6 @@ class SimEnv:
 
     def log(self, level: str, event: str, /, **values: object) -> None:
         self._world.log(self._host.name, level, event, values)
-
-    def now_ms(self) -> int:
-        return self._host.monotonic_ms()
-
-    def wall_ms(self) -> int:
-        return self._host.wall_ms()
 
     def send(
         self,

@@ -17,7 +17,7 @@ def partition_name(topic: str, index: int, topic_id: bytes) -> str:
     return f"{topic}-{index}.{topic_id[:4].hex()}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # thousands in a run: frozen, each takes three times as long
 class AcknowledgedRecord:
     """A record that was acknowledged to a producer with acks=all. `time_ms`: when the producer sent it (last)."""
 
@@ -56,7 +56,7 @@ class AcknowledgedBy:
     broker: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # as above
 class Observed:
     """A record that a consumer read."""
 

@@ -1,6 +1,6 @@
 """What a rule depends on, as it was when the rule was judged last: an event that changed none of it breaks no rule.
 
-    SeenReplica       a replica on a broker: T1, T3 - T5, T8a, T12, R2
+    SeenReplica       a replica on a broker: T1, T3 - T5, T8a, T12, R2; `SeenBroker` has all of a broker
     SeenController    a controller and its metadata log: Q1, Q3 - Q7, Q9, Q11 - Q14
 
 Both are compared after each event, and are nearly always equal. Rules that depend on time (L2) or on what others have
@@ -9,11 +9,12 @@ committed (Q10) are judged each time.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from heirlog.broker.isr import Isr
 from heirlog.broker.partition import Partition, ReplicaRole
 from heirlog.node.node import Node
+from heirlog.protocol.types import PartitionKey
 from heirlog.raft.control import Voter
 from heirlog.raft.epoch_state import EpochState
 from heirlog.raft.metadata_log import MetadataLog
@@ -51,22 +52,57 @@ class SeenReplica(NamedTuple):
             log.epochs.latest,
         )
 
-    def is_still(self, partition: Partition) -> bool:
-        """Whether `of` would give the same: another process has other partitions. An equal copy of the ISR counts as
-        another one.
+
+_UNSEEN = -1
+"""No high watermark."""
+
+
+class SeenBroker:
+    """The replicas of a broker, of one process after the other."""
+
+    def __init__(self) -> None:
+        self._seen: dict[PartitionKey, SeenReplica] = {}
+        self._partitions: list[Partition] = []
+        self._rows: list[tuple[Any, ...]] = []
+        """For each of them what `SeenReplica` has after the process, as a plain tuple, which is unpacked quickly."""
+
+    def changed(
+        self, process: Process | None, partitions: list[Partition], *, everything: bool
+    ) -> list[tuple[SeenReplica | None, SeenReplica]]:
+        """Replicas that are not as they were at the last call, as they were then and as they are now.
+
+        partitions: of a process, in a list that is another one as soon as it has other partitions. An equal copy of an
+        ISR counts as another ISR. everything: all of them.
         """
-        log = partition.log
-        return (
-            self.high_watermark == partition.high_watermark
-            and self.end == log.log_end_offset
-            and self.partition is partition
-            and self.isr is partition.isr
-            and self.leader_epoch == partition.leader_epoch
-            and self.partition_epoch == partition.partition_epoch
-            and self.role is partition.role
-            and self.start == log.log_start_offset
-            and self.last_epoch == log.epochs.latest
-        )
+        if partitions is not self._partitions:
+            self._partitions = partitions
+            self._rows = [self._row(partition) for partition in partitions]
+        found = []
+        rows = self._rows
+        for at, (partition, role, epoch, partition_epoch, isr, watermark, end, start, last_epoch) in enumerate(rows):
+            log = partition.log
+            if (
+                everything
+                or watermark != partition.high_watermark
+                or end != log.log_end_offset
+                or isr is not partition.isr
+                or epoch != partition.leader_epoch
+                or partition_epoch != partition.partition_epoch
+                or role is not partition.role
+                or start != log.log_start_offset
+                or last_epoch != log.epochs.latest
+            ):
+                before, now = self._seen.get(partition.key), SeenReplica.of(process, partition)
+                self._seen[partition.key] = now
+                rows[at] = tuple(now)[1:]
+                found.append((before, now))
+        return found
+
+    def _row(self, partition: Partition) -> tuple[Any, ...]:
+        before = self._seen.get(partition.key)
+        if before is None or before.partition is not partition:
+            return partition, None, -1, -1, None, _UNSEEN, -1, -1, -1
+        return tuple(before)[1:]
 
 
 class SeenController(NamedTuple):

@@ -26,7 +26,9 @@ class NetworkLink:
 
 
 class Item(NamedTuple):
-    """An item in transit: `deliver` runs at the far end, in `process` (None: `deliver` finds the process itself)."""
+    """An item that a blocked link holds back: `deliver` runs at the far end, in `process` (None: `deliver` finds the
+    process itself).
+    """
 
     process: Process | None
     label: str
@@ -44,3 +46,7 @@ class Stream:
         self.stalled = False
         self.cut_us: int | None = None
         """What would arrive later than this does not."""
+
+    def is_cut(self, now_us: int) -> bool:
+        """Whether what arrives now does not, except for the notification that the connection is closed."""
+        return self.cut_us is not None and now_us > self.cut_us

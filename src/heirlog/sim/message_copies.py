@@ -46,19 +46,18 @@ def owned_request(request: ProduceRequest) -> Any:
 
 
 def resolved_response(response: Any) -> Any:
-    """The response with its record sets read now, each as one view."""
+    """The response with its record sets read now, each as one view. A Fetch response gets them itself: its sender has
+    no more use for it, and a copy of it took a fiftieth of a run.
+    """
     if isinstance(response, FetchResponse):
-        if not _has_records(response):
-            return response
-        return _rebuilt(response, "responses", "partitions", "records", _read)
+        for topic in response.responses:
+            for partition in topic.partitions:
+                if partition.records:
+                    partition.records = _read(partition.records)
+        return response
     if isinstance(response, FetchSnapshotResponse):
         return _rebuilt(response, "topics", "partitions", "unaligned_records", _read)
     return response
-
-
-def _has_records(response: FetchResponse) -> bool:
-    """Most fetches end without any."""
-    return any(partition.records for topic in response.responses for partition in topic.partitions)
 
 
 def request_over_the_wire(header: RequestHeader, request: Any) -> Callable[[], Any]:
@@ -120,6 +119,8 @@ def _read(records: Any) -> Any:
     """A copy of the bytes, also for a plain buffer: the sender may change its buffer afterwards."""
     if records is None:
         return None
+    if isinstance(records, list) and len(records) == 1:
+        records = records[0]
     if isinstance(records, Region):
         return memoryview(records.read())
     return memoryview(bytes(records_view(records)))

@@ -57,7 +57,7 @@ class Network:
         """Messages may arrive after their connection has closed."""
         self.answer_listeners: list[Callable[[Process, Any, Any], None]] = []
         """Called as an answer leaves a process, with the request that the client still waits for."""
-        self._handed_over = 0
+        self._until_sampled = SAMPLED_MESSAGES
         self._links: dict[tuple[str, str], NetworkLink] = {}
         self._listening: dict[Endpoint, Listening] = {}
         self._hosts: dict[Endpoint, str] = {}
@@ -116,26 +116,44 @@ class Network:
             connection = opened[endpoint, channel] = SimConnection(self, client, endpoint, channel)
         connection.submit(request, on_result, timeout_us, newest)
 
-    def put(self, stream: Stream, item: Item, connection: SimConnection) -> None:
-        """Send one item down a stream."""
-        link = stream.link
-        if not item.survives:
-            if stream.stalled:
-                return
-            if link.loss and self.random.random() < link.loss:
-                self.world.counters["network.lost"] += 1
-                stream.stalled = True
-                return
-            if link.reset and self.random.random() < link.reset:
-                self.reset(connection)
-                return
-        if link.blocked:
-            link.held.append((stream, item))
-            return
-        self._carry(stream, item, self.world.now_us)
+    def put(
+        self,
+        stream: Stream,
+        process: Process | None,
+        label: str,
+        deliver: Callable[[], None],
+        connection: SimConnection,
+    ) -> None:
+        """Send one item down a stream. process: in which `deliver` runs at the far end; None: it finds that itself.
 
-    def _carry(self, stream: Stream, item: Item, from_us: int) -> None:
-        process, label, deliver, survives = item
+        What arrives after the stream was cut is ignored by `deliver` (`Stream.is_cut`).
+        """
+        link = stream.link
+        if stream.stalled:
+            return
+        if link.loss and self.random.random() < link.loss:
+            self.world.counters["network.lost"] += 1
+            stream.stalled = True
+            return
+        if link.reset and self.random.random() < link.reset:
+            self.reset(connection)
+            return
+        if link.blocked:
+            link.held.append((stream, Item(process, label, deliver)))
+            return
+        world = self.world
+        arrives_us = self._arrival_us(stream, world.now_us)
+        if stream.cut_us is None or arrives_us <= stream.cut_us:
+            world.deliver_at(arrives_us, process, label, deliver)
+
+    def put_last(self, stream: Stream, label: str, deliver: Callable[[], None]) -> None:
+        """Send the notification that the connection is closed; it arrives even if items of the stream were lost."""
+        if stream.link.blocked:
+            stream.link.held.append((stream, Item(None, label, deliver, survives=True)))
+        else:
+            self.world.deliver_at(self._arrival_us(stream, self.world.now_us), None, label, deliver)
+
+    def _arrival_us(self, stream: Stream, from_us: int) -> int:
         chance = self.random.random()
         link = stream.link
         arrives_us = from_us + link.low_us + int(link.span_us * chance * chance * chance)
@@ -143,15 +161,7 @@ class Network:
             # later than the one before by at least the tick that accepting a connection takes: nothing overtakes
             arrives_us = stream.clear_at_us + 1
         stream.clear_at_us = arrives_us
-        if survives:
-            self.world.schedule_at(arrives_us, process, label, deliver)
-        elif stream.cut_us is None or arrives_us <= stream.cut_us:
-            self.world.schedule_at(arrives_us, process, label, partial(self._arrive, stream, deliver))
-
-    def _arrive(self, stream: Stream, deliver: Callable[[], None]) -> None:
-        cut_us = stream.cut_us
-        if cut_us is None or self.world.now_us <= cut_us:
-            deliver()
+        return arrives_us
 
     # what can go wrong
 
@@ -166,8 +176,10 @@ class Network:
         link.blocked = False
         held, link.held = link.held, []
         retry_us = self.world.now_us + self.random.randrange(0, 200_000)
-        for stream, item in held:
-            self._carry(stream, item, retry_us)
+        for stream, (process, label, deliver, survives) in held:
+            arrives_us = self._arrival_us(stream, retry_us)
+            if survives or stream.cut_us is None or arrives_us <= stream.cut_us:
+                self.world.deliver_at(arrives_us, process, label, deliver)
 
     def reset(self, connection: SimConnection) -> None:
         """Both ends lose the connection at once, with all items in transit."""
@@ -249,9 +261,10 @@ class Network:
         return self._unchanged(resolved, partial(_as_it_is, resolved))
 
     def _unchanged(self, message: Any, taken: Callable[[], Any]) -> Callable[[], Any]:
-        self._handed_over += 1
-        if self._handed_over % SAMPLED_MESSAGES:
+        self._until_sampled -= 1
+        if self._until_sampled:
             return taken
+        self._until_sampled = SAMPLED_MESSAGES
         before = message_copies.digest(message)
         self.world.note("-", f"{type(message).__name__} {before:08x}")
 

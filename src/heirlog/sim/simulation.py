@@ -552,7 +552,7 @@ class Simulation:
         return [
             one
             for one in (*self.history.acknowledged, *self.history.acknowledged_somewhere)
-            if not _is_compacted(one.partition) and (one.partition, one.value) not in readable
+            if (one.partition, one.value) not in readable and not _is_compacted(one.partition)
         ]
 
 

@@ -178,8 +178,6 @@ class TransactionChecker:
             for node in nodes
             for shard in node.broker.transactions.shards()
             for transaction in shard.all()
-            # an id whose records are lost may be behind what the partitions know of its producer
-            if self.log.is_judged(transaction.producer_id)
         )
 
     def hanging(self, nodes: Collection[Node]) -> set[str]:

@@ -15,6 +15,7 @@ from random import Random
 from typing import Protocol
 
 from heirlog.broker.transactions.shard import TransactionShard
+from heirlog.broker.transactions.state import TransactionState
 from heirlog.node.node import Node
 from heirlog.protocol.transaction_marker import EPOCH_PER_TRANSACTION
 from heirlog.sim import group_history
@@ -51,7 +52,9 @@ FIRST_AGED_EPOCH = 32_755
 def age(shard: TransactionShard, transactional_id: str) -> bool:
     """Whether the id is there, and had no transaction yet."""
     entry = shard._entries.get(transactional_id)
-    if entry is None or entry.is_pending or entry.transaction.producer_epoch != 0 or entry.transaction.partitions:
+    if entry is None or entry.is_pending or entry.transaction.producer_epoch != 0:
+        return False
+    if entry.transaction.state is not TransactionState.EMPTY:
         return False
     entry.transaction = replace(entry.transaction, producer_epoch=FIRST_AGED_EPOCH)
     return True

@@ -9,8 +9,9 @@ Floor 9, the extra `heirlog[spark]`: the only package that imports pyspark, pyar
 
     kernels.py, decode.py, encode.py          record batches to and from Arrow, without Spark
     options.py, patterns.py, offsets.py       what options and offsets mean, without Spark and without a cluster
-    plan.py, loss.py                          which records a batch covers, and which are missing
+    plan.py, narrow.py, loss.py               which records a batch covers, and which are missing
     clients.py, resolve.py, read.py           requests to the cluster, and reading one range
+    deferred.py, worker_python.py             found without registration; the Python of Spark's processes
     worker.py                                 work that a worker process does only once
     source.py, stream.py, sink.py, groups.py  what Spark calls
     partitioners.py, arranged.py              the rows of a topic and of a partition
@@ -37,10 +38,20 @@ _SECRET_OPTIONS = r"(?i)url|secret|passw|token|jaas|keystore\.key|sasl|credentia
 
 
 def register(spark: SparkSession) -> None:
-    """Register the format `heirlog` with this session (classic or Connect), and hide secret options in its plans."""
-    from heirlog.spark.source import HeirlogDataSource
+    """Register the format `heirlog` with this session (classic or Connect), and hide secret options in its plans.
 
-    spark.dataSource.register(HeirlogDataSource)
+    In a session without `register` the format is known if Spark's Python has heirlog (`pyspark_heirlog`); here Spark's
+    Python is also checked, and set if it is only Spark's default. Raises WorkerPythonError.
+    """
+    from pyspark import cloudpickle
+    from pyspark.sql import SparkSession as ClassicSession
+
+    from heirlog.spark import deferred, worker_python
+
+    if isinstance(spark, ClassicSession):
+        worker_python.provide(spark.sparkContext)
+    cloudpickle.register_pickle_by_value(deferred)  # type: ignore[no-untyped-call]
+    spark.dataSource.register(deferred.DeferredDataSource)
     known = spark.conf.get(_REDACTION, "(?i)url") or "(?i)url"
     if _SECRET_OPTIONS not in known:
         spark.conf.set(_REDACTION, _SECRET_OPTIONS if known == "(?i)url" else f"{known}|{_SECRET_OPTIONS}")

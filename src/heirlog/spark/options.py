@@ -6,8 +6,8 @@
     kafka.*                                    properties of Kafka's client, their names without this prefix
 
 Only this source has `columns`, `startingOffsetsDefault` and `endingOffsetsDefault` (for partitions that the JSON does
-not name), `onDataLoss`, `quarantinePath` and `commitGroup`. A misspelled option is ignored, as by Spark's source,
-because options are shared between sources.
+not name), `onDataLoss`, `quarantinePath`, `commitGroup` and `pushFilters`. A misspelled option is ignored, as by
+Spark's source, because options are shared between sources.
 
 Values of `kafka.*` may be secrets: no message here repeats one, and `Options` keeps them out of its repr.
 """
@@ -37,7 +37,7 @@ SOURCE_OPTIONS = (
     *("startingOffsetsByTimestampStrategy", "maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay"),
     *("minPartitions", "maxRecordsPerPartition", "failOnDataLoss", "onDataLoss", "quarantinePath", "includeHeaders"),
     *("columns", "commitGroup", "groupIdPrefix", "kafkaConsumer.pollTimeoutMs"),
-    *("fetchOffset.numRetries", "fetchOffset.retryIntervalMs"),
+    *("fetchOffset.numRetries", "fetchOffset.retryIntervalMs", "pushFilters"),
 )
 """Options besides the strategies and `kafka.*`, for callers that accept no other source's options."""
 LARGEST = 2**63 - 1
@@ -126,6 +126,8 @@ class Options:
     attempts: int
     """Of a question to the cluster while a batch is planned."""
     retry_interval_ms: int
+    push_filters: bool = False
+    """Filters narrow what a batch reads: all that is read with these options is read with the same filters."""
 
     @property
     def bootstrap(self) -> str:
@@ -182,6 +184,7 @@ def read_options(given: Mapping[str, str], *, streaming: bool) -> Options:
         poll_timeout_ms=_number(options, "kafkaConsumer.pollTimeoutMs", DEFAULT_POLL_TIMEOUT_MS),
         attempts=max(_number(options, "fetchOffset.numRetries", 1), 1),
         retry_interval_ms=_number(options, "fetchOffset.retryIntervalMs", DEFAULT_RETRY_INTERVAL_MS),
+        push_filters=_boolean(options, "pushFilters", False),
     )
     # checked last, so that an option that is wrong for a batch and for a stream gets the same error in both
     if streaming:

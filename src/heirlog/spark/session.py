@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from py4j.java_gateway import JavaClass  # type: ignore[import-untyped]  # it has no types
 from pyspark import SparkContext, java_gateway
 from pyspark.sql import SparkSession
 
@@ -33,6 +34,11 @@ _LOCAL = {
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 
 
+_CHECKPOINTS = "spark.sql.streaming.checkpointFileManagerClass"
+_CHECKPOINT_PACKAGE = "org.apache.spark.sql.execution.streaming.checkpointing"
+_CHECKPOINT_CLASS = "FileSystemBasedCheckpointFileManager"
+"""To rename a file on a local disk, Spark's default runs the program `readlink` nine times. A micro-batch renames two:
+20 processes, and 60 to 100 ms. This class runs four. Neither is atomic there, and both refuse a name that is taken."""
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _STACK = "-Xss32m"
 """Of each Java thread; only what is used takes memory. When a query is stopped in a batch, Spark looks for the cause in
@@ -86,8 +92,20 @@ def start(
     if on_interrupt not in (signal.default_int_handler, None) and threading.current_thread() is threading.main_thread():
         # Spark would handle Ctrl-C and cancel its jobs; a program with a handler of its own ends in another way
         signal.signal(signal.SIGINT, on_interrupt)
+    if master.startswith("local"):
+        _quicken_checkpoints(session)
     register(session)
     return session
+
+
+def _quicken_checkpoints(session: SparkSession) -> None:
+    """Unless the user chose a class, or Spark has moved this one."""
+    jvm: Any = session._jvm
+    named: Any = jvm
+    for part in (*_CHECKPOINT_PACKAGE.split("."), _CHECKPOINT_CLASS):
+        named = getattr(named, part)
+    if session.conf.get(_CHECKPOINTS, None) is None and isinstance(named, JavaClass):
+        session.conf.set(_CHECKPOINTS, f"{_CHECKPOINT_PACKAGE}.{_CHECKPOINT_CLASS}")
 
 
 @contextmanager

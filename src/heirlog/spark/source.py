@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, MutableMapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, Filter, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.datasource import ReadLimit
 from pyspark.sql.types import (
@@ -34,6 +35,7 @@ from heirlog.blocking import Client
 from heirlog.spark import loss, resolve
 from heirlog.spark.current_state import CurrentState
 from heirlog.spark.loss import Cause, Loss
+from heirlog.spark.narrow import Narrowing, narrowing
 from heirlog.spark.offsets import StreamOffset, stream_offset
 from heirlog.spark.options import (
     LATEST,
@@ -143,10 +145,20 @@ class HeirlogReader(SentToWorkers, DataSourceReader):
     def __init__(self, options: Options, schema: StructType) -> None:
         self._options = options
         self._schema: pa.Schema = to_arrow_schema(schema, timezone="UTC")
+        self._narrowing = Narrowing()
+
+    @property
+    def pushFilters(self) -> _PushFilters:
+        return _PushFilters(self)
+
+    def narrow(self, filters: Sequence[Filter]) -> None:
+        """Read only what can pass these filters, if the options allow that."""
+        if self._options.push_filters:
+            self._narrowing = narrowing(filters)
 
     def partitions(self) -> list[InputPartition]:
         """As of now. Raises DataLoss for offsets that are not there, NoOffset, KafkaError, OSError."""
-        ranges = resolve.ask(self._options, lambda client: planned(client, self._options))
+        ranges = resolve.ask(self._options, self._narrowed)
         split_ranges = split(ranges, self._options.min_partitions, self._options.max_records)
         # without partitions Spark makes one of its own, which reads an empty range
         return [InputPartition(part) for part in split_ranges] or [InputPartition(None)]
@@ -155,6 +167,34 @@ class HeirlogReader(SentToWorkers, DataSourceReader):
         if partition.value is None:
             return iter(())
         return read_range(self._options, partition.value, self._schema)
+
+    def _narrowed(self, client: Client) -> list[Range]:
+        # losses and wrong options are errors whatever the filters
+        return self._narrowing.ranges(planned(client, self._options), partial(_offsets_at, client))
+
+
+class _PushFilters:
+    """The method `pushFilters` of a reader.
+
+    In a session with spark.sql.python.filterPushdown.enabled=false, its default, PySpark refuses each reader that
+    overrides the method, and compares `__func__` to see that. Such a session never calls it, and reads everything.
+    """
+
+    __func__ = staticmethod(DataSourceReader.pushFilters)
+
+    def __init__(self, reader: HeirlogReader) -> None:
+        self._reader = reader
+
+    def __call__(self, filters: list[Filter]) -> list[Filter]:
+        """Those that Spark has to evaluate itself: all."""
+        self._reader.narrow(filters)
+        return filters
+
+
+def _offsets_at(client: Client, times: dict[TopicPartition, int]) -> dict[TopicPartition, int]:
+    # all records, whatever the isolation: the ranges end before those that are not readable
+    found = client.list_offsets(times, isolation=resolve.ALL_RECORDS)
+    return {partition: at.offset for partition, at in found.items()}
 
 
 def planned(client: Client, options: Options) -> list[Range]:

@@ -51,6 +51,8 @@ class HeirlogStreamReader(SentToWorkers, DataSourceStreamReader, SupportsTrigger
     def __init__(self, options: Options, schema: pa.Schema) -> None:
         self._options = options
         self._schema = schema
+        self._started: dict[str, Any] | None = None
+        """Where the query starts. Spark asks several times, and `latest` moves."""
         self._target: dict[TopicPartition, int] | None = None
         """Where an AvailableNow query ends."""
         self._seen: dict[TopicPartition, int] | None = None
@@ -64,7 +66,9 @@ class HeirlogStreamReader(SentToWorkers, DataSourceStreamReader, SupportsTrigger
     # where
 
     def initialOffset(self) -> dict[str, Any]:
-        return resolve.ask(self._options, self._initial).as_json()
+        if self._started is None:
+            self._started = resolve.ask(self._options, self._initial).as_json()
+        return self._started
 
     def _initial(self, client: Client) -> StreamOffset:
         options = self._options
@@ -76,7 +80,8 @@ class HeirlogStreamReader(SentToWorkers, DataSourceStreamReader, SupportsTrigger
         # of a checkpoint that was carried over, what it remembers counts and not what is there now; before an offset
         # behind the log's end, which a person made up, there is no record and so no epoch
         epochs = {key: epoch for key, epoch in epochs.items() if offsets[key] <= latest[key].offset}
-        return StreamOffset(offsets, {**subscribed.topic_ids, **given.topic_ids}, {**epochs, **given.epochs})
+        topic_ids = {**subscribed.topic_ids, **given.topic_ids}
+        return StreamOffset(offsets, topic_ids, {**epochs, **given.epochs}, begins=offsets)
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """`start` itself where there is nothing to do. Raises DataLoss, KafkaError, OSError."""
@@ -97,7 +102,10 @@ class HeirlogStreamReader(SentToWorkers, DataSourceStreamReader, SupportsTrigger
         epochs = resolve.ask(
             self._options, lambda client: resolve.epochs_before(client, ends, known, current_state.latest)
         )
-        self._last_end = StreamOffset(ends, current_state.topic_ids, epochs, tuple(current_state.losses)).as_json()
+        losses = tuple(current_state.losses)
+        # equal only in the offset that initialOffset returned, so that later batches do not repeat it
+        first = before.begins if before.begins == before.offsets else {}
+        self._last_end = StreamOffset(ends, current_state.topic_ids, epochs, losses, first).as_json()
         return self._last_end
 
     def getDefaultReadLimit(self) -> ReadLimit:
@@ -154,13 +162,14 @@ class HeirlogStreamReader(SentToWorkers, DataSourceStreamReader, SupportsTrigger
             if begins[partition] > stop:
                 # offsets of a checkpoint that another program wrote
                 loss.handle([Loss(*partition, stop, begins[partition], stop, Cause.BEYOND.value)], options)
-        stepped_over = {one.topic_partition for one in after.losses}
+        moved = {key for key, begin in begins.items() if before.offsets.get(key) != begin}
+        moved |= {one.topic_partition for one in after.losses}
         ranges = [
             Range(
                 *partition,
                 start=begins[partition],
                 stop=stop,
-                last_epoch=-1 if partition in stepped_over else before.epochs.get(partition, -1),
+                last_epoch=-1 if partition in moved else before.epochs.get(partition, -1),
                 topic_id=after.topic_ids.get(partition[0]),
             )
             for partition, stop in sorted(ends.items())

@@ -62,6 +62,23 @@ NO_TRANSACTION = -1
 _HALF_OF_ALL_SEQUENCES = 2**30
 
 
+def is_of_newest_coordinator(coordinator_epoch: int, known_epoch: int) -> bool:
+    """Guard 29: a marker is of the newest coordinator epoch that the partition knows, or of a newer one.
+
+    Without it a late marker of a coordinator that was replaced ends the next transaction of a producer that keeps its
+    epoch, and perhaps the other way.
+    """
+    return coordinator_epoch >= known_epoch
+
+
+def ends_own_epoch(producer_epoch: int, known_epoch: int, needs_higher: bool) -> bool:
+    """Guard 30: from transaction.version 2 on, a marker of the epoch of an open transaction does not end it (KIP-890).
+
+    Without it a marker that arrives a second time ends the next transaction, which has the epoch of that marker.
+    """
+    return producer_epoch > known_epoch or not needs_higher
+
+
 class ProducedBatch(NamedTuple):
     base_sequence: int
     last_sequence: int
@@ -116,6 +133,8 @@ class ProducerStateManager:
             if original is not None:
                 return original
             self._check_transaction(header, state, guard)
+        elif self.guards.get(header.producer_id) is not None and self._repeated(header, state) is None:
+            self._check_order(header, state)
         if state is None:
             return None
         if header.producer_epoch < state.epoch:
@@ -169,6 +188,12 @@ class ProducerStateManager:
         if guard is not None and guard.raises_epoch and header.base_sequence and (state is None or not state.batches):
             raise self._out_of_order(header, "each transaction begins at sequence 0")
 
+    def _check_order(self, header: BatchHeader, state: ProducerStateEntry | None) -> None:
+        """Of a batch without a transaction, while the first one of a transaction is being verified. Raises LogError."""
+        if state is not None and header.producer_epoch < state.epoch:
+            raise _fenced(header.producer_id, state.epoch, "batch", header.producer_epoch)
+        self.guards.check_order(header)
+
     def check_marker(
         self, marker: TransactionMarker, producer_id: int, producer_epoch: int, transaction_version: int
     ) -> None:
@@ -178,17 +203,17 @@ class ProducerStateManager:
         with Kafka's code.
         """
         state = self.producers.get(producer_id)
-        if state is None:
-            return
-        is_repeat = state.transaction_start == NO_TRANSACTION and producer_epoch == state.epoch
-        needs_higher = transaction_version >= EPOCH_PER_TRANSACTION and not is_repeat
-        if producer_epoch < state.epoch or (needs_higher and producer_epoch == state.epoch):
-            raise _fenced(producer_id, state.epoch, "marker", producer_epoch)
-        if marker.coordinator_epoch < state.coordinator_epoch:
+        if state is not None:
+            is_repeat = state.transaction_start == NO_TRANSACTION and producer_epoch == state.epoch
+            needs_higher = transaction_version >= EPOCH_PER_TRANSACTION and not is_repeat
+            if producer_epoch < state.epoch or not ends_own_epoch(producer_epoch, state.epoch, needs_higher):
+                raise _fenced(producer_id, state.epoch, "marker", producer_epoch)
+        known_epoch = NO_COORDINATOR_EPOCH if state is None else state.coordinator_epoch
+        if not is_of_newest_coordinator(marker.coordinator_epoch, known_epoch):
             raise LogError(
                 ErrorCode.TRANSACTION_COORDINATOR_FENCED,
-                f"the last marker of producer {producer_id} is of coordinator epoch {state.coordinator_epoch}; this "
-                f"one is of {marker.coordinator_epoch}",
+                f"the last marker of producer {producer_id} is of coordinator epoch {known_epoch}; this one is of "
+                f"{marker.coordinator_epoch}",
             )
 
     def _check_sequence(self, header: BatchHeader, state: ProducerStateEntry) -> ProducedBatch | None:

@@ -147,9 +147,19 @@ def decode(data: bytes, base_offset: int) -> list[AbortedTransaction] | None:
     entries = []
     for version, *fields in TRANSACTION_ENTRY.iter_unpack(data):
         entry = AbortedTransaction(*fields)
-        if version != _VERSION or entry.last_offset < max(base_offset, entry.first_offset):
+        if version != _VERSION or not _is_possible(entry, base_offset):
             return None
         entries.append(entry)
     if any(one.last_offset >= following.last_offset for one, following in pairwise(entries)):
         return None
     return entries
+
+
+def _is_possible(entry: AbortedTransaction, base_offset: int) -> bool:
+    """A marker is behind the first record of its transaction: so zeros, as a power cut may leave them, are no entry."""
+    return (
+        entry.producer_id >= 0
+        and 0 <= entry.first_offset < entry.last_offset
+        and entry.last_offset >= base_offset
+        and 0 <= entry.last_stable_offset <= entry.last_offset + 1
+    )

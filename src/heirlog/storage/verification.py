@@ -83,7 +83,13 @@ class VerificationGuards:
                 f"producer {header.producer_id}: the coordinator has not confirmed that this partition takes part in a "
                 f"transaction of epoch {header.producer_epoch}, or it has ended meanwhile",
             )
-        if header.producer_epoch == guard.epoch and header.base_sequence > guard.lowest_sequence:
+        if header.producer_epoch == guard.epoch:
+            self.check_order(header)
+
+    def check_order(self, header: BatchHeader) -> None:
+        """No batch is appended before an earlier one that is being verified. Raises LogError."""
+        guard = self._guards.get(header.producer_id)
+        if guard is not None and header.base_sequence > guard.lowest_sequence:
             raise LogError(
                 ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
                 f"producer {header.producer_id}, epoch {header.producer_epoch}: sequence {header.base_sequence} comes "

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from heirlog.broker.transactions import describe
-from heirlog.broker.transactions.marker_sender import CHANNEL, REFUSED_BACKOFF_MS
+from heirlog.broker.transactions.marker_sender import CHANNEL, REFUSED_BACKOFF_MS, RETRY_BACKOFF_MAX_MS
 from heirlog.broker.transactions.partition_requests import add_partitions_to_txn
 from heirlog.env import SendFailure
 from heirlog.protocol.batch import encode_batch
@@ -291,7 +291,7 @@ def test_markers_are_sent_again_until_they_are_answered() -> None:
     rig.env.take(CHANNEL).on_result(SendFailure("disconnected"))
     rig.env.advance(50)
     rig.answer_markers(foo_0=ErrorCode.NOT_ENOUGH_REPLICAS)
-    rig.env.advance(50)
+    rig.env.advance(100)
     rig.answer_markers(foo_0=ErrorCode.TRANSACTION_COORDINATOR_FENCED)
     rig.env.advance(REFUSED_BACKOFF_MS - 1)
     assert rig.markers_in_flight() == 0
@@ -316,7 +316,7 @@ def test_a_deleted_topic_needs_no_marker_and_one_without_a_leader_is_waited_for(
     assert rig.broker.transactions.unknown_destinations == 1
     rig.delete_topic("bar")
     rig.publish()
-    rig.env.advance(50)
+    rig.env.advance(RETRY_BACKOFF_MAX_MS)
     assert (rig.state_name, rig.broker.transactions.unknown_destinations) == ("CompleteCommit", 0)
 
 

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from heirlog.broker.transactions.marker_sender import CHANNEL, REFUSED_BACKOFF_MS, RETRY_BACKOFF_MS
+from heirlog.broker.transactions.marker_sender import (
+    CHANNEL,
+    REFUSED_BACKOFF_MS,
+    RETRY_BACKOFF_MAX_MS,
+    RETRY_BACKOFF_MS,
+)
 from heirlog.env import SendFailure
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import WriteTxnMarkersResponse
@@ -26,13 +31,13 @@ def decided(indexes: tuple[int, ...] = (0,), **properties: str) -> tuple[Coordin
     [
         (ErrorCode.NONE, None),
         (ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT, None),
+        (ErrorCode.INVALID_PRODUCER_EPOCH, None),
         (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, RETRY_BACKOFF_MS),
         (ErrorCode.NOT_LEADER_OR_FOLLOWER, RETRY_BACKOFF_MS),
         (ErrorCode.NOT_ENOUGH_REPLICAS, RETRY_BACKOFF_MS),
         (ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND, RETRY_BACKOFF_MS),
         (ErrorCode.REQUEST_TIMED_OUT, RETRY_BACKOFF_MS),
         (ErrorCode.KAFKA_STORAGE_ERROR, RETRY_BACKOFF_MS),
-        (ErrorCode.INVALID_PRODUCER_EPOCH, REFUSED_BACKOFF_MS),
         (ErrorCode.TRANSACTION_COORDINATOR_FENCED, REFUSED_BACKOFF_MS),
         (ErrorCode.CORRUPT_MESSAGE, REFUSED_BACKOFF_MS),
         (ErrorCode.MESSAGE_TOO_LARGE, REFUSED_BACKOFF_MS),
@@ -44,7 +49,8 @@ def decided(indexes: tuple[int, ...] = (0,), **properties: str) -> tuple[Coordin
 def test_no_error_ends_the_sending_before_every_partition_has_its_marker(
     error: ErrorCode, again_after_ms: int | None
 ) -> None:
-    # Apache Kafka gives the transaction up at the last seven: it would stay open until the next coordinator loads it
+    # Apache Kafka gives the transaction up at the last six and at INVALID_PRODUCER_EPOCH: it would stay open until
+    # the next coordinator loads it
     rig, _ = decided()
     rig.answer_markers(foo_0=error)
     if again_after_ms is not None:
@@ -54,6 +60,33 @@ def test_no_error_ends_the_sending_before_every_partition_has_its_marker(
         rig.env.advance(1)
         rig.answer_markers()
     assert (rig.state_name, rig.markers_in_flight()) == ("CompleteCommit", 0)
+
+
+def test_retries_slow_down_while_a_partition_cannot_take_its_marker() -> None:
+    rig, _ = decided()
+    pauses_ms = []
+    for _ in range(8):
+        rig.answer_markers(foo_0=ErrorCode.NOT_ENOUGH_REPLICAS)
+        began_ms = rig.env.now_ms()
+        while not rig.markers_in_flight():
+            rig.env.advance(1)
+        pauses_ms.append(rig.env.now_ms() - began_ms)
+    assert pauses_ms == [50, 100, 200, 400, 800, 800, 800, 800]
+    assert pauses_ms[0] == RETRY_BACKOFF_MS and pauses_ms[-1] == RETRY_BACKOFF_MAX_MS
+
+
+@pytest.mark.parametrize(
+    ("error", "event"),
+    [
+        (ErrorCode.INVALID_PRODUCER_EPOCH, "marker-superseded"),
+        (ErrorCode.TRANSACTION_COORDINATOR_FENCED, "marker-refused"),
+    ],
+)
+def test_an_operator_is_told_of_partitions_that_refuse_a_marker_in_one_line(error: ErrorCode, event: str) -> None:
+    rig, _ = decided((0, 1))
+    rig.answer_markers(foo_0=error, foo_1=error)
+    (line,) = [values for name, values in rig.env.events if name == event]
+    assert "heirlog transactions" in str(line["consequence"])
 
 
 def test_an_answer_that_does_not_name_the_producer_says_nothing() -> None:

@@ -26,6 +26,7 @@ def test_everything_that_a_task_may_import_is_in_the_archive(tmp_path: Path) -> 
         for root in (heirlog.spark, heirlog.blocking)
         for found in pkgutil.walk_packages(root.__path__, f"{root.__name__}.")
     ]
+    names.append("pyspark_heirlog")
     # without `site`, the folder of the libraries does not lead to our sources
     command = [sys.executable, "-I", "-S", "-c", IMPORTED, str(archive), sysconfig.get_path("purelib"), *names]
     done = subprocess.run(command, capture_output=True, text=True)

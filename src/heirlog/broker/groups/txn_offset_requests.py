@@ -14,7 +14,7 @@ Source: KIP-98, KIP-447, KIP-890.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TypeAlias
 
 from heirlog.broker.groups.consumer.group import ConsumerGroup
@@ -66,7 +66,9 @@ def txn_offset_commit(
     def answered(code: ErrorCode) -> TxnOffsetCommitResponse:
         if code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and version < LOADING_VERSION:
             code = ErrorCode.COORDINATOR_NOT_AVAILABLE
-        return refusal(request, code, refused)
+        exists = coordinator.image().topic_ids
+        asked = [topic for topic in request.topics if topic.partitions or topic.name not in exists]
+        return refusal(asked, code, refused)
 
     if all((topic.name, asked.partition_index) in refused for topic in request.topics for asked in topic.partitions):
         return answered(ErrorCode.NONE)
@@ -181,7 +183,9 @@ def is_current_generation(generation: int, current: int) -> bool:
 
 
 def refusal(
-    request: TxnOffsetCommitRequest, code: ErrorCode, refused: Mapping[TopicPartition, ErrorCode]
+    topics: Iterable[TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic],
+    code: ErrorCode,
+    refused: Mapping[TopicPartition, ErrorCode],
 ) -> TxnOffsetCommitResponse:
     """The answer with this error for every partition that has no other one."""
     return TxnOffsetCommitResponse(
@@ -196,7 +200,6 @@ def refusal(
                     for asked in topic.partitions
                 ],
             )
-            for topic in request.topics
-            if topic.partitions
+            for topic in topics
         ]
     )

@@ -8,9 +8,14 @@ There is at most one request in flight per broker; it carries everything that is
 arrives twice is harmless: it finds no open transaction. So whatever has no answer is sent again, to the leader of the
 moment, until the coordinator of the id is another broker.
 
-A partition that no longer exists needs no marker. An error that cannot pass (the partition knows a newer epoch of the
-producer or of the coordinator) must not end the sending either: a transaction without an end blocks the readers of
-all its partitions. It is logged and tried again at longer intervals, until this broker learns that it was replaced.
+A partition needs no marker of this transaction if it no longer exists, or if it refuses the marker with
+INVALID_PRODUCER_EPOCH: it knows a later epoch of the producer, so what is open there, if anything, is another
+transaction. A coordinator is only behind its partitions if an election of `__transaction_state` on a lossy basis gave
+up its newest records. Apache Kafka 4.2 stops at that answer, and the id is unusable until another broker loads it.
+
+Any other error that cannot pass (the partition has a marker of a later coordinator) must not end the sending: a
+transaction without an end blocks the readers of all its partitions. It is logged and tried again at longer intervals,
+until this broker learns that it was replaced.
 
 Source: KIP-98; KAFKA-19999 for the retries.
 """
@@ -28,9 +33,12 @@ from heirlog.metadata.image import Image
 from heirlog.protocol.errors import ErrorCode, error_code
 from heirlog.protocol.messages import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 from heirlog.protocol.types import NO_LEADER, BrokerId, Endpoint
+from heirlog.rate_limited_log import RateLimitedLog
 
 CHANNEL = "txn-markers"
 RETRY_BACKOFF_MS = 50
+"""Pause after the first error that passes by itself; it doubles with each further one of the transaction."""
+RETRY_BACKOFF_MAX_MS = 800
 REFUSED_BACKOFF_MS = 5_000
 """Pause after an error that does not pass by itself."""
 PARTITIONS_PER_REQUEST = 5_000
@@ -44,7 +52,15 @@ _PASSING = (
     ErrorCode.REQUEST_TIMED_OUT,
     ErrorCode.KAFKA_STORAGE_ERROR,
 )
-_NEEDS_NONE = (ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT,)
+_NEEDS_NONE = (ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT, ErrorCode.INVALID_PRODUCER_EPOCH)
+_IF_SUPERSEDED = (
+    "the partition knows a later epoch of the producer, so this transaction has ended there; heirlog transactions "
+    "find-hanging shows whether a later one is open that no coordinator knows"
+)
+_IF_REFUSED = (
+    "consumers of committed records wait at the beginning of this transaction, and its transactional id accepts no "
+    "other one; heirlog transactions list --state PrepareCommit,PrepareAbort shows all of them"
+)
 
 
 class MarkerJob:
@@ -56,6 +72,12 @@ class MarkerJob:
         self.left = set(transaction.partitions)
         self.cancelled = False
         self._on_done = on_done
+        self._backoff_ms = RETRY_BACKOFF_MS
+
+    def next_backoff_ms(self) -> int:
+        """How long to wait before some of the markers are sent again."""
+        backoff_ms, self._backoff_ms = self._backoff_ms, min(2 * self._backoff_ms, RETRY_BACKOFF_MAX_MS)
+        return backoff_ms
 
     def written(self, partitions: Iterable[TopicPartition]) -> None:
         """These partitions have their marker."""
@@ -74,6 +96,7 @@ class MarkerSender:
         self, env: Env, image: Callable[[], Image], endpoint_of: Callable[[BrokerId], Endpoint | None], timeout_ms: int
     ) -> None:
         self._env = env
+        self._log_limited = RateLimitedLog(env.log, env.now_ms)
         self._image = image
         self._endpoint_of = endpoint_of
         self._timeout_ms = timeout_ms
@@ -116,10 +139,10 @@ class MarkerSender:
             self._queue(job, partitions)
 
         self.unknown_destinations += 1
-        self._env.call_later(RETRY_BACKOFF_MS, again)
+        self._env.call_later(job.next_backoff_ms(), again)
 
-    def _later(self, job: MarkerJob, partitions: set[TopicPartition], delay_ms: int) -> None:
-        self._env.call_later(delay_ms, lambda: self._queue(job, partitions))
+    def _later(self, job: MarkerJob, partitions: set[TopicPartition], delay_ms: int | None = None) -> None:
+        self._env.call_later(delay_ms or job.next_backoff_ms(), lambda: self._queue(job, partitions))
 
     def _drain(self, broker: BrokerId) -> None:
         """Send what is queued for a broker, unless a request to it is in flight."""
@@ -132,14 +155,17 @@ class MarkerSender:
         while queue and room > 0:
             job = next(iter(queue))
             partitions = queue.pop(job)
-            if not job.cancelled:
-                sent[job] = partitions
-                room -= len(partitions)
+            if job.cancelled:
+                continue
+            sent[job] = partitions if len(partitions) <= room else set(sorted(partitions)[:room])
+            room -= len(sent[job])
+            if len(sent[job]) < len(partitions):
+                queue[job] = partitions - sent[job]
         if not sent:
             return
         if endpoint is None:
             for job, partitions in sent.items():
-                self._later(job, partitions, RETRY_BACKOFF_MS)
+                self._later(job, partitions)
             return
         self._in_flight.add(broker)
         markers = [_marker(job, partitions) for job, partitions in sent.items()]
@@ -151,9 +177,9 @@ class MarkerSender:
     def _answered(self, broker: BrokerId, sent: Queue, result: WriteTxnMarkersResponse | SendFailure) -> None:
         self._in_flight.discard(broker)
         if isinstance(result, SendFailure):
-            self._env.log("info", "markers-not-answered", broker=broker, error=result.kind)
+            self._log_limited("info", "markers-not-answered", broker=broker, error=result.kind)
             for job, partitions in sent.items():
-                self._later(job, partitions, RETRY_BACKOFF_MS)
+                self._later(job, partitions)
         else:
             answers = {answer.producer_id: answer for answer in result.markers}
             for job, partitions in sent.items():
@@ -181,20 +207,36 @@ class MarkerSender:
                 again.add(partition)
             else:
                 refused.add(partition)
-                self._env.log(
-                    "error",
-                    "marker-refused",
-                    transactional_id=job.transaction.transactional_id,
-                    topic=partition[0],
-                    partition=partition[1],
-                    broker=broker,
-                    error=code.name,
-                )
+            if code is ErrorCode.INVALID_PRODUCER_EPOCH:
+                self._log_refusal("warning", "marker-superseded", broker, job, partition, code, _IF_SUPERSEDED)
+            elif partition in refused:
+                self._log_refusal("error", "marker-refused", broker, job, partition, code, _IF_REFUSED)
         if again:
-            self._later(job, again, RETRY_BACKOFF_MS)
+            self._later(job, again)
         if refused:
             self._later(job, refused, REFUSED_BACKOFF_MS)
         job.written(written)
+
+    def _log_refusal(
+        self,
+        level: str,
+        event: str,
+        broker: BrokerId,
+        job: MarkerJob,
+        partition: TopicPartition,
+        code: ErrorCode,
+        consequence: str,
+    ) -> None:
+        self._log_limited(
+            level,
+            event,
+            transactional_id=job.transaction.transactional_id,
+            topic=partition[0],
+            partition=partition[1],
+            broker=broker,
+            error=code.name,
+            consequence=consequence,
+        )
 
 
 def _marker(job: MarkerJob, partitions: Iterable[TopicPartition]) -> WriteTxnMarkersRequest.WritableTxnMarker:

@@ -46,7 +46,7 @@ def add_partitions_to_txn(
 
     def answer(code: ErrorCode) -> None:
         known = known_to(code, context.api_version, FENCED_IN_OTHERS)
-        results = _results(request.v3_and_below_topics, lambda _: known)
+        results = _results(request.v3_and_below_topics, lambda _: known, is_empty_listed=True)
         pending.complete(AddPartitionsToTxnResponse(results_by_topic_v3_and_below=results))
 
     producer = ProducerIdAndEpoch(request.v3_and_below_producer_id, request.v3_and_below_producer_epoch)
@@ -79,8 +79,8 @@ def _add_batched(coordinator: TransactionCoordinator, image: Image, request: Add
     pending: Pending[AddPartitionsToTxnResponse] = Pending()
     results: list[AddPartitionsToTxnResponse.AddPartitionsToTxnResult] = []
 
-    def answered(transaction: Transaction, code_of: CodeOf) -> None:
-        topic_results = _results(transaction.topics, code_of)
+    def answered(transaction: Transaction, code_of: CodeOf, *, is_empty_listed: bool = False) -> None:
+        topic_results = _results(transaction.topics, code_of, is_empty_listed=is_empty_listed)
         results.append(
             AddPartitionsToTxnResponse.AddPartitionsToTxnResult(
                 transactional_id=transaction.transactional_id, topic_results=topic_results
@@ -99,7 +99,7 @@ def _add_batched(coordinator: TransactionCoordinator, image: Image, request: Add
 
 
 def _add_or_verify(
-    coordinator: TransactionCoordinator, transaction: Transaction, answered: Callable[[CodeOf], None]
+    coordinator: TransactionCoordinator, transaction: Transaction, answered: Callable[..., None]
 ) -> None:
     producer = ProducerIdAndEpoch(transaction.producer_id, transaction.producer_epoch)
     partitions = _partitions(transaction.topics)
@@ -112,7 +112,7 @@ def _add_or_verify(
             producer,
             partitions,
             EPOCH_PER_TRANSACTION,
-            lambda code: answered(lambda _: code),
+            lambda code: answered(lambda _: code, is_empty_listed=True),
         )
 
 
@@ -126,11 +126,13 @@ def _partitions(topics: Topics) -> Collection[TopicPartition]:
     return [(topic.name, index) for topic in topics for index in topic.partitions]
 
 
-def _results(topics: Topics, code_of: CodeOf) -> list[AddPartitionsToTxnResponse.AddPartitionsToTxnTopicResult]:
-    """Each partition once, also if the request has it twice; topics without partitions are left out."""
+def _results(
+    topics: Topics, code_of: CodeOf, *, is_empty_listed: bool = False
+) -> list[AddPartitionsToTxnResponse.AddPartitionsToTxnTopicResult]:
+    """Each partition once, also if the request has it twice. is_empty_listed: topics without partitions, too."""
     by_topic: dict[str, dict[int, ErrorCode]] = {}
     for topic in topics:
-        if not topic.partitions:
+        if not topic.partitions and not is_empty_listed:
             continue
         codes = by_topic.setdefault(topic.name, {})
         codes.update((index, code_of((topic.name, index))) for index in topic.partitions)

@@ -14,19 +14,23 @@ a coordinator that skipped it would forget a decision.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import groupby
 from struct import Struct
 from typing import NamedTuple
 
 from heirlog.broker.groups.offsets import TopicPartition
 from heirlog.broker.transactions.state import Transaction, TransactionState
+from heirlog.protocol.batch import encode_batch
 from heirlog.protocol.primitives import Malformed, decode, encode_bytes
 from heirlog.protocol.records import TransactionLogKey, TransactionLogValue
+from heirlog.protocol.transaction_marker import EPOCH_PER_TRANSACTION
 
 KEY_VERSION = 0
 VALUE_VERSION_MAX = 1
 
 _VERSION = Struct(">h")
+_LONGEST_ID = 2**63 - 1
 
 
 class StoredTransaction(NamedTuple):
@@ -63,6 +67,21 @@ def transaction_value(stored: Transaction, transaction_version: int) -> bytes:
         value.client_transaction_version = stored.client_version
         value.last_producer_epoch = stored.last_producer_epoch
     return _VERSION.pack(version) + encode_bytes(value, version)
+
+
+def outcome_bytes_max(open_transaction: Transaction) -> int:
+    """How large the batch of the transaction's outcome can be, whatever level the feature has by then."""
+    outcome = replace(
+        open_transaction,
+        state=TransactionState.PREPARE_COMMIT,
+        next_producer_id=_LONGEST_ID,
+        last_producer_epoch=open_transaction.producer_epoch,
+        client_version=EPOCH_PER_TRANSACTION,
+    )
+    key = transaction_key(outcome.transactional_id)
+    return max(
+        len(encode_batch([(key, transaction_value(outcome, level), (), 0)])) for level in (0, EPOCH_PER_TRANSACTION)
+    )
 
 
 def _by_topic(partitions: Iterable[TopicPartition]) -> list[TransactionLogValue.PartitionsSchema]:

@@ -28,7 +28,7 @@ from heirlog.broker.transactions.add_partitions import add_partitions, verify_pa
 from heirlog.broker.transactions.end import complete, end, end_with_new_epoch, fence
 from heirlog.broker.transactions.initialize import FenceFirst, FreshProducerId, initialize
 from heirlog.broker.transactions.marker_sender import MarkerJob, MarkerSender
-from heirlog.broker.transactions.records import read_record, transaction_key, transaction_value
+from heirlog.broker.transactions.records import outcome_bytes_max, read_record, transaction_key, transaction_value
 from heirlog.broker.transactions.state import (
     NO_PRODUCER_EPOCH,
     Outcome,
@@ -50,6 +50,8 @@ EXPIRED_PER_BATCH = 500
 """Ids that one batch deletes."""
 TOMBSTONE_OVERHEAD_BYTES = 32
 """At least what a record without a value has besides the transactional id."""
+SMALL_RECORD_BYTES, PARTITION_BYTES_MAX = 40_000, 300
+"""At most what a record has without partitions, and for each of them: names are limited."""
 NO_PRODUCER = ProducerIdAndEpoch()
 
 Answer: TypeAlias = Callable[[ErrorCode, ProducerIdAndEpoch], None]
@@ -239,7 +241,17 @@ class TransactionShard:
         else:
             wall_ms = self._env.wall_ms()
             outcome = add_partitions(entry.transaction, producer, frozenset(partitions), client_version, wall_ms)
+            if isinstance(outcome, TransactionChange) and not self._can_be_ended(outcome.after):
+                outcome = ErrorCode.UNKNOWN_SERVER_ERROR
             self._settle(entry, outcome, answer)
+
+    def _can_be_ended(self, after: Transaction) -> bool:
+        """Whether the topic accepts the record of the outcome, too, which is longer than that of the open transaction.
+        One that it refuses would leave the transaction open for ever.
+        """
+        room_bytes = self._partition.log.config.max_message_bytes
+        is_small = SMALL_RECORD_BYTES + PARTITION_BYTES_MAX * len(after.partitions) <= room_bytes
+        return is_small or outcome_bytes_max(after) <= room_bytes
 
     def verify_partitions(
         self, transactional_id: str, producer: ProducerIdAndEpoch, partitions: Iterable[TopicPartition]

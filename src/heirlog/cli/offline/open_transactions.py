@@ -75,8 +75,8 @@ def note_open_transactions(report: Report, log: Log, known: Mapping[int, list[Kn
             f"offset {state.transaction_start} on, and no log of {TRANSACTIONS_TOPIC} in these folders will end it"
             + (f" ({', '.join(names)})" if names else ""),
             "consumers of committed records wait at this offset; heirlog transactions find-hanging --topic "
-            f"{log.topic} asks the coordinators, and heirlog transactions abort --topic {log.topic} --partition "
-            f"{log.partition} --start-offset {state.transaction_start} ends it",
+            f"{log.topic} asks the coordinators, and heirlog transactions abort {log.topic}:{log.partition} "
+            f"--start-offset {state.transaction_start} ends it",
             topic=log.topic,
             partition=log.partition,
             producer_id=producer_id,

@@ -25,8 +25,8 @@ from collections.abc import Callable, Iterator
 from typing import TypeAlias, cast
 
 from heirlog.env import EventLog
-from heirlog.node.rate_limited_log import RateLimitedLog
 from heirlog.protocol.types import Endpoint
+from heirlog.rate_limited_log import RateLimitedLog
 
 PATH = "/metrics"
 HEAD_BYTES_MAX = 8192

@@ -101,7 +101,7 @@ class Member(GroupClient):
         self._membership = GroupMember(
             group_history.group,
             protocol_type="simulated",
-            protocols={PROTOCOL: b""},
+            protocols=lambda: {PROTOCOL: b""},
             assign=self._assign_partitions,
             session_timeout_ms=SESSION_MS,
             rebalance_timeout_ms=REBALANCE_MS,

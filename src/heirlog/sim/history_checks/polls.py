@@ -43,6 +43,8 @@ class _Seeks:
 
     def before(self, seen: Observed) -> Seek | None:
         """The last seek since the record before; None: there was none."""
+        if not self._waiting:
+            return None
         waiting = self._waiting.get((seen.client, seen.partition))
         newest = None
         while waiting and waiting[-1].poll <= seen.poll:
@@ -68,7 +70,12 @@ def poll_skip(
     for seen in observed:
         key = (seen.client, seen.partition)
         before, epochs = last.get(key), read.setdefault(key, [])
-        expected = 0 if before is None else _continues_at(epochs, before, seen, losses, remember_epochs)
+        if before is None:
+            expected = 0
+        elif before.leader_epoch == seen.leader_epoch:
+            expected = before.offset + 1
+        else:
+            expected = _continues_at(epochs, before, seen, losses, remember_epochs)
         seek = waiting.before(seen)
         if seek is not None:
             expected = _after_seek(seek, seen, None if before is None else expected)
@@ -105,7 +112,7 @@ def _continues_at(
     losses: Collection[KnownLoss],
     remember_epochs: bool,
 ) -> int:
-    """The highest offset at which a reader of `before` may read `seen` next.
+    """The highest offset at which a reader of `before` may read `seen`, of another epoch, next.
 
     epochs: (leader epoch, first offset) of what it has read, ascending.
     """
@@ -113,8 +120,6 @@ def _continues_at(
     if seen.leader_epoch < before.leader_epoch:
         # no log has an older epoch behind a newer one: `seen` is of a log without the newer one
         return next(start for epoch, start in epochs if epoch > seen.leader_epoch)
-    if seen.leader_epoch == before.leader_epoch:
-        return end
     entered = [
         loss
         for loss in losses

@@ -22,15 +22,18 @@ def lost_write(
     acknowledged: Iterable[AcknowledgedRecord], observed: Iterable[Observed], losses: Collection[KnownLoss] = ()
 ) -> list[Finding]:
     """Records that were acknowledged and never read, although a later record was read."""
-    read_at: dict[str, dict[int, set[Hashable]]] = {}
+    read_at: set[tuple[str, int, Hashable]] = set()
+    highest: dict[str, int] = {}
     for seen in observed:
-        read_at.setdefault(seen.partition, {}).setdefault(seen.offset, set()).add(seen.value)
-    highest = {partition: max(offsets) for partition, offsets in read_at.items()}
+        partition, offset = seen.partition, seen.offset
+        read_at.add((partition, offset, seen.value))
+        if offset > highest.get(partition, -1):
+            highest[partition] = offset
     found = []
     for one in acknowledged:
-        if one.offset >= highest.get(one.partition, -1) or excused(one, losses):
+        if one.offset >= highest.get(one.partition, -1) or (one.partition, one.offset, one.value) in read_at:
             continue
-        if one.value not in read_at[one.partition].get(one.offset, ()):
+        if not excused(one, losses):
             sentence = (
                 f"{one.partition}: {one.value!r} was acknowledged at offset {one.offset} and never read there, "
                 f"although offset {highest[one.partition]} was"
@@ -88,11 +91,13 @@ def inconsistent_offsets(
     """Offsets at which two reads, or a read and an acknowledgement, name different values within one lineage."""
     first: dict[tuple[str, int], list[Observed]] = {}
     values: dict[tuple[str, int, int], Hashable] = {}
+    lossy = {loss.partition for loss in losses}
     found = []
     for seen in observed:
-        others = first.get((seen.partition, seen.offset))
-        if others is None:
-            first[seen.partition, seen.offset] = [seen]
+        at = seen.partition, seen.offset
+        others = first.setdefault(at, [])
+        if not others:
+            others.append(seen)
         elif all(other.value != seen.value or other.leader_epoch != seen.leader_epoch for other in others):
             found += [
                 Finding(
@@ -103,12 +108,14 @@ def inconsistent_offsets(
                 if other.value != seen.value and not any(explains(loss, other, seen) for loss in losses)
             ]
             others.append(seen)
-        values[seen.partition, seen.offset, lineage_of(seen, losses)] = seen.value
+        values[*at, lineage_of(seen, losses) if seen.partition in lossy else 0] = seen.value
     for one in acknowledged:
-        if excused(one, losses):
-            continue
-        key = (one.partition, one.offset, sum(1 for loss in losses if touches(loss, one.partition, one.offset)))
-        read = values.get(key, one.value)
+        lineage = 0
+        if one.partition in lossy:
+            if excused(one, losses):
+                continue
+            lineage = sum(1 for loss in losses if touches(loss, one.partition, one.offset))
+        read = values.get((one.partition, one.offset, lineage), one.value)
         if read != one.value:
             sentence = (
                 f"{one.partition}: {one.value!r} was acknowledged at offset {one.offset}, where {read!r} was read"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
-from heirlog.sim.history import AcknowledgedRecord, Finding, History, KnownLoss
+from heirlog.sim.history import Finding, History, KnownLoss
 from heirlog.sim.history_checks import polls, records, recovered, sends, transactions
 
 
@@ -27,8 +27,12 @@ def findings(
     """
     doubtful = transactions.doubtful_values(history, losses)
     acknowledged = [one for one in history.acknowledged if one.value not in doubtful]
-    kept = [one for one in acknowledged if not is_compacted(one.partition) and _was_read(one, losses, audited)]
-    whole = [one for one in history.observed if not is_compacted(one.partition)]
+    partitions = {one.partition for one in history.observed} | {one.partition for one in acknowledged}
+    compacted = {partition for partition in partitions if is_compacted(partition)}
+    without_markers = {partition for partition in partitions - compacted if not has_markers(partition)}
+    was_read = {partition for partition in partitions - compacted if _was_read(partition, losses, audited)}
+    kept = [one for one in acknowledged if one.partition in was_read]
+    whole = [one for one in history.observed if one.partition not in compacted]
     last_read = [one for one in history.observed if one.client == auditor]
     return [
         *polls.latest_went_back(history.latest, losses),
@@ -46,7 +50,7 @@ def findings(
         *records.duplicate(history.observed, losses=losses),
         *sends.nonmonotonic_send(history.batches, losses),
         *polls.poll_skip(
-            (one for one in whole if not has_markers(one.partition)),
+            (one for one in whole if one.partition in without_markers),
             losses,
             history.seeks,
             remember_epochs=remember_epochs,
@@ -57,10 +61,10 @@ def findings(
     ]
 
 
-def _was_read(one: AcknowledgedRecord, losses: Collection[KnownLoss], audited: Collection[str]) -> bool:
-    """Whether a client that read the partition from start to end has read the record.
+def _was_read(partition: str, losses: Collection[KnownLoss], audited: Collection[str]) -> bool:
+    """Whether a client that read the partition from start to end has read all its records.
 
     A client that was reading when a lossy election made offsets be assigned again may have skipped some, and a deleted
     topic cannot be read again.
     """
-    return one.partition in audited or all(loss.partition != one.partition for loss in losses)
+    return partition in audited or all(loss.partition != partition for loss in losses)

@@ -1,8 +1,8 @@
 """The archive that Spark's workers need where heirlog is not installed.
 
-It holds heirlog alone, for `--py-files` and `addArtifacts`: the source and the sink, and the nodes and the simulator,
-which audits and sweeps use. Native libraries cannot be imported from an archive, so the workers' Python has to bring
-those that the source uses (`LIBRARIES`).
+It holds heirlog alone, with what makes Spark find its data source, for `--py-files` and `addArtifacts`: the source and
+the sink, and the nodes and the simulator, which audits and sweeps use. Native libraries cannot be imported from an
+archive, so the workers' Python has to bring those that the source uses (`LIBRARIES`).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import zipfile
 from pathlib import Path
 
 import heirlog
+import pyspark_heirlog
 from heirlog.spark.pipeline.files import replacing
 
 LIBRARIES = ("pyarrow", "numba", "cramjam", "crc32c")
@@ -28,4 +29,5 @@ def package(target: str | Path) -> Path:
             if inner.parts[0] in _LEFT_OUT or source.suffix not in (".py", ".properties", ".typed"):
                 continue
             archive.write(source, Path("heirlog") / inner)
+        archive.write(pyspark_heirlog.__file__, "pyspark_heirlog/__init__.py")
     return file

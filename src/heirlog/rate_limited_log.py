@@ -1,7 +1,7 @@
-"""Errors of unknown clients in the log: one line of each kind in ten seconds, however many clients cause it.
+"""Errors that clients or retries cause again and again: one line of each kind in ten seconds, however many there are.
 
-Writing a line costs more than handling the frame that it is about, and the other lines of the log must stay visible.
-`suppressed` says how many lines of the kind were left out since the last one.
+Writing a line costs more than what it is about, and the other lines of the log must stay visible. `suppressed` says
+how many lines of the kind were left out since the last one.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from heirlog.node.rate_limited_log import LOG_AGAIN_MS, RateLimitedLog
+from heirlog.rate_limited_log import LOG_AGAIN_MS, RateLimitedLog
 
 
 def test_each_kind_is_told_at_once_and_then_once_in_ten_seconds_with_the_number_of_those_left_out() -> None:

@@ -1,0 +1,51 @@
+"""The files of packaging/ for containers, judged by hadolint, a parser of Compose files and the schemas of Kubernetes.
+
+Their nodes run in tests/processes/test_container.py, without an engine.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import jars
+
+ROOT = jars.HERE.parent
+PACKAGING = ROOT / "packaging"
+LOCK = ROOT / "requirements" / "packaging.txt"
+COMPOSE = """
+import sys
+from compose_spec import PyCompose, PyOptions
+options = PyOptions()
+options.apply_merge = True
+found = options.from_yaml(open(sys.argv[1]).read())
+found.validate()
+print(len(found.services))
+"""
+
+
+def check() -> str:
+    """For `make interop`. Raises AssertionError."""
+    programs = _environment() / "bin"
+    _run(programs / "hadolint", PACKAGING / "Containerfile")
+    kinds = _run(programs / "kubernetes-validate", "--strict", PACKAGING / "kubernetes.yaml").count(" passed ")
+    services = int(_run(programs / "python", "-c", COMPOSE, PACKAGING / "compose.yaml"))
+    assert (kinds, services) == (7, 6)
+    return f"a container file, {services} services, {kinds} objects of Kubernetes"
+
+
+def _environment() -> Path:
+    path = jars.CACHE / "packaging"
+    stamp = path / "lock.txt"
+    if not (stamp.exists() and stamp.read_bytes() == LOCK.read_bytes()):
+        _run(sys.executable, "-m", "venv", "--clear", path)
+        jars.retried([str(path / "bin" / "pip"), "install", "--quiet", "--require-hashes", "-r", str(LOCK)])
+        stamp.write_bytes(LOCK.read_bytes())
+    return path
+
+
+def _run(*command: object) -> str:
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
