@@ -167,6 +167,14 @@ class GroupCoordinator:
             return ErrorCode.NOT_COORDINATOR
         return shard if shard.loaded else ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
+    def shard_to_fetch(self, group_id: str, *, stable: bool) -> GroupCoordinatorShard | ErrorCode:
+        """As `shard_of`, for a client that reads committed offsets. stable: open transactions must be known, too."""
+        found = self.shard_of(group_id)
+        shard = self._shards.shard_of(group_id)
+        if found is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and not stable and shard is not None:
+            return shard if shard.knows_committed else found
+        return found
+
     def counts(self) -> Survey[GroupCounts]:
         """Groups by state, and committed offsets."""
         counts = GroupCounts()

@@ -11,6 +11,9 @@ A commit is accepted from
 Each partition is checked separately: first whether it exists, then whether the metadata is short enough. The accepted
 partitions are one batch.
 
+Offsets of a partition of `__consumer_offsets` below min ISR are read as far as they are committed, also where this
+coordinator cannot load the rest; who asks for stable offsets waits.
+
 A group that does not exist has no committed offsets: OffsetFetch answers -1 for each partition, without an error. The
 log stores topic names. From version 10 on requests and responses have topic ids, which are translated with this
 broker's image.
@@ -224,7 +227,7 @@ def _committed(
     stable: UNSTABLE_OFFSET_COMMIT for each partition whose offset an open transaction has written. member_id, epoch: of
     the member that asks, if it names itself.
     """
-    shard = coordinator.shard_of(group_id)
+    shard = coordinator.shard_to_fetch(group_id, stable=stable)
     if isinstance(shard, ErrorCode):
         return shard
     group = shard.groups.get(group_id)
@@ -241,9 +244,9 @@ def _committed(
     return found
 
 
-def _all_committed(coordinator: GroupCoordinator, group_id: str) -> Iterable[TopicPartition]:
+def _all_committed(coordinator: GroupCoordinator, group_id: str, *, stable: bool) -> Iterable[TopicPartition]:
     """The partitions of a request that names none."""
-    shard = coordinator.shard_of(group_id)
+    shard = coordinator.shard_to_fetch(group_id, stable=stable)
     group = None if isinstance(shard, ErrorCode) else shard.groups.get(group_id)
     return () if group is None else group.offsets.committed
 
@@ -260,7 +263,7 @@ def _fetch_group(
         return answer
     image = coordinator.image()
     if asked.topics is None:
-        for name, partitions in _by_topic(_all_committed(coordinator, asked.group_id)):
+        for name, partitions in _by_topic(_all_committed(coordinator, asked.group_id, stable=stable)):
             topic = image.topic_named(name)
             if by_id and topic is None:
                 # the topic is deleted, and the tombstones are not committed yet: it has no id any more
@@ -295,7 +298,7 @@ def _fetch_one(coordinator: GroupCoordinator, request: OffsetFetchRequest, versi
     code = committed if isinstance(committed, ErrorCode) else ErrorCode.NONE
     known = {} if isinstance(committed, ErrorCode) else committed
     if request.topics is None:
-        wanted = _by_topic(_all_committed(coordinator, request.group_id))
+        wanted = _by_topic(_all_committed(coordinator, request.group_id, stable=request.require_stable))
     elif code is not ErrorCode.NONE and version >= OWN_ERROR_VERSION:
         wanted = []
     else:

@@ -142,6 +142,16 @@ class GroupCoordinatorShard:
         """Whether this broker still leads the partition in the epoch for which this shard was created."""
         return self._writer.leads
 
+    @property
+    def knows_committed(self) -> bool:
+        """Whether the offsets here are those that are committed, as far as this broker knows.
+
+        A partition below min ISR cannot be loaded to its end: nothing is committed until replicas return. Consumers may
+        start meanwhile from what was committed before.
+        """
+        partition = self._partition
+        return self.loaded or (self._replay.waits and len(partition.isr.committed) < partition.min_isr)
+
     # -- loading ------------------------------------------------------------------------------------------------
 
     def load(self) -> None:
