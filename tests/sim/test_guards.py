@@ -39,7 +39,7 @@ NEEDED = {
     25: (22, {"aborted-read"}),
     26: (6, {"copied-once"}),
     27: (3, {"copied-once"}),
-    28: (3, {"X11"}),
+    28: (56, {"X11"}),
     29: (1, {"late-owner"}),
     30: (1, {"group-owners", "late-owner"}),
 }

@@ -111,7 +111,10 @@ class GroupCoordinator:
 
     def on_image(self, image: Image, changed: ImageJournal | None) -> None:
         """Called after the partitions have followed the image. `changed` is None if anything may differ."""
-        if changed is not None:
+        if changed is None:
+            for shard in self._shards.shards():
+                shard.topics_changed(None, created=True)
+        else:
             gone = frozenset(
                 before.name
                 for changed_id, before in changed.topics.items()

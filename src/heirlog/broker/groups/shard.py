@@ -347,11 +347,11 @@ class GroupCoordinatorShard:
     def _become_classic(self, group_id: str) -> None:
         self.classic_or_new(group_id)
 
-    def topics_changed(self, names: Collection[str], *, created: bool) -> None:
-        """Topics were created, deleted, or got partitions."""
+    def topics_changed(self, names: Collection[str] | None, *, created: bool) -> None:
+        """Topics were created, deleted, or got partitions; None: any of them."""
         for group in self.groups.values():
             if isinstance(group, ConsumerGroup):
-                group.metadata_is_due |= any(map(group.is_subscribed_to, names))
+                group.metadata_is_due |= names is None or any(map(group.is_subscribed_to, names))
                 group.topics_were_created |= created
 
     # -- writing ------------------------------------------------------------------------------------------------

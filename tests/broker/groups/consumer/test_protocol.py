@@ -102,6 +102,14 @@ def test_a_created_a_grown_and_a_deleted_topic_take_effect_with_the_next_heartbe
     assert a.beat(owns=True) == "4 foo:0,1,2,3,4,5"
 
 
+def test_a_topic_that_came_with_a_snapshot_of_the_metadata_takes_effect(rig: Coordinating) -> None:
+    a = Consumer(rig, "a", subscribed_topic_names=["foo", "bar"])
+    a.join()
+    rig.set_topic("bar", 1)
+    rig.broker.on_image(rig.image, None)
+    assert a.beat() == "2 bar:0 foo:0,1,2,3,4,5"
+
+
 def test_a_topic_change_that_could_not_be_written_is_not_forgotten() -> None:
     """testSubscriptionMetadataRefreshedAgainAfterWriteFailure of Apache Kafka."""
     rig = Coordinating([1, 2], min_insync_replicas="2")

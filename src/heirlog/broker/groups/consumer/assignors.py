@@ -26,9 +26,11 @@ from itertools import islice
 from typing import Final
 
 from heirlog.broker.groups.consumer.values import Assignment
-from heirlog.metadata.survey import AT_A_TIME, Survey
+from heirlog.metadata.survey import Survey
 from heirlog.protocol.types import Uuid
 
+MEMBERS_PER_STEP = 32
+"""Members that one step looks at: about a millisecond."""
 ROUNDS_MAX = 16
 """Limit of rounds of moves in a heterogeneous group."""
 
@@ -70,7 +72,7 @@ def range_targets(group: GroupToAssign) -> Survey[Targets]:
             if size:
                 targets[member_id][topic_id] = frozenset(range(first, first + size))
             first += size
-            if position % AT_A_TIME == AT_A_TIME - 1:
+            if position % MEMBERS_PER_STEP == MEMBERS_PER_STEP - 1:
                 yield
         yield
     return targets
@@ -105,12 +107,12 @@ def _homogeneous(group: GroupToAssign) -> Survey[Targets]:
         _give(targets[member_id], held[:most], free)
         if len(held) < most:
             unfilled.append((member_id, most - len(held)))
-        if position % AT_A_TIME == AT_A_TIME - 1:
+        if position % MEMBERS_PER_STEP == MEMBERS_PER_STEP - 1:
             yield
     rest = ((topic_id, number) for topic_id, numbers in list(free.items()) for number in sorted(numbers))
     for position, (member_id, missing) in enumerate(unfilled):
         _give(targets[member_id], list(islice(rest, missing)), None)
-        if position % AT_A_TIME == AT_A_TIME - 1:
+        if position % MEMBERS_PER_STEP == MEMBERS_PER_STEP - 1:
             yield
     return targets
 
@@ -160,7 +162,7 @@ def _heterogeneous(group: GroupToAssign) -> Survey[Targets]:
                 owned[topic_id].setdefault(index, set()).add(number)
                 free[topic_id].discard(number)
                 loads[index] += 1
-        if index % AT_A_TIME == AT_A_TIME - 1:
+        if index % MEMBERS_PER_STEP == MEMBERS_PER_STEP - 1:
             yield
     for topic_id in topics:
         least = [(loads[index], index) for index in subscribers[topic_id]]

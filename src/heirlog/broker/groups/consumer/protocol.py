@@ -49,10 +49,8 @@ from heirlog.broker.groups.consumer.regular_expressions import REFRESH_INTERVAL_
 from heirlog.broker.groups.consumer.state import member_bytes
 from heirlog.broker.groups.consumer.subscriptions import known_topics, metadata_hash, subscribed_topics_of
 from heirlog.broker.groups.consumer.target_assignment import (
-    computed_targets,
-    group_to_assign,
-    preferred_assignor,
     target_records,
+    targets_later,
 )
 from heirlog.broker.groups.consumer.values import (
     LEAVING_EPOCH,
@@ -73,7 +71,7 @@ from heirlog.protocol.types import uuid_text
 T = TypeVar("T")
 RETRY_MS = 500
 """Time until a removal is tried again that could not be written."""
-STEPS_PER_TURN = 8
+STEPS_PER_TURN = 4
 """Steps of a sliced computation per turn of the event loop; one step takes up to a millisecond."""
 
 
@@ -397,7 +395,6 @@ class ConsumerGroupProtocol:
         group.is_assigning = True
         epoch, members, before = state.epoch, dict(state.members), dict(state.targets)
         topics = known_topics(self._image(), subscribed_topics_of(state))
-        assignor = preferred_assignor(members.values(), self._config.assignors)
 
         def computed(targets: dict[str, Assignment]) -> None:
             for member_id in [each for each in targets if each not in state.members]:
@@ -413,7 +410,8 @@ class ConsumerGroupProtocol:
         def settled(code: ErrorCode) -> None:
             group.is_assigning = False
 
-        self._sliced(group, computed_targets(assignor, group_to_assign(state, members, before, topics)), computed)  # type: ignore[arg-type]
+        survey = targets_later(state, members, before, topics, self._config.assignors)
+        self._sliced(group, survey, computed)  # type: ignore[arg-type]
 
     def _resolve_if_due(self, group: ConsumerGroup, refuses: Callable[[str], bool] | None) -> None:
         state, now_ms, image = group.state, self._env.now_ms(), self._image()

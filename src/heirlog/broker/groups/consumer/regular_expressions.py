@@ -56,25 +56,22 @@ def matches(
     regexes: Collection[str], names: Iterable[str], refuses: Callable[[str], bool] | None
 ) -> Survey[Mapping[str, frozenset[str]]]:
     """The topics of each expression, of those that `refuses` does not refuse. Bad expressions match nothing."""
-    patterns = {}
+    topics, found, looked_at = list(names), {}, 0
     for regex in regexes:
+        # one at a time: each may need its bound of memory
         try:
-            patterns[regex] = compiled(regex)
+            pattern = compiled(regex)
         except KafkaError:
             # another implementation accepted it
-            patterns[regex] = None
+            found[regex] = frozenset[str]()
+            continue
         yield
-    found: dict[str, set[str]] = {regex: set() for regex in regexes}
-    looked_at = 0
-    for name in names:
-        for regex, pattern in patterns.items():
-            if pattern is not None and pattern.fullmatch(name) is not None:
-                found[regex].add(name)
+        matching = []
+        for name in topics:
+            if pattern.fullmatch(name) is not None and (refuses is None or not refuses(name)):
+                matching.append(name)
             looked_at += 1
             if looked_at % AT_A_TIME == 0:
                 yield
-    kept = {
-        regex: frozenset(topics if refuses is None else (name for name in topics if not refuses(name)))
-        for regex, topics in found.items()
-    }
-    return kept
+        found[regex] = frozenset(matching)
+    return found

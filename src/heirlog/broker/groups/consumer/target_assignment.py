@@ -21,7 +21,7 @@ from heirlog.broker.groups.consumer.subscriptions import SubscribedTopic
 from heirlog.broker.groups.consumer.values import Assignment, ConsumerGroupMember
 from heirlog.metadata.survey import Survey
 
-INLINE_MAX = 2000
+INLINE_MAX = 500
 """Members and partitions of a group that is assigned within the request; a larger one is assigned in slices."""
 
 
@@ -55,6 +55,21 @@ def group_to_assign(
 
 def computed_targets(assignor: str, group: GroupToAssign) -> Survey[Targets]:
     return ASSIGNORS[assignor](group)
+
+
+def targets_later(
+    group: ConsumerGroupState,
+    members: Mapping[str, ConsumerGroupMember],
+    targets: Mapping[str, Assignment],
+    topics: Mapping[str, SubscribedTopic],
+    configured: Sequence[str],
+) -> Survey[Targets]:
+    """The targets of a large group, as its members are now; nothing is computed before the first step."""
+    yield
+    assignor = preferred_assignor(members.values(), configured)
+    asked = group_to_assign(group, members, targets, topics)
+    yield
+    return (yield from computed_targets(assignor, asked))
 
 
 def is_large(member_count: int, topics: Mapping[str, SubscribedTopic]) -> bool:
