@@ -72,7 +72,7 @@ STANDARD_BELOW_7 = {
     "typing",
     "zlib",
 }
-INSTALLED_BELOW_7 = {"crc32c", "cramjam", "cryptography"}
+INSTALLED_BELOW_7 = {"crc32c", "cramjam", "cryptography", "re2"}
 
 
 def modules() -> list[Path]:

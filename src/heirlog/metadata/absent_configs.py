@@ -137,15 +137,6 @@ _TOKENS = (
 )
 
 _GROUPS = (
-    list_of("group.consumer.assignors", "uniform,range"),
-    integer("group.consumer.heartbeat.interval.ms", 5000, 1),
-    integer("group.consumer.max.heartbeat.interval.ms", 15_000, 1),
-    integer("group.consumer.max.session.timeout.ms", 60_000, 1),
-    integer("group.consumer.max.size", INT_MAX, 1),
-    string("group.consumer.migration.policy", "bidirectional"),
-    integer("group.consumer.min.heartbeat.interval.ms", 5000, 1),
-    integer("group.consumer.min.session.timeout.ms", 45_000, 1),
-    integer("group.consumer.session.timeout.ms", 45_000, 1),
     list_of("group.share.assignors", "simple"),
     integer("group.share.delivery.count.limit", 5, 2, at_most=10),
     integer("group.share.heartbeat.interval.ms", 5000, 1),
@@ -222,7 +213,7 @@ _FAMILIES: Final[Sequence[tuple[str | None, Sequence[ConfigKey]]]] = (
     ("heirlog does not compare a new certificate with the old one", _RELOADING),
     (NO_TIERED_STORAGE, _TIERS),
     ("heirlog has no delegation tokens", _TOKENS),
-    ("this version of heirlog has only classic groups", _GROUPS),
+    ("this version of heirlog has no share or streams groups", _GROUPS),
     ("heirlog has no two-phase commit", _TRANSACTIONS),
     ("heirlog has no configuration providers: write the value itself", _PROVIDERS),
     ("heirlog cannot load Java classes", _PLUGINS),

@@ -175,7 +175,6 @@ group.initial.rebalance.delay.ms  How long a new group waits for more members be
 group.min.session.timeout.ms  The shortest session that a member may ask for.
 group.max.session.timeout.ms  The longest session that a member may ask for.
 group.max.size  How many members a group has at most.
-group.coordinator.rebalance.protocols  The protocols of groups; heirlog has only the classic one.
 connections.max.reauth.ms  How long a client with SASL stays authenticated; 0: as long as its connection.
 connection.failed.authentication.delay.ms  How long the answer to a failed SASL attempt is held back.
 heirlog.authentication.timeout.ms  How long a client may take for its TLS handshake and SASL.
@@ -199,6 +198,18 @@ ssl.truststore.certificates  The certificates of trusted authorities, as PEM.
 ssl.truststore.location  The file with the certificates of trusted authorities.
 ssl.truststore.password  The password of that file.
 ssl.truststore.type  The format of that file: JKS, PKCS12 or PEM.
+group.coordinator.rebalance.protocols  The protocols of groups: classic, and consumer; others have no effect.
+consumer.heartbeat.interval.ms  How often a member of this consumer group sends a heartbeat.
+consumer.session.timeout.ms  How long a member of this consumer group may be silent.
+group.consumer.assignors  The assignors of the coordinator; the first one assigns where no member prefers another.
+group.consumer.heartbeat.interval.ms  How often a member of a consumer group sends a heartbeat.
+group.consumer.min.heartbeat.interval.ms  The shortest heartbeat interval that a group may have.
+group.consumer.max.heartbeat.interval.ms  The longest heartbeat interval that a group may have.
+group.consumer.session.timeout.ms  How long a member of a consumer group may be silent.
+group.consumer.min.session.timeout.ms  The shortest session that a group may have.
+group.consumer.max.session.timeout.ms  The longest session that a group may have.
+group.consumer.max.size  How many members a consumer group has at most.
+group.consumer.migration.policy  Whether members change a group from the classic to the consumer protocol, or back.
 log.level  The lowest level of messages that the node logs.
 authorizer.class.name  The authorizer; empty: every client may do everything.
 super.users  Who may do everything, as User:name;User:name.

@@ -191,6 +191,13 @@ def _is_shown_read_only(definition: ConfigKey) -> bool:
     return definition.update is Update.READ_ONLY or definition.name in THROTTLES
 
 
+def group_value(image: Image, static: StaticConfig, group: str, name: str) -> Any:
+    """The typed value for the group. KeyError for a name that is not a configuration of groups."""
+    definition = GROUP_CONFIGS[name]
+    own = image.config(GROUP_RESOURCE, group, name)
+    return definition.read_stored(own) if own is not None else static[definition.synonyms[0][0]]
+
+
 def describe_group(image: Image, static: StaticConfig, group: str) -> list[ConfigEntry]:
     """All configurations of a group, by name; it need not exist."""
     entries = []

@@ -35,6 +35,7 @@ from heirlog.metadata.state import (
     BROKER_RESOURCE,
     ELR_VERSION,
     GROUP_RESOURCE,
+    GROUP_VERSION,
     KRAFT_VERSION,
     LEADER_UNCHANGED,
     METADATA_VERSION,
@@ -62,6 +63,7 @@ __all__ = [
     "BROKER_RESOURCE",
     "ELR_VERSION",
     "GROUP_RESOURCE",
+    "GROUP_VERSION",
     "KRAFT_VERSION",
     "LEADER_UNCHANGED",
     "METADATA_VERSION",
@@ -119,6 +121,11 @@ class Image:
     @property
     def transaction_version(self) -> int:
         return self.features.get(TRANSACTION_VERSION, 0)
+
+    @property
+    def group_version(self) -> int:
+        """Level of group.version: from 1 on groups may use the consumer protocol (KIP-848)."""
+        return self.features.get(GROUP_VERSION, 0)
 
     @property
     def metadata_version(self) -> int:

@@ -231,8 +231,31 @@ _COORDINATORS = (
     list_of(
         "group.coordinator.rebalance.protocols",
         "classic,consumer,streams",
-        form=("classic|classic,consumer,streams", "this version of heirlog has classic groups only: write classic"),
+        form=(
+            "((consumer|share|streams),)*classic(,(consumer|share|streams))*",
+            "name classic, and consumer for groups of that protocol; heirlog ignores share and streams",
+        ),
     ),
+    list_of(
+        "group.consumer.assignors",
+        "uniform,range",
+        form=(
+            "uniform|range|uniform,range|range,uniform",
+            "heirlog has the assignors uniform and range: name one or both",
+        ),
+    ),
+    integer("group.consumer.heartbeat.interval.ms", 5000, 1),
+    integer("group.consumer.max.heartbeat.interval.ms", 15_000, 1),
+    integer("group.consumer.max.session.timeout.ms", 60_000, 1),
+    integer("group.consumer.max.size", INT_MAX, 1),
+    string(
+        "group.consumer.migration.policy",
+        "bidirectional",
+        form=("(?i:bidirectional|upgrade|downgrade|disabled)", "write bidirectional, upgrade, downgrade or disabled"),
+    ),
+    integer("group.consumer.min.heartbeat.interval.ms", 5000, 1),
+    integer("group.consumer.min.session.timeout.ms", 45_000, 1),
+    integer("group.consumer.session.timeout.ms", 45_000, 1),
     short("transaction.state.log.replication.factor", 3, 1),
     integer("transaction.state.log.min.isr", 2, 1),
     integer("transaction.state.log.num.partitions", 50, 1),

@@ -43,6 +43,8 @@ KRAFT_VERSION: Final = "kraft.version"
 TRANSACTION_VERSION: Final = "transaction.version"
 """Level 1: the coordinator's records have tagged fields. Level 2: each transaction has an epoch of its own (KIP-890),
 clients use Produce 12, TxnOffsetCommit 5 and EndTxn 5, and the coordinator aborts by these rules."""
+GROUP_VERSION: Final = "group.version"
+"""Level 1: groups may use the consumer protocol (KIP-848)."""
 RECOVERY_VERSION: Final = "heirlog.recovery.version"
 """Ours: a node that supports it takes part in unclean recovery; its finalized level says whether the recovery manager
 is on (1) or off (0)."""

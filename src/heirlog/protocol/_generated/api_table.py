@@ -66,6 +66,8 @@ class ApiKey(IntEnum):
     DESCRIBE_TRANSACTIONS = 65
     LIST_TRANSACTIONS = 66
     ALLOCATE_PRODUCER_IDS = 67
+    CONSUMER_GROUP_HEARTBEAT = 68
+    CONSUMER_GROUP_DESCRIBE = 69
     CONTROLLER_REGISTRATION = 70
     ASSIGN_REPLICAS_TO_DIRS = 73
     LIST_CONFIG_RESOURCES = 74
@@ -138,6 +140,8 @@ TABLE: dict[ApiKey, tuple[str, int, int, int, int, str]] = {
     ApiKey.DESCRIBE_TRANSACTIONS: ("DescribeTransactions", 0, 0, 0, 0, "describe_transactions"),
     ApiKey.LIST_TRANSACTIONS: ("ListTransactions", 0, 2, 2, 0, "list_transactions"),
     ApiKey.ALLOCATE_PRODUCER_IDS: ("AllocateProducerIds", 0, 0, 0, 0, "allocate_producer_ids"),
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: ("ConsumerGroupHeartbeat", 0, 1, 1, 0, "consumer_group_heartbeat"),
+    ApiKey.CONSUMER_GROUP_DESCRIBE: ("ConsumerGroupDescribe", 0, 1, 1, 0, "consumer_group_describe"),
     ApiKey.CONTROLLER_REGISTRATION: ("ControllerRegistration", 0, 0, 0, 0, "controller_registration"),
     ApiKey.ASSIGN_REPLICAS_TO_DIRS: ("AssignReplicasToDirs", 0, 0, 0, 0, "assign_replicas_to_dirs"),
     ApiKey.LIST_CONFIG_RESOURCES: ("ListConfigResources", 0, 1, 1, 0, "list_config_resources"),

@@ -34,6 +34,10 @@ if TYPE_CHECKING:
     from heirlog.protocol._generated.messages.broker_heartbeat import BrokerHeartbeatResponse as BrokerHeartbeatResponse
     from heirlog.protocol._generated.messages.broker_registration import BrokerRegistrationRequest as BrokerRegistrationRequest
     from heirlog.protocol._generated.messages.broker_registration import BrokerRegistrationResponse as BrokerRegistrationResponse
+    from heirlog.protocol._generated.messages.consumer_group_describe import ConsumerGroupDescribeRequest as ConsumerGroupDescribeRequest
+    from heirlog.protocol._generated.messages.consumer_group_describe import ConsumerGroupDescribeResponse as ConsumerGroupDescribeResponse
+    from heirlog.protocol._generated.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest as ConsumerGroupHeartbeatRequest
+    from heirlog.protocol._generated.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse as ConsumerGroupHeartbeatResponse
     from heirlog.protocol._generated.messages.controller_registration import ControllerRegistrationRequest as ControllerRegistrationRequest
     from heirlog.protocol._generated.messages.controller_registration import ControllerRegistrationResponse as ControllerRegistrationResponse
     from heirlog.protocol._generated.messages.create_acls import CreateAclsRequest as CreateAclsRequest

@@ -11,6 +11,19 @@ from heirlog.protocol._generated.records.broker_registration_change import Broke
 from heirlog.protocol._generated.records.clear_elr import ClearElrRecord
 from heirlog.protocol._generated.records.client_quota import ClientQuotaRecord
 from heirlog.protocol._generated.records.config import ConfigRecord
+from heirlog.protocol._generated.records.consumer_group_current_member_assignment_key import ConsumerGroupCurrentMemberAssignmentKey
+from heirlog.protocol._generated.records.consumer_group_current_member_assignment_value import ConsumerGroupCurrentMemberAssignmentValue
+from heirlog.protocol._generated.records.consumer_group_member_metadata_key import ConsumerGroupMemberMetadataKey
+from heirlog.protocol._generated.records.consumer_group_member_metadata_value import ConsumerGroupMemberMetadataValue
+from heirlog.protocol._generated.records.consumer_group_metadata_key import ConsumerGroupMetadataKey
+from heirlog.protocol._generated.records.consumer_group_metadata_value import ConsumerGroupMetadataValue
+from heirlog.protocol._generated.records.consumer_group_partition_metadata_key import ConsumerGroupPartitionMetadataKey
+from heirlog.protocol._generated.records.consumer_group_regular_expression_key import ConsumerGroupRegularExpressionKey
+from heirlog.protocol._generated.records.consumer_group_regular_expression_value import ConsumerGroupRegularExpressionValue
+from heirlog.protocol._generated.records.consumer_group_target_assignment_member_key import ConsumerGroupTargetAssignmentMemberKey
+from heirlog.protocol._generated.records.consumer_group_target_assignment_member_value import ConsumerGroupTargetAssignmentMemberValue
+from heirlog.protocol._generated.records.consumer_group_target_assignment_metadata_key import ConsumerGroupTargetAssignmentMetadataKey
+from heirlog.protocol._generated.records.consumer_group_target_assignment_metadata_value import ConsumerGroupTargetAssignmentMetadataValue
 from heirlog.protocol._generated.records.end_transaction import EndTransactionRecord
 from heirlog.protocol._generated.records.feature_level import FeatureLevelRecord
 from heirlog.protocol._generated.records.fence_broker import FenceBrokerRecord
@@ -85,6 +98,19 @@ __all__ = [
     "ClearElrRecord",
     "ClientQuotaRecord",
     "ConfigRecord",
+    "ConsumerGroupCurrentMemberAssignmentKey",
+    "ConsumerGroupCurrentMemberAssignmentValue",
+    "ConsumerGroupMemberMetadataKey",
+    "ConsumerGroupMemberMetadataValue",
+    "ConsumerGroupMetadataKey",
+    "ConsumerGroupMetadataValue",
+    "ConsumerGroupPartitionMetadataKey",
+    "ConsumerGroupRegularExpressionKey",
+    "ConsumerGroupRegularExpressionValue",
+    "ConsumerGroupTargetAssignmentMemberKey",
+    "ConsumerGroupTargetAssignmentMemberValue",
+    "ConsumerGroupTargetAssignmentMetadataKey",
+    "ConsumerGroupTargetAssignmentMetadataValue",
     "EndTransactionRecord",
     "FeatureLevelRecord",
     "FenceBrokerRecord",
