@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from spark.topics import Topics
 
@@ -69,6 +69,7 @@ def test_only_the_first_part_knows_the_epoch_of_the_record_before_it() -> None:
 
 
 @settings(deadline=None)
+@example([(100, [5e-324])], 10, 5)
 @given(
     st.lists(
         st.tuples(st.integers(1, 5000), st.lists(st.one_of(st.none(), st.floats(0, 1e6)), min_size=1, max_size=16)),

@@ -27,6 +27,8 @@ from heirlog.spark.plan import Range, cut_at, split
 
 PROBES_MAX = 512
 PROBES_EACH = 16
+LEAST_DENSITY = 1e-6
+"""Bytes for each offset, as in a log of which compaction has left a batch in a hundred million offsets."""
 ONE_BATCH_BYTES = 1
 """A broker gives the first batch complete, however large it is."""
 
@@ -68,11 +70,13 @@ def split_by_bytes(sections: Sequence[Sections], max_bytes: int, min_partitions:
 def _sums(sections: Sections, assumed: float) -> list[float]:
     """Bytes before each section, and of all."""
     length = sections.range.size / len(sections.density)
-    return [0.0, *accumulate(length * (assumed if one is None else one) for one in sections.density)]
+    known = (assumed if one is None else one for one in sections.density)
+    # never nothing: what has no length cannot be cut
+    return [0.0, *accumulate(length * max(density, LEAST_DENSITY) for density in known)]
 
 
 def _equal_bytes(one: Range, sums: list[float], target: float) -> list[Range]:
-    parts = max(1, min(one.size, -int(-sums[-1] // target) if target else one.size))
+    parts = max(1, min(one.size, -int(-sums[-1] // target)))
     length = one.size / (len(sums) - 1)
     offsets, section = [], 0
     for number in range(1, parts):
