@@ -170,7 +170,7 @@ def status(
 
         pipeline = load(file)
         if json:
-            show_json(_status_json(look(pipeline)))
+            show_json(status_json(look(pipeline)))
             return
         console = Console(highlight=False, markup=False, soft_wrap=True)
         width = console.width if console.is_terminal else None
@@ -183,7 +183,7 @@ def status(
                 time.sleep(_LOOK_EVERY_S)
 
 
-def _status_json(seen: Status) -> dict[str, Any]:
+def status_json(seen: Status) -> dict[str, Any]:
     return {
         "name": seen.name,
         "committed": seen.committed,

@@ -32,12 +32,12 @@ from pyspark.sql.streaming.datasource import (
 
 from heirlog.blocking import Client
 from heirlog.protocol.errors import KafkaError
-from heirlog.spark import clients, groups, loss, resolve
+from heirlog.spark import clients, groups, loss, resolve, sizes
 from heirlog.spark.current_state import CurrentState
 from heirlog.spark.loss import Cause, Loss
 from heirlog.spark.offsets import MEMBER, StreamOffset, by_topic, stream_offset
 from heirlog.spark.options import EARLIEST, LATEST, Options, TopicPartition
-from heirlog.spark.plan import Range, share, split, waiting
+from heirlog.spark.plan import Range, share, waiting
 from heirlog.spark.read import read_range
 from heirlog.spark.worker import SentToWorkers
 
@@ -180,7 +180,7 @@ class HeirlogStreamReader(SentToWorkers, DataSourceStreamReader, SupportsTrigger
             )
             for partition, stop in sorted(ends.items())
         ]
-        return [InputPartition(part) for part in split(ranges, options.min_partitions, options.max_records)]
+        return [InputPartition(part) for part in sizes.tasks(options, ranges)]
 
     def _still_there(self, after: StreamOffset) -> dict[TopicPartition, int]:
         """The ends of a batch that was planned by an earlier run: its tasks would wait for records that are gone."""
