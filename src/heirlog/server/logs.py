@@ -30,6 +30,7 @@ from heirlog.log_levels import LogLevels
 MAX_VALUE_CHARS = 2000
 LINES_MAX = 100
 _LIMITED = frozenset(("debug", "info"))
+LIMITS = "heirlog.rate_limited_log"
 EXCEPTION = "exception"
 """The field that holds a traceback: whole, and below the line on a terminal."""
 
@@ -47,7 +48,10 @@ class Logger:
         """How often each event was to be printed in this second."""
 
     def __call__(self, level: str, event: str, /, **values: object) -> None:
-        module = sys._getframe(1).f_globals["__name__"]
+        caller = sys._getframe(1)
+        if caller.f_globals["__name__"] == LIMITS and caller.f_back is not None:
+            caller = caller.f_back  # on behalf of another module
+        module = caller.f_globals["__name__"]
         if not self._levels.shows(level, module):
             return
         second = int(time.monotonic())
