@@ -51,6 +51,7 @@ def test_a_topic_s_configuration_is_changed_and_shown(heirlog: Heirlog, cluster:
     assert len(rows(heirlog, "configs", "describe", *which, "--all")) > 20
     assert heirlog("configs", "alter", *which, "--delete-config", "retention.ms, cleanup.policy").code == 0
     eventually(lambda: not rows(heirlog, "configs", "describe", *which))
+    assert heirlog("configs", "describe", *which).err == "nothing is set; --all also shows the values that apply\n"
     refused = heirlog("configs", "alter", *which, "--add-config", "retention.ms=soon")
     assert refused.code == 1 and "INVALID_CONFIG" in refused.err and refused.err.count("\n") == 1
 

@@ -21,6 +21,7 @@ TABLES = {
     "topic_configs.py",
     "group_configs.py",
     "absent_configs.py",
+    "security_configs.py",
     "config_docs.py",
     "dynamic_changes.py",
 }
@@ -37,7 +38,7 @@ def product() -> str:
 def test_every_configuration_says_what_it_is_for() -> None:
     assert set(DOCS) <= set(EVERY)
     assert all(len(documentation(definition)) > 20 for definition in EVERY.values())
-    assert "no TLS" in documentation(ABSENT_CONFIGS["ssl.client.auth"])
+    assert "no Kerberos" in documentation(ABSENT_CONFIGS["sasl.kerberos.service.name"])
 
 
 def test_what_is_said_to_be_without_effect_is_read_by_nobody() -> None:

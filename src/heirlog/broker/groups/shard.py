@@ -491,7 +491,8 @@ class GroupCoordinatorShard:
 
     def delete_group(self, group: Group, answer: Callable[[ErrorCode], None]) -> None:
         """Delete an empty group with its offsets."""
-        self._forget_offsets(group, [*group.offsets.committed, *self.transactional.unstable(group.group_id)])
+        unstable = self.transactional.unstable(group.group_id)
+        self._forget_offsets(group.group_id, [*group.offsets.committed, *unstable])
         if isinstance(group, ConsumerGroup):
             self.write_consumer(group, group_tombstones(group.state), nothing, answer)
             return
@@ -538,26 +539,28 @@ class GroupCoordinatorShard:
                 if partition not in unstable
             ]
             if unstable:
-                self._forget_offsets(group, expired)
+                self._forget_offsets(group.group_id, expired)
             elif _is_unused(group) and len(expired) == len(group.offsets.committed):
                 self.delete_group(group, nothing)
             else:
-                self._forget_offsets(group, expired)
+                self._forget_offsets(group.group_id, expired)
         self._cancel_sweep = self._env.call_later(self._config.retention_check_ms, self._sweep)
 
     def forget_topics(self, topics: frozenset[str]) -> None:
         """Delete the offsets of deleted topics: a new topic of the same name is a different one."""
         if self.loaded:
-            for group in list(self.groups.values()):
-                unstable = [each for each in self.transactional.unstable(group.group_id) if each[0] in topics]
-                self._forget_offsets(group, [*group.offsets.of_topics(topics), *unstable])
+            for group_id in dict.fromkeys([*self.groups, *self.transactional.groups()]):
+                group = self.groups.get(group_id)
+                stable = [] if group is None else group.offsets.of_topics(topics)
+                unstable = [each for each in self.transactional.unstable(group_id) if each[0] in topics]
+                self._forget_offsets(group_id, [*stable, *unstable])
 
-    def _forget_offsets(self, group: Group, partitions: list[TopicPartition]) -> None:
+    def _forget_offsets(self, group_id: str, partitions: list[TopicPartition]) -> None:
         for start in range(0, len(partitions), RECORDS_PER_BATCH):
             chunk: dict[TopicPartition, OffsetAndMetadata | None] = dict.fromkeys(
                 partitions[start : start + RECORDS_PER_BATCH]
             )
-            self.commit_offsets(group.group_id, chunk, nothing)
+            self.commit_offsets(group_id, chunk, nothing)
 
     # -- the end ------------------------------------------------------------------------------------------------
 

@@ -48,6 +48,8 @@ class ApiKey(IntEnum):
     OFFSET_DELETE = 47
     DESCRIBE_CLIENT_QUOTAS = 48
     ALTER_CLIENT_QUOTAS = 49
+    DESCRIBE_USER_SCRAM_CREDENTIALS = 50
+    ALTER_USER_SCRAM_CREDENTIALS = 51
     VOTE = 52
     BEGIN_QUORUM_EPOCH = 53
     END_QUORUM_EPOCH = 54
@@ -120,6 +122,8 @@ TABLE: dict[ApiKey, tuple[str, int, int, int, int, str]] = {
     ApiKey.OFFSET_DELETE: ("OffsetDelete", 0, 0, 0, 32767, "offset_delete"),
     ApiKey.DESCRIBE_CLIENT_QUOTAS: ("DescribeClientQuotas", 0, 1, 1, 1, "describe_client_quotas"),
     ApiKey.ALTER_CLIENT_QUOTAS: ("AlterClientQuotas", 0, 1, 1, 1, "alter_client_quotas"),
+    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: ("DescribeUserScramCredentials", 0, 0, 0, 0, "describe_user_scram_credentials"),
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: ("AlterUserScramCredentials", 0, 0, 0, 0, "alter_user_scram_credentials"),
     ApiKey.VOTE: ("Vote", 0, 2, 2, 0, "vote"),
     ApiKey.BEGIN_QUORUM_EPOCH: ("BeginQuorumEpoch", 0, 1, 1, 1, "begin_quorum_epoch"),
     ApiKey.END_QUORUM_EPOCH: ("EndQuorumEpoch", 0, 1, 1, 1, "end_quorum_epoch"),

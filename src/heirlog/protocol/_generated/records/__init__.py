@@ -41,6 +41,7 @@ from heirlog.protocol._generated.records.register_broker import RegisterBrokerRe
 from heirlog.protocol._generated.records.register_controller import RegisterControllerRecord
 from heirlog.protocol._generated.records.remove_access_control_entry import RemoveAccessControlEntryRecord
 from heirlog.protocol._generated.records.remove_topic import RemoveTopicRecord
+from heirlog.protocol._generated.records.remove_user_scram_credential import RemoveUserScramCredentialRecord
 from heirlog.protocol._generated.records.snapshot_footer import SnapshotFooterRecord
 from heirlog.protocol._generated.records.snapshot_header import SnapshotHeaderRecord
 from heirlog.protocol._generated.records.topic import TopicRecord
@@ -48,6 +49,7 @@ from heirlog.protocol._generated.records.transaction_log_key import TransactionL
 from heirlog.protocol._generated.records.transaction_log_value import TransactionLogValue
 from heirlog.protocol._generated.records.unfence_broker import UnfenceBrokerRecord
 from heirlog.protocol._generated.records.unregister_broker import UnregisterBrokerRecord
+from heirlog.protocol._generated.records.user_scram_credential import UserScramCredentialRecord
 from heirlog.protocol._generated.records.voters import VotersRecord
 from heirlog.protocol._generated.records.zk_migration_state import ZkMigrationStateRecord
 
@@ -61,6 +63,7 @@ METADATA_RECORDS: dict[int, type[Message]] = {
     7: FenceBrokerRecord,
     8: UnfenceBrokerRecord,
     9: RemoveTopicRecord,
+    11: UserScramCredentialRecord,
     12: FeatureLevelRecord,
     14: ClientQuotaRecord,
     15: ProducerIdsRecord,
@@ -69,6 +72,7 @@ METADATA_RECORDS: dict[int, type[Message]] = {
     19: RemoveAccessControlEntryRecord,
     20: NoOpRecord,
     21: ZkMigrationStateRecord,
+    22: RemoveUserScramCredentialRecord,
     23: BeginTransactionRecord,
     24: EndTransactionRecord,
     25: AbortTransactionRecord,
@@ -124,6 +128,7 @@ __all__ = [
     "RegisterControllerRecord",
     "RemoveAccessControlEntryRecord",
     "RemoveTopicRecord",
+    "RemoveUserScramCredentialRecord",
     "SnapshotFooterRecord",
     "SnapshotHeaderRecord",
     "TopicRecord",
@@ -131,6 +136,7 @@ __all__ = [
     "TransactionLogValue",
     "UnfenceBrokerRecord",
     "UnregisterBrokerRecord",
+    "UserScramCredentialRecord",
     "VotersRecord",
     "ZkMigrationStateRecord",
 ]
