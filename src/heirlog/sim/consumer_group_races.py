@@ -37,7 +37,7 @@ from heirlog.sim.simulation import TOPIC, Simulation
 from heirlog.sim.transaction_races import ACTIONS, hit_broker
 
 CONSUMER_GROUP = "k848"
-ROUNDS = 6
+ROUNDS = 4
 STEP_LIMIT_MS = 4000
 SETTLE_LIMIT_MS = 30_000
 STEP_OF = {
