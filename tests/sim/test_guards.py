@@ -46,6 +46,8 @@ NEEDED = {
     32: (2, {"lost-commit"}),
     33: (2, {"X17"}),
     34: (3, {"X20"}),
+    35: (1, {"late-owner"}),
+    36: (1, {"group-owners", "late-owner"}),
 }
 """Guard: the seed of its scenario to try first (one that showed it once), rules."""
 SEEDS = 30

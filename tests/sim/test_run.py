@@ -34,6 +34,7 @@ SUITE = {
     "outages": (1, 3, 5),
     "controllers": (5, 9, 13, 14, 1006001871),
     "manager-switch": range(1, 4),
+    "consumer-groups": (1, 2),
     "transactions": (1, 2, 9),
     "late-coordinators": (1,),
     "zombie-copiers": (1,),

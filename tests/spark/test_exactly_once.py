@@ -7,6 +7,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from confluent_kafka.admin import AdminClient
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from spark.committed import committed
@@ -110,6 +111,28 @@ def test_a_batch_with_a_name_that_was_committed_is_not_written_again(spark: Spar
     for name, first in (("a", 0), ("a", 0), ("b", 100), ("b", 100)):
         heirlog.spark.write(numbers(spark, first, first + 50), **options(topics, topic, batchId=name))
     assert committed(topics.servers, topic, PARTITIONS) == texts(range(50), range(100, 150))
+
+
+def test_a_batch_with_a_name_is_refused_once_the_ledger_is_gone(spark: SparkSession, topics: Topics) -> None:
+    """As after offsets.retention.minutes. It may be the batch that was committed last."""
+    topic = topics.create(PARTITIONS)
+    first = options(topics, topic, batchId="a")
+    heirlog.spark.write(numbers(spark, 0, 50), **first)
+    admin = AdminClient({"bootstrap.servers": topics.servers})
+    admin.delete_consumer_groups([f"id-{topic}"])[f"id-{topic}"].result()
+    for _ in range(2):
+        with pytest.raises(PySparkException, match=r"offsets\.retention\.minutes"):
+            heirlog.spark.write(numbers(spark, 0, 50), **first)
+    assert committed(topics.servers, topic, PARTITIONS) == texts(range(50))
+    heirlog.spark.write(numbers(spark, 50, 60), **{**first, "kafka.transactional.id": f"next-{topic}"})
+    assert committed(topics.servers, topic, PARTITIONS) == texts(range(60))
+
+
+def test_batches_without_a_name_need_no_ledger_and_renew_it(spark: SparkSession, topics: Topics) -> None:
+    topic = topics.create(PARTITIONS)
+    for first, more in ((0, {}), (50, {"batchId": "a"}), (50, {"batchId": "a"})):
+        heirlog.spark.write(numbers(spark, first, first + 50), **options(topics, topic, **more))
+    assert committed(topics.servers, topic, PARTITIONS) == texts(range(100))
 
 
 def test_an_empty_batch_commits_nothing(spark: SparkSession, topics: Topics) -> None:

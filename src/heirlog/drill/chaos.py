@@ -6,7 +6,8 @@
 
     chaos_plan      which faults and changes, and when          chaos_record     what clients saw
     chaos_faults    plays the faults on `chaos_cluster`         chaos_clients    librdkafka
-    chaos_operator  makes the changes                           chaos_aiokafka   aiokafka
+    chaos_operator  makes the changes                           chaos_aiokafka   aiokafka (and `chaos_fenced`)
+    chaos_transactions    copies in transactions
     links           the proxy between nodes (`link_proxy`)      committed_log    what controllers committed
     disk_faults     full and slow disks (`faulty_node`)         chaos_judge      findings (and `needless_losses`)
                                                                 timeline         the picture (`chaos_rows`)
@@ -30,16 +31,17 @@ from typing import Any, Protocol
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from heirlog.blocking import Client
+from heirlog.blocking import LATEST, Client, KafkaError
 from heirlog.drill import chaos_plan
 from heirlog.drill.chaos_aiokafka import GROUP as AIOKAFKA_GROUP
 from heirlog.drill.chaos_aiokafka import AiokafkaClients
 from heirlog.drill.chaos_clients import GROUP, RECONNECT, ChaosMember, ChaosReader, ChaosWriter, LatestWatch, note
 from heirlog.drill.chaos_cluster import ChaosCluster
 from heirlog.drill.chaos_faults import Injector
-from heirlog.drill.chaos_judge import AUDITOR, judge
+from heirlog.drill.chaos_judge import AUDITOR, COMMITTED_READER, ends_of, judge
 from heirlog.drill.chaos_operator import ChaosOperator, create_topics
 from heirlog.drill.chaos_record import (
+    COPIED,
     KEPT,
     PARTITIONS,
     RECREATED,
@@ -51,12 +53,14 @@ from heirlog.drill.chaos_record import (
     now_ms,
 )
 from heirlog.drill.chaos_rows import LEGEND, gaps, rows
+from heirlog.drill.chaos_transactions import ChaosCopier, LeftOver, committed_offsets, left_over
 from heirlog.drill.committed_log import LOG_DIRECTORY, CommittedLog, committed
 from heirlog.drill.needless_losses import needless_losses
 from heirlog.drill.observe import DrillFailure, partitions_of
 from heirlog.drill.timeline import draw
 from heirlog.drill.workload import StoppableClient, everything, stop_all
-from heirlog.sim.group_history import OFFSETS_TOPIC, GroupHistory
+from heirlog.metadata.topic_name import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from heirlog.sim.group_history import GroupHistory
 from heirlog.sim.history import Finding
 
 CONFIG = {
@@ -66,6 +70,8 @@ CONFIG = {
     "replica.lag.time.max.ms": 4_000,
     "group.initial.rebalance.delay.ms": 500,
     "offsets.topic.num.partitions": 2,
+    "transaction.state.log.num.partitions": 2,
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": 1_000,
     # a writer would create a deleted topic with one partition
     "auto.create.topics.enable": False,
     # the judge reads the metadata log from its first record on
@@ -83,6 +89,10 @@ CREATE_S = 30.0
 FINDINGS_KEPT = 50
 NOT_HEALED, NODE_ENDED, NOTHING_PROVED = "not-healed", "node-ended", "nothing-proved"
 READER_STUCK, WRITER_STUCK = "reader-stuck", "writer-stuck"
+
+
+INTERNAL_TOPICS = (OFFSETS_TOPIC, TRANSACTIONS_TOPIC)
+_OUTCOMES = {True: "committed", False: "aborted", None: "unknown"}
 
 
 class _Client(StoppableClient, Protocol):
@@ -122,6 +132,10 @@ class Verdict:
     without_answer_s: dict[str, float] = field(default_factory=dict)
     """Per partition, seconds in which a writer waited for more than a second."""
     commits: int = 0
+    transactions: dict[str, int] = field(default_factory=dict)
+    """By outcome, as far as their producers know it."""
+    copied: int = 0
+    """Records that copiers have committed as read."""
     client_errors: dict[str, int] = field(default_factory=dict)
     findings_total: int = 0
     checks: dict[str, int] = field(default_factory=dict)
@@ -181,11 +195,13 @@ class _Chaos:
         record, group = self._record, self._groups[GROUP]
         readers: list[_Client] = [
             ChaosReader(bootstrap, "reader", STABLE, record),
+            ChaosReader(bootstrap, COMMITTED_READER, (COPIED,), record),
             LatestWatch(bootstrap, "watch", STABLE, record),
             ChaosMember(bootstrap, 0, group, record, leaves_every_s=MEMBER_LEAVES_S),
             ChaosMember(bootstrap, 1, group, record),
         ]
-        aiokafka = AiokafkaClients(bootstrap, AIOKAFKA_PER_S, record, self._groups[AIOKAFKA_GROUP])
+        aiokafka = AiokafkaClients(bootstrap, AIOKAFKA_PER_S, record, self._groups[AIOKAFKA_GROUP], self._verdict.seed)
+        copiers = [ChaosCopier(bootstrap, 0, record, leaves_every_s=MEMBER_LEAVES_S), ChaosCopier(bootstrap, 1, record)]
         writers: list[_Client] = [
             ChaosWriter(bootstrap, 1, KEPT, KEPT_PER_S, record),
             ChaosWriter(bootstrap, 2, RECREATED, RECREATED_PER_S, record, RECREATED_TIMEOUT_MS),
@@ -194,7 +210,7 @@ class _Chaos:
             bootstrap, self._cluster.brokers, chaos_plan.changes(self._verdict.seed, self._duration_s), self._calm
         )
         window_begin_ms = now_ms()
-        clients: list[_Client] = [*readers, aiokafka, *writers, operator]
+        clients: list[_Client] = [*readers, aiokafka, *writers, *copiers, operator]
         for client in clients:
             client.start()
         self._say("clients started")
@@ -205,13 +221,16 @@ class _Chaos:
             stop_all(writers)
             aiokafka.stop_writing()
             window = (window_begin_ms, now_ms())
+            self._wait_for_copiers()
+            stop_all(copiers)
+            left = left_over(bootstrap, self._client)
             self._say(f"{len(record.answered)} records acknowledged; a new reader reads everything")
             self._read_everything()
             self._wait_for_readers()
         finally:
             # also after a failure: threads of librdkafka must not outlive the drill
             stop_all(clients)
-        self._judge(operator, window)
+        self._judge(operator, window, left)
         return self._verdict
 
     def _say(self, what: str) -> None:
@@ -238,7 +257,7 @@ class _Chaos:
         self._say("the cluster has healed" if not sick else "the cluster has not healed")
 
     def _sick(self) -> list[str]:
-        found = partitions_of(self._client, [*PARTITIONS, OFFSETS_TOPIC])
+        found = partitions_of(self._client, [*PARTITIONS, *INTERNAL_TOPICS])
         if found and (RECREATED, 0) not in found:
             # the operator's last attempt may have failed half-way
             try:
@@ -255,6 +274,21 @@ class _Chaos:
 
     # reading
 
+    def _wait_for_copiers(self) -> None:
+        """Until they have copied what is in their input now. What they have not copied is judged."""
+        deadline = time.monotonic() + HEAL_S
+        while time.monotonic() < deadline:
+            try:
+                places = [(KEPT, index) for index in range(PARTITIONS[KEPT])]
+                ends = self._client.list_offsets(dict.fromkeys(places, LATEST))
+                done = committed_offsets(self._cluster.bootstrap_servers)
+            except (KafkaException, KafkaError, OSError):
+                time.sleep(TURN_S)
+                continue
+            if all(done[index] >= ends[topic, index].offset for topic, index in places):
+                return
+            time.sleep(TURN_S * 10)
+
     def _read_everything(self) -> None:
         try:
             for message in everything(self._cluster.bootstrap_servers, PARTITIONS):
@@ -265,7 +299,7 @@ class _Chaos:
 
     def _wait_for_readers(self) -> None:
         """Each reader reaches what is the end of its partitions now."""
-        ends = _ends(self._audit)
+        ends = ends_of(self._audit.read)
         deadline = time.monotonic() + READ_ON_S
         while (behind := self._behind(ends)) and time.monotonic() < deadline:
             time.sleep(TURN_S * 4)
@@ -279,17 +313,17 @@ class _Chaos:
         return [
             f"{client} reads {topic}-{index} up to {reached.get((client, topic, index), 0)} of {end} records, and no "
             f"further {READ_ON_S:g} s after the cluster has healed"
-            for client in ("reader", "aiokafka")
+            for client, topics in (("reader", STABLE), ("aiokafka", STABLE), (COMMITTED_READER, (COPIED,)))
             for (topic, index), end in ends.items()
-            if topic in STABLE and reached.get((client, topic, index), 0) < end
+            if topic in topics and reached.get((client, topic, index), 0) < end
         ]
 
     # judgement
 
-    def _judge(self, operator: ChaosOperator, window: tuple[int, int]) -> None:
+    def _judge(self, operator: ChaosOperator, window: tuple[int, int], left: LeftOver) -> None:
         verdict, record, faults = self._verdict, self._record, self._injector.log
         log = committed(self._cluster)
-        judgement = judge(record, self._audit.read, log, self._groups.values())
+        judgement = judge(record, self._audit.read, log, self._groups.values(), left)
         self._findings += [Finding(NODE_ENDED, sentence) for sentence in faults.ended]
         self._findings += [Finding(WRITER_STUCK, sentence) for sentence in record.stuck]
         self._findings += [*judgement.findings, *needless_losses(log, faults.unclean_ends)]
@@ -306,6 +340,8 @@ class _Chaos:
         verdict.commits = sum(
             commit.answered is not None for group in self._groups.values() for commit in group.commits.values()
         )
+        verdict.transactions = dict(Counter(_OUTCOMES[one.outcome] for one in record.transactions))
+        verdict.copied = sum(left.committed.values())
         verdict.client_errors = dict(record.errors.most_common())
         for topic in STABLE:
             for index in range(PARTITIONS[topic]):
@@ -334,7 +370,7 @@ class _Chaos:
             operator.events,
             log,
             self._record.answered,
-            [*PARTITIONS, OFFSETS_TOPIC],
+            [*PARTITIONS, *INTERNAL_TOPICS],
             window,
         )
         title = f"heirlog drill chaos --seed {verdict.seed}: {'passed' if verdict.passed else 'FAILED'}"
@@ -368,13 +404,6 @@ class _Chaos:
             seen += [*self._record.latest, *self._audit.read]
             for each in seen:
                 out.write(json.dumps({"type": type(each).__name__, **each._asdict()}) + "\n")
-
-
-def _ends(audit: ClientRecord) -> dict[tuple[str, int], int]:
-    found: dict[tuple[str, int], int] = {}
-    for one in audit.read:
-        found[one.topic, one.partition] = max(one.offset + 1, found.get((one.topic, one.partition), 0))
-    return found
 
 
 def _clean_elections(log: CommittedLog) -> dict[str, int]:

@@ -1,6 +1,7 @@
 """The aiokafka clients of the chaos drill, in a thread with an event loop of their own.
 
     a writer of AIOKAFKA    idempotent, acks=all
+    writers of COPIED       transactional, with one id (`chaos_fenced`)
     a reader                every partition of both stable topics, from the beginning; it does not tell leader epochs
     two members of a group  share AIOKAFKA; what each is assigned in which generation is noted
 
@@ -23,6 +24,7 @@ from aiokafka.errors import KafkaError, OutOfOrderSequenceNumber
 from aiokafka.structs import OffsetAndMetadata
 
 from heirlog.drill.chaos_clients import COMMIT_EVERY_S, FLUSH_S, IN_FLIGHT_MAX, Pace
+from heirlog.drill.chaos_fenced import FencedProducers
 from heirlog.drill.chaos_record import (
     AIOKAFKA,
     PARTITIONS,
@@ -56,7 +58,7 @@ class AiokafkaClients:
     `stop_writing` ends the writer only, and returns when each of its records was answered or given up.
     """
 
-    def __init__(self, bootstrap: str, per_s: float, record: ClientRecord, history: GroupHistory) -> None:
+    def __init__(self, bootstrap: str, per_s: float, record: ClientRecord, history: GroupHistory, seed: int) -> None:
         self._settings = {
             "bootstrap_servers": bootstrap,
             "metadata_max_age_ms": 2_000,
@@ -66,6 +68,7 @@ class AiokafkaClients:
         self._pace = Pace(per_s)
         self._record = record
         self._history = history
+        self._fenced = FencedProducers(self._settings, record, seed)
         self._is_desynchronized = False
         self._waiting: set[asyncio.Task[None]] = set()
         self._stopping = threading.Event()
@@ -103,8 +106,12 @@ class AiokafkaClients:
             self._failure = failure
 
     async def _work(self) -> None:
+        # errors that aiokafka keeps in futures of its own, for which nothing waits
+        asyncio.get_running_loop().set_exception_handler(
+            lambda _, context: self._record.failed(f"aiokafka: {type(context.get('exception')).__name__}")
+        )
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._write())
+            group.create_task(self._write_all())
             group.create_task(self._read())
             for number in range(MEMBERS):
                 group.create_task(self._share(f"{GROUP}-{number}"))
@@ -118,7 +125,13 @@ class AiokafkaClients:
             return False
         return True
 
-    # the writer
+    # the writers
+
+    async def _write_all(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._write())
+            group.create_task(self._fenced.run(self._stopping_writes))
+        self._written.set()
 
     async def _write(self) -> None:
         producer = await self._producer()
@@ -148,7 +161,6 @@ class AiokafkaClients:
                 self._record.stuck.append(
                     f"{len(late)} records of {AIOKAFKA} had no answer {FLUSH_S:g} s after the cluster had healed"
                 )
-        self._written.set()
         await self._close(producer)
 
     async def _producer(self) -> AIOKafkaProducer:

@@ -47,10 +47,10 @@ RECONNECT = {
     # what it prints about lost brokers would bury the drill's own lines
     "log_level": 0,
 }
-_SILENT = logging.getLogger("heirlog.drill.librdkafka")
+SILENT = logging.getLogger("heirlog.drill.librdkafka")
 """librdkafka prints fatal errors at every log level; they are counted as others are."""
-_SILENT.addHandler(logging.NullHandler())
-_SILENT.propagate = False
+SILENT.addHandler(logging.NullHandler())
+SILENT.propagate = False
 
 
 class Pace:
@@ -110,7 +110,7 @@ class ChaosWriter(Loop):
                 "error_cb": lambda error: self._record.failed(f"writer {self._number}: {error.name()}"),
                 **RECONNECT,
             },
-            logger=_SILENT,
+            logger=SILENT,
         )
 
     def step(self) -> None:
@@ -120,7 +120,7 @@ class ChaosWriter(Loop):
                     self._send()
             self._producer.poll(TURN_S)
         except KafkaException as error:
-            self._record.failed(f"writer {self._number}: {_named(error)}")
+            self._record.failed(f"writer {self._number}: {named(error)}")
             self._is_lost |= error.args[0].fatal()
         if self._is_lost:
             # each record in its queue is reported
@@ -256,7 +256,7 @@ class LatestWatch(Loop):
             try:
                 found = answer.result(5.0)
             except (KafkaException, TimeoutError) as error:
-                self._record.failed(f"{self._name}: {_named(error)}")
+                self._record.failed(f"{self._name}: {named(error)}")
                 continue
             if found.offset < 0:
                 continue  # librdkafka's "unknown", where it has no leader to ask
@@ -265,7 +265,7 @@ class LatestWatch(Loop):
         self._stopping.wait(LATEST_EVERY_S)
 
 
-def _named(error: Exception) -> str:
+def named(error: Exception) -> str:
     if isinstance(error, KafkaException) and error.args and isinstance(error.args[0], KafkaError):
         return str(error.args[0].name())
     return type(error).__name__
@@ -334,7 +334,7 @@ class ChaosMember(Loop):
         try:
             answered = self._consumer.commit(offsets=places, asynchronous=False) or []
         except KafkaException as error:
-            self._record.failed(f"{self._name} commits: {_named(error)}")
+            self._record.failed(f"{self._name} commits: {named(error)}")
             # not even an unknown member is proof: librdkafka repeats a request, and the first one may be stored later
             return
         if any(place.error is not None for place in answered):
@@ -352,7 +352,7 @@ class ChaosMember(Loop):
             committed = consumer.committed(places, timeout=5.0)
         except KafkaException as error:
             # librdkafka asks itself before it reads
-            self._record.failed(f"{self._name} asks for its commits: {_named(error)}")
+            self._record.failed(f"{self._name} asks for its commits: {named(error)}")
             return
         self._to_confirm = list(self._reads(committed, sent))
         self._history.reads += self._to_confirm

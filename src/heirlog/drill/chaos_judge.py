@@ -17,12 +17,23 @@ Four things cannot be judged; records of the first and the last are counted:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
-from heirlog.drill.chaos_record import RECREATED, STABLE, UNKNOWN_OFFSET, Answered, ClientRecord, RecordRead
+from heirlog.drill.chaos_record import (
+    COPIED,
+    KEPT,
+    RECREATED,
+    STABLE,
+    UNKNOWN_OFFSET,
+    Answered,
+    ClientRecord,
+    RecordRead,
+)
+from heirlog.drill.chaos_transactions import LeftOver
 from heirlog.drill.committed_log import CommittedLog, Incarnation, PartitionChange
 from heirlog.metadata.basis import Basis, ElectionBasis
+from heirlog.metadata.topic_name import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from heirlog.sim import group_history
 from heirlog.sim.group_history import GroupHistory
 from heirlog.sim.history import (
@@ -36,12 +47,17 @@ from heirlog.sim.history import (
     Seek,
     partition_name,
 )
-from heirlog.sim.history_checks import verdict
+from heirlog.sim.history_checks import transactions, verdict
 from heirlog.sim.history_checks.losses import excused
 
 AUDITOR = "auditor"
 """The client that reads everything once more in the end."""
+COMMITTED_READER = "committed"
+"""The client that reads committed records all the time."""
 CHANGED_VALUE = "changed-value"
+OPEN_TRANSACTION = "open-transaction"
+COPIER_STUCK = "copier-stuck"
+INTERNAL = (f"{OFFSETS_TOPIC}-", f"{TRANSACTIONS_TOPIC}-")
 STALE_MS = 15_000
 """A broker that knows of a deletion or creation this long after it: no fault lasts longer."""
 
@@ -64,9 +80,14 @@ class Judgement:
 
 
 def judge(
-    record: ClientRecord, audit: Sequence[RecordRead], log: CommittedLog, groups: Iterable[GroupHistory]
+    record: ClientRecord,
+    audit: Sequence[RecordRead],
+    log: CommittedLog,
+    groups: Iterable[GroupHistory],
+    left: LeftOver | None = None,
 ) -> Judgement:
-    """audit: what a new client read of every partition, after all writes had ended."""
+    """audit: what a new client read of every partition, after all writes had ended. left: of transactions; None: no
+    client used any."""
     names = {
         (one.name, index): partition_name(one.name, index, one.topic_id)
         for one in log.incarnations
@@ -80,6 +101,7 @@ def judge(
     history = History(now_ms=lambda: 0)
     _enter_sends(history, record, log, names, judgement)
     _enter_reads(history, [*record.read, *audit], names, judgement)
+    copies = _enter_transactions(history, record, names)
     history.latest += [
         Latest(names[one.topic, one.partition], one.offset, one.leader_epoch, one.client)
         for one in record.latest
@@ -87,7 +109,15 @@ def judge(
     ]
     judgement.findings = [
         *(Finding(CHANGED_VALUE, sentence) for sentence in record.changed),
-        *verdict.findings(history, judgement.losses, AUDITOR, set(names.values()), remember_epochs=False),
+        *verdict.findings(
+            history,
+            judgement.losses,
+            AUDITOR,
+            set(names.values()),
+            has_markers=lambda partition: partition in copies,
+            remember_epochs=False,
+        ),
+        *(() if left is None else _transactional(history, judgement.losses, names, ends_of(audit), left)),
         *(finding for group in groups for finding in group_history.findings(group, judgement.losses)),
     ]
     _count(history, judgement)
@@ -213,6 +243,60 @@ def _enter_reads(
             history.seeks.append(Seek(name, one.client, one.poll, None))
         epochs[one.client, name] = one.leader_epoch
         history.observed.append(Observed(name, one.offset, one.value, one.leader_epoch, one.client, one.poll))
+
+
+# transactions
+
+
+def _enter_transactions(history: History, record: ClientRecord, names: dict[tuple[str, int], str]) -> Collection[str]:
+    """Returns the partitions that have transactions."""
+    places = {f"{topic}-{index}": name for (topic, index), name in names.items() if topic == COPIED}
+    history.initialized += record.initialized
+    history.transactions += [
+        replace(attempt, values={value: places[place] for value, place in attempt.values.items()})
+        for attempt in record.transactions
+    ]
+    history.read_committed |= {AUDITOR, COMMITTED_READER}
+    return places.values()
+
+
+def _transactional(
+    history: History,
+    losses: Sequence[KnownLoss],
+    names: dict[tuple[str, int], str],
+    ends: dict[tuple[str, int], int],
+    left: LeftOver,
+) -> Iterator[Finding]:
+    """What is wrong with transactions after their end. ends: of what is readable, by topic and partition."""
+    lost = {loss.partition for loss in losses}
+    is_internal_lost = any(name.startswith(INTERNAL) for name in lost)
+    hanging = {names[COPIED, index] for index in left.open}
+    # a marker or a decision that is lost leaves its transaction open: an operator has to abort it
+    if not is_internal_lost:
+        yield from (
+            Finding(OPEN_TRANSACTION, f"{name}: a transaction is open long after all producers have ended")
+            for name in sorted(hanging - lost)
+        )
+    audited = set(names.values()) - hanging
+    yield from transactions.lost_transaction(history, AUDITOR, audited, losses)
+    yield from transactions.torn_transaction(history, AUDITOR, audited, losses)
+    inputs = {index: name for (topic, index), name in names.items() if topic == KEPT}
+    if is_internal_lost or lost.intersection(inputs.values()) or hanging:
+        # offsets of the group or of what it read are not what they were, or some copies cannot be read
+        return
+    yield from transactions.copied_once(history, AUDITOR, left.committed, losses)
+    for index in sorted(inputs):
+        committed, end = left.committed.get(index, 0), ends.get((KEPT, index), 0)
+        if committed < end:
+            yield Finding(COPIER_STUCK, f"{KEPT}-{index}: {committed} of {end} records are copied, and no more")
+
+
+def ends_of(audit: Iterable[RecordRead]) -> dict[tuple[str, int], int]:
+    """Where what was read ends, by topic and partition."""
+    found: dict[tuple[str, int], int] = {}
+    for one in audit:
+        found[one.topic, one.partition] = max(one.offset + 1, found.get((one.topic, one.partition), 0))
+    return found
 
 
 def _count(history: History, judgement: Judgement) -> None:

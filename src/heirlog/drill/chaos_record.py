@@ -15,11 +15,14 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import NamedTuple
 
-KEPT, AIOKAFKA, RECREATED = "chaos-kept", "chaos-aiokafka", "chaos-recreated"
-PARTITIONS = {KEPT: 3, AIOKAFKA: 3, RECREATED: 2}
-"""KEPT is written with librdkafka, as is RECREATED, which an operator deletes and creates again."""
+from heirlog.sim.history import InitializedProducer, TransactionAttempt
+
+KEPT, AIOKAFKA, RECREATED, COPIED = "chaos-kept", "chaos-aiokafka", "chaos-recreated", "chaos-copied"
+PARTITIONS = {KEPT: 3, AIOKAFKA: 3, RECREATED: 2, COPIED: 3}
+"""KEPT is written with librdkafka, as is RECREATED, which an operator deletes and creates again. COPIED is written in
+transactions only."""
 STABLE = (KEPT, AIOKAFKA)
-"""Topics that are never deleted; all readers read them."""
+"""Topics that are never deleted; all readers of uncommitted records read them."""
 VALUE_BYTES = 200
 UNKNOWN_OFFSET = -1
 ERRORS_KEPT = 30
@@ -79,6 +82,9 @@ class ClientRecord:
     """Writers of stable topics whose records had no answer long after the cluster had healed."""
     errors: Counter[str] = field(default_factory=Counter)
     """Messages of the clients, for a person who looks into a failure."""
+    transactions: list[TransactionAttempt] = field(default_factory=list)
+    """Partitions in them are TOPIC-INDEX."""
+    initialized: list[InitializedProducer] = field(default_factory=list)
     changed: list[str] = field(default_factory=list)
     """Values that no producer of the drill wrote, each with its place."""
     _lock: threading.Lock = field(default_factory=threading.Lock)

@@ -134,8 +134,10 @@ class SimCluster:
         self.metadata_directory_ids: dict[str, Uuid] = {}
         """With its node id, this identifies a voter."""
         self._by_name: dict[str, Machine] = {}
+        self._brokers: dict[int, Machine] = {}
+        """By node id."""
         self._controllers: dict[int, Machine] = {}
-        """By node id; the machines of controllers, dedicated or not."""
+        """The same for controllers, dedicated or not."""
         self._properties: dict[str, dict[str, str]] = {}
         for number in range(1, brokers + 1):
             roles = "broker,controller" if combined and number <= controllers else "broker"
@@ -167,6 +169,8 @@ class SimCluster:
         }
         self._properties[name] = properties
         machine = self._by_name[name] = Machine(name, node_id, parse_static(properties))
+        if machine.config.is_broker:
+            self._brokers[node_id] = machine
         if machine.config.is_controller:
             self._controllers[node_id] = machine
 
@@ -204,7 +208,7 @@ class SimCluster:
         return self._by_name[name]
 
     def broker(self, broker_id: int) -> Machine:
-        return self._by_name[f"broker-{broker_id}"]
+        return self._brokers[broker_id]
 
     def controller_machine(self, node_id: int) -> Machine:
         return self._controllers[node_id]

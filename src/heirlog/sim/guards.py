@@ -288,6 +288,20 @@ GUARDS: Mapping[int, Guard] = {
             "the producer id that follows a used-up one is stored with the outcome",
             "used-up-ids",
         ),
+        Guard(
+            35,
+            "heirlog.broker.groups.consumer.offset_rules",
+            "is_current_epoch",
+            "a member of the consumer protocol commits offsets only in its current epoch (KIP-848)",
+            "consumer-groups",
+        ),
+        Guard(
+            36,
+            "heirlog.broker.groups.consumer.reconciliation",
+            "is_free",
+            "a member takes a partition only if no other member has it, or must still give it up (KIP-848)",
+            "consumer-groups",
+        ),
     )
 }
 

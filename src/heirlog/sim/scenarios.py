@@ -18,6 +18,7 @@
     rolling-upgrade         `heirlog.sim.upgrades`
     transactions, late-coordinators, zombie-copiers, late-markers, zombie-markers, lost-markers, used-up-ids,
     overtaken-offsets, cleaned-transactions     `heirlog.sim.transaction_races`
+    consumer-groups         `heirlog.sim.consumer_group_races`
     manager-switch          `heirlog.sim.switches`
     durability:...          brokers that fail independently of each other (`heirlog.sim.durability`)
     U1 ... U18, replaced-disk   unclean recovery (`heirlog.sim.recoveries.catalogue`)
@@ -41,6 +42,7 @@ from heirlog.protocol.types import BrokerId
 from heirlog.sim import (
     bit_rot,
     broken_disks,
+    consumer_group_races,
     late_answers,
     lying_disks,
     older_metadata,
@@ -249,7 +251,7 @@ SCENARIOS: Mapping[str, Scenario] = {
     "broken-disks": Scenario(broken_disks.broken_disks_plan, broken_disks.broken_disks),
     "outages": Scenario(with_nodes(swarms.outages_plan), swarms.outages),
     "controllers": Scenario(swarms.controllers_plan, swarms.controllers),
-    "swarm": Scenario(with_nodes(swarms.swarm_plan), swarms.swarm),
+    "swarm": Scenario(swarms.lighter(with_nodes(swarms.swarm_plan)), swarms.swarm),
     "loose-transport": Scenario(with_nodes(swarms.swarm_plan), swarms.loose_transport),
     "moves": Scenario(with_nodes(swarms.moves_plan), swarms.moves),
     "rolling-upgrade": Scenario(with_nodes(upgrades.rolling_upgrade_plan), upgrades.rolling_upgrade),
@@ -284,6 +286,7 @@ SCENARIOS: Mapping[str, Scenario] = {
     "cleaned-transactions": Scenario(
         transaction_races.cleaned_transactions_plan, transaction_races.cleaned_transactions
     ),
+    "consumer-groups": Scenario(consumer_group_races.consumer_groups_plan, consumer_group_races.consumer_groups),
     "manager-switch": Scenario(switches.manager_switch_plan, switches.manager_switch),
     **{name: Scenario(quorum_elections.elections_plan, play) for name, play in quorum_elections.ELECTIONS.items()},
     **{name: Scenario(plan, play) for name, (plan, play) in RECOVERIES.items()},

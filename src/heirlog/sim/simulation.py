@@ -39,6 +39,7 @@ from heirlog.sim.clients.pipelined import PipelinedProducer
 from heirlog.sim.clients.producer import ACKS_ALL, Producer, Workload
 from heirlog.sim.cluster import RECOVERY_MANAGER, SimCluster
 from heirlog.sim.compaction_checker import lost_key
+from heirlog.sim.consumer_group_history import ConsumerGroupHistory, consumer_findings
 from heirlog.sim.disk import SimDisk
 from heirlog.sim.group_history import GroupHistory
 from heirlog.sim.healed_quorum import HealedQuorum
@@ -113,6 +114,8 @@ class Simulation:
         self.consumers: list[Consumer] = []
         self.group_history = GroupHistory(GROUP)
         self.members: list[Member] = []
+        self.consumer_history: ConsumerGroupHistory | None = None
+        """Of a group of the consumer protocol, if the script has one."""
         self.recreator: TopicRecreator | None = None
         self.transactions = (
             TransactionalLoad(
@@ -510,6 +513,7 @@ class Simulation:
             *(() if self.transactions is None else self.transactions.findings(losses)),
             *lost_key(compacted, self._last_read, 3_000_000 + seen.sent, losses),
             *group_history.findings(self.group_history, losses),
+            *(() if self.consumer_history is None else consumer_findings(self.consumer_history, losses)),
         ]
         self._count()
         unreadable = [one for one in self.lost() if not one.partition.startswith(f"{RECREATED}-")]

@@ -261,7 +261,7 @@ def _play(simulation: Simulation, steps: Sequence[str], actions: Sequence[str], 
 
         if cluster.run_until(is_there, STEP_LIMIT_MS):
             simulation.world.counters[HIT_AT + step] += 1
-            _hit(simulation, step, hit[random.randrange(0, len(hit))], actions[random.randrange(0, len(actions))])
+            hit_broker(simulation, step, hit[random.randrange(0, len(hit))], actions[random.randrange(0, len(actions))])
         cluster.run_for(random.randrange(300, 3000))
 
 
@@ -303,7 +303,8 @@ def _uncommitted(node: Node) -> Iterator[TransactionState]:
                         yield stored.transaction.state
 
 
-def _hit(simulation: Simulation, step: str, name: str, action: str) -> None:
+def hit_broker(simulation: Simulation, step: str, name: str, action: str) -> None:
+    """Something happens to a broker, and it comes back."""
     cluster, random = simulation.cluster, simulation.random
     others = [other for other in cluster.broker_names if other != name]
     if action == PAUSE:

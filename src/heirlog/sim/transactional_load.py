@@ -55,10 +55,12 @@ FIRST_AGED_EPOCH = 32_755
 
 
 def age(shard: TransactionShard, transactional_id: str) -> bool:
-    """Whether the id is there, and had no transaction yet."""
+    """Raise the epoch of an id that is there, and had no transaction yet. Whether it needs no further attempt."""
     entry = shard._entries.get(transactional_id)
-    if entry is None or entry.is_pending or entry.transaction.producer_epoch != 0:
+    if entry is None or entry.is_pending:
         return False
+    if entry.transaction.producer_epoch != 0:
+        return True
     if entry.transaction.state is not TransactionState.EMPTY:
         return False
     entry.transaction = replace(entry.transaction, producer_epoch=FIRST_AGED_EPOCH)

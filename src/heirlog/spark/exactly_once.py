@@ -14,6 +14,10 @@ The ledger is an offset of the group with the name of the transactional id. Its 
 committed with the records. So a batch that Spark runs again, because it did not learn of the commit, is recognised. The
 driver reads the ledger after `initialize`, and by then every earlier transaction is decided and visible.
 
+The ledger expires as offsets do. A batch that comes again afterwards would be written twice. So a batch with a name is
+refused if the last transaction of the id was committed and its entry is gone. This has to be asked before `initialize`,
+which makes the coordinator forget how the last transaction ended.
+
 Only one attempt of each task may write, as the batches of two attempts would be taken for each other's repetitions.
 Spark starts another attempt after a failure, for a slow task (speculation), and after a lost shuffle file while the
 first one may still run. So an attempt claims its task before it writes: it initialises the transactional id of the task
@@ -47,12 +51,18 @@ from heirlog.spark.options import ExactlyOnce, SinkOptions
 
 CLAIM_MS = 10_000
 """Plus an epoch, at most 32767, it stays far below the default of transaction.max.timeout.ms."""
+COMMITTED = "CompleteCommit"
+"""The state of a transactional id whose last transaction was committed."""
 RUN_AGAIN = "The batch is aborted and has to run again"
 """In the message of a batch that was aborted because a task had several attempts."""
 
 
 class BatchAborted(Exception):
     """Nothing of this batch is visible to consumers with read_committed."""
+
+
+class LedgerLost(Exception):
+    """It cannot be known whether this batch was committed before. Nothing of it was written now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +86,10 @@ class Written(WriterCommitMessage):
 
 
 def begin(options: SinkOptions, settings: ExactlyOnce) -> Begun:
-    """Raises KafkaError, OSError."""
+    """Raises LedgerLost, KafkaError, OSError."""
     with clients.lend(options.properties) as client:
+        if settings.is_stream or settings.batch_id is not None:
+            _check_ledger(client, settings.transactional_id)
         producer = client.transactional_producer(
             settings.transactional_id, transaction_timeout_ms=settings.transaction_timeout_ms
         )
@@ -85,6 +97,18 @@ def begin(options: SinkOptions, settings: ExactlyOnce) -> Begun:
         producer.begin()
         ledger = client.committed(settings.transactional_id)
         return Begun(producer.opened, frozenset(entry.metadata for entry in ledger.values()))
+
+
+def _check_ledger(client: Client, transactional_id: str) -> None:
+    last = _described(client, transactional_id)
+    if last is None or last.transaction_state != COMMITTED or client.committed(transactional_id):
+        return
+    raise LedgerLost(
+        f"the batch is not written: the last batch of transactional id {transactional_id} was committed, and the "
+        f"offset of group {transactional_id} with its name is gone (it expired after offsets.retention.minutes, or the "
+        "group or the topic was deleted). So it is not known whether it was this batch. If this batch is not in the "
+        "topic yet, continue with another kafka.transactional.id"
+    )
 
 
 def batch_name(settings: ExactlyOnce) -> str | None:
@@ -163,12 +187,11 @@ def commit(options: SinkOptions, messages: Sequence[WriterCommitMessage | None])
             if shared
             else "not every task of the batch has finished"
         )
-    name = written[0].batch
+    # also without a name, for `_check_ledger`
+    entry = {(min(counts)[0], 0): CommittedOffset(0, metadata=written[0].batch or "")}
     with clients.lend(options.properties) as client:
         producer = client.transactional_producer(opened.transactional_id, opened=opened)
-        if name is not None:
-            entry = {(min(counts)[0], 0): CommittedOffset(0, metadata=name)}
-            producer.send_offsets(opened.transactional_id, entry)
+        producer.send_offsets(opened.transactional_id, entry)
         producer.commit()
 
 

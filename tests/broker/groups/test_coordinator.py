@@ -149,6 +149,31 @@ def test_a_group_belongs_to_the_partition_of_javas_hash(group: str, java_hash: i
 # -- commits ----------------------------------------------------------------------------------------------------------
 
 
+def test_below_min_isr_a_new_coordinator_answers_what_is_committed() -> None:
+    rig = Coordinating([1, 2], min_insync_replicas="2")
+    rig.commit(5)
+    rig.followed()
+    assert rig.committed() == 5
+    rig.commit(9)  # not committed: broker 2 has not fetched it
+    rig.lead(7, isr=[1])
+    assert rig.committed() == 5
+    stable = OffsetFetchRequest(
+        group_id="g",
+        topics=[OffsetFetchRequest.OffsetFetchRequestTopic(name="foo", partition_indexes=[0])],
+        require_stable=True,
+    )
+    loading = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    assert offset_requests.fetch(rig.broker.groups, stable, context(7)).error_code == loading
+    answer = answer_of(rig.commit(6))
+    assert answer.topics[0].partitions[0].error_code == loading
+    rig.lead(8, isr=[1, 2])
+    assert rig.committed() == "COORDINATOR_LOAD_IN_PROGRESS", "the newest commit is about to be known"
+    end = rig.partition(OFFSETS).log.log_end_offset
+    rig.fetch(end, replica=2, leader_epoch=8, last_fetched_epoch=5, topic=OFFSETS)
+    rig.env.advance(1)
+    assert rig.committed() == 9
+
+
 def test_a_commit_is_answered_and_seen_when_it_is_replicated() -> None:
     rig = Coordinating([1, 2])
     rig.followed()
