@@ -40,7 +40,7 @@ SUITE = {
     "zombie-copiers": (1,),
     "late-markers": (1,),
     "zombie-markers": (2,),
-    "lost-markers": (3,),
+    "lost-markers": (5, 7),
     "used-up-ids": (3,),
     "overtaken-offsets": (2,),
     "cleaned-transactions": (1,),

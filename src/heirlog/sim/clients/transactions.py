@@ -246,7 +246,9 @@ class TransactionRequests:
                 answer = response.responses[0].partition_responses[0]
                 if answer.error_code in _SUCCESS:
                     first = Answer(answer.error_code, (answer.base_offset,))
-                    self._repeat_maybe("Produce", first, lambda: self._produce_again(partition, request))
+                    if topic not in self._unrecorded:
+                        # a topic that was made again would accept it
+                        self._repeat_maybe("Produce", first, lambda: self._produce_again(partition, request))
                     return answer.base_offset, sent_ms
                 if answer.error_code not in _RETRIED_PRODUCE:
                     self._raise(answer.error_code)
