@@ -11,6 +11,7 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from types import FrameType
 from typing import NamedTuple
 
@@ -69,8 +70,8 @@ def speed(seeds: Sequence[int], nodes: int, controllers: int) -> Speed:
     return Speed(len(seeds), time.process_time() - began, events, virtual_ms / 1000)
 
 
-def shares(play: Callable[[], object]) -> dict[str, float]:
-    """The share of each part in the CPU time of `play`, the largest first."""
+def shares(play: Callable[[], Speed]) -> tuple[dict[str, float], Speed]:
+    """The share of each part in the CPU time of `play`, the largest first, and what it returns."""
     found: Counter[str] = Counter()
 
     def sample(_: int, frame: FrameType | None) -> None:
@@ -79,11 +80,11 @@ def shares(play: Callable[[], object]) -> dict[str, float]:
     before = signal.signal(signal.SIGPROF, sample)
     signal.setitimer(signal.ITIMER_PROF, SAMPLE_S, SAMPLE_S)
     try:
-        play()
+        played = play()
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
         signal.signal(signal.SIGPROF, before)
-    return {part: count / found.total() for part, count in found.most_common()}
+    return {part: count / found.total() for part, count in found.most_common()}, played
 
 
 def _part_of(frame: FrameType | None) -> str:
@@ -115,7 +116,8 @@ def report(scale: float) -> None:
             f"| {nodes} brokers + {controllers} | {' | '.join(figures)} | {one.seeds_per_minute:.0f} |",
             flush=True,
         )
-    nodes, controllers = CLUSTERS[-1]
-    print(f"\n| where the time goes, {nodes} + {controllers} | share |\n|---|---|")
-    for part, share in shares(lambda: speed(seeds, nodes, controllers)).items():
-        print(f"| {part} | {100 * share:.0f} % |", flush=True)
+    for nodes, controllers in CLUSTERS:
+        found, one = shares(partial(speed, seeds, nodes, controllers))
+        print(f"\n| where the time goes, {nodes} + {controllers} | share | CPU ms/seed |\n|---|---|---|")
+        for part, share in found.items():
+            print(f"| {part} | {100 * share:.0f} % | {1000 * share * one.cpu_s / one.seeds:.0f} |", flush=True)

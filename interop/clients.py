@@ -159,6 +159,16 @@ def java_group() -> str:
     return group_of_three(lambda what, servers: java_command("Lines", what, servers, TOPIC, GROUP))
 
 
+def own_group() -> str:
+    def command(what: str, servers: str) -> list[str]:
+        base = [sys.executable, "-m", "heirlog", what, TOPIC, "-b", servers]
+        if what == "produce":
+            return base
+        return [*base, "--group", GROUP, "--from-beginning", "-X", "session.timeout.ms=6000"]
+
+    return group_of_three(command)
+
+
 def kcat_group() -> str:
     jars.need("kcat", install="kcat (on Debian: apt install kcat)")
 

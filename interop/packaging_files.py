@@ -1,6 +1,7 @@
-"""The files of packaging/ for containers, judged by hadolint, a parser of Compose files and the schemas of Kubernetes.
+"""The files for containers, judged by hadolint, a parser of Compose files and the schemas of Kubernetes.
 
-Their nodes run in tests/processes/test_container.py, without an engine.
+They are in packaging/ and examples/kubernetes. tests/processes/test_container.py runs the nodes of packaging/, without
+an engine.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import jars
 
 ROOT = jars.HERE.parent
 PACKAGING = ROOT / "packaging"
+EXAMPLE = ROOT / "examples" / "kubernetes"
 LOCK = ROOT / "requirements" / "packaging.txt"
 COMPOSE = """
 import sys
@@ -29,10 +31,12 @@ def check() -> str:
     """For `make interop`. Raises AssertionError."""
     programs = _environment() / "bin"
     _run(programs / "hadolint", PACKAGING / "Containerfile")
-    kinds = _run(programs / "kubernetes-validate", "--strict", PACKAGING / "kubernetes.yaml").count(" passed ")
+    _run(programs / "hadolint", EXAMPLE / "Containerfile")
+    manifests = (PACKAGING / "kubernetes.yaml", EXAMPLE / "pipeline.yaml")
+    kinds = [_run(programs / "kubernetes-validate", "--strict", file).count(" passed ") for file in manifests]
     services = int(_run(programs / "python", "-c", COMPOSE, PACKAGING / "compose.yaml"))
-    assert (kinds, services) == (7, 6)
-    return f"a container file, {services} services, {kinds} objects of Kubernetes"
+    assert (kinds, services) == ([7, 3], 6)
+    return f"two container files, {services} services, {sum(kinds)} objects of Kubernetes"
 
 
 def _environment() -> Path:

@@ -38,10 +38,14 @@ import placement
 import quorum
 import quorum_tools
 import recovery
+import registries
 import schemas
 import secured
+import shared_groups
 import spark
 import spark_cluster
+import spark_declarative
+import spark_found
 import spark_lake
 import spark_sweep
 import streams
@@ -84,6 +88,8 @@ CHECKS: list[Check] = [
     ("group of franz-go", clients.franz_go_group),
     ("group of kcat", clients.kcat_group),
     ("group of Java clients", clients.java_group),
+    ("group of heirlog's commands", clients.own_group),
+    ("groups of heirlog consume and kafka-console-consumer", shared_groups.check),
     ("metrics beside Kafka's", exported.check),
     ("answers beside Apache Kafka's", answers.play.check),
     ("permissions beside Apache Kafka's", permissions.check),
@@ -107,7 +113,10 @@ CHECKS: list[Check] = [
     ("quorum: voters in the log, of Apache Kafka and of heirlog", quorum.check_voters_in_log),
     ("unclean recovery beside Apache Kafka's rule", recovery.check),
     ("suites: kafkajs, in our words", kafkajs.check),
+    ("values with a schema registry", registries.check),
     ("Spark pipeline over Spark Connect", spark_lake.connect),
+    ("Spark finds the source by itself", spark_found.check),
+    ("Declarative Pipelines", spark_declarative.check),
     ("Spark Connect", spark.connect),
     ("suites: sarama", sarama.check),
     ("Spark pipeline into Delta", spark_lake.delta),

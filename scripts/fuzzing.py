@@ -22,7 +22,14 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-INSTRUMENTED = ["heirlog.protocol", "heirlog.node", "heirlog.storage", "heirlog.broker", "heirlog.raft"]
+INSTRUMENTED = [
+    "heirlog.protocol",
+    "heirlog.node",
+    "heirlog.storage",
+    "heirlog.broker",
+    "heirlog.raft",
+    "heirlog.security",
+]
 SHARES = {"connection": 5}
 """Of the time; 1 for the others."""
 MEMORY_LIMIT_MB = 1024

@@ -6,7 +6,7 @@ compile() {
     uv pip compile --quiet --generate-hashes --universal --python-version 3.11 --no-header --no-annotate "$@"
 }
 compile --extra drill --extra tls pyproject.toml requirements/build.in -o requirements/runtime.txt
-compile --extra spark pyproject.toml requirements/runtime.txt requirements/dev.in -o requirements/dev.txt
+compile --extra schemas --extra spark pyproject.toml requirements/runtime.txt requirements/dev.in -o requirements/dev.txt
 compile requirements/confluent-kafka-2.5.0.in -o requirements/confluent-kafka-2.5.0.txt
 compile requirements/docs.in -o requirements/docs.txt
 compile requirements/packaging.in -o requirements/packaging.txt

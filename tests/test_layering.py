@@ -23,6 +23,7 @@ FLOORS = {
     "log_levels": 0,
     "rate_limited_log": 0,
     "version": 0,
+    "security": 1,
     "storage": 1,
     "metadata": 2,
     "raft": 3,
@@ -32,9 +33,11 @@ FLOORS = {
     "apis": 6,
     # the upper half of floor 6: a node dispatches to the APIs, which know it by ports only
     "node": 6.5,
-    "server": 7,
-    "sim": 7,
-    "blocking": 7,
+    "tls": 7,
+    # both bodies, and clients with sockets, build on it
+    "server": 7.5,
+    "sim": 7.5,
+    "blocking": 7.5,
     "local": 8,
     "drill": 9,
     "spark": 9,
@@ -69,7 +72,7 @@ STANDARD_BELOW_7 = {
     "typing",
     "zlib",
 }
-INSTALLED_BELOW_7 = {"crc32c", "cramjam", "cryptography"}
+INSTALLED_BELOW_7 = {"crc32c", "cramjam", "cryptography", "re2"}
 
 
 def modules() -> list[Path]:

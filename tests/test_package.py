@@ -13,6 +13,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = {
+    "security",
+    "tls",
     "apis", "blocking", "broker", "cli", "client", "controller", "drill", "local", "metadata", "node", "protocol",
     "raft", "server", "sim", "spark", "storage", "testing",
 }  # fmt: skip

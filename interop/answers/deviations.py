@@ -201,6 +201,30 @@ def _starting(producer_id: Any, epoch: int) -> dict[str, Any]:
     return limit | {"producer_id": producer_id, "producer_epoch": epoch}
 
 
+def _adding(topic: str, epoch: int) -> Plan:
+    return Plan(
+        24,
+        3,
+        {
+            "v3_and_below_transactional_id": PRODUCER,
+            "v3_and_below_producer_id": Symbol("producer_ids", PRODUCER, 4000),
+            "v3_and_below_producer_epoch": epoch,
+            "v3_and_below_topics": [{"name": topic, "partitions": [0]}],
+        },
+    )
+
+
+def _ending(version: int, epoch: int) -> Plan:
+    producer = {"producer_id": Symbol("producer_ids", PRODUCER, 4000), "producer_epoch": epoch}
+    return Plan(26, version, {"transactional_id": PRODUCER, "committed": False, **producer}, keeps=PRODUCER)
+
+
+def _gets_epoch_of_successor(difference: Difference) -> bool:
+    plan, ours = difference.plan, difference.ours
+    is_of_answer = _at(difference, ".producer_id", ".producer_epoch") and ours == -1
+    return plan.key == 26 and plan.version >= 5 and (ours == PRODUCER_FENCED or is_of_answer)
+
+
 def _asked(partition: int) -> dict[str, int]:
     return {"partition_index": partition, "current_leader_epoch": -1, "timestamp": -1}
 
@@ -494,17 +518,22 @@ DEVIATIONS: list[Deviation] = [
         (
             _new_topics(_topic(D)),
             Plan(22, 4, _starting(-1, -1), keeps=PRODUCER),
-            Plan(
-                24,
-                3,
-                {
-                    "v3_and_below_transactional_id": PRODUCER,
-                    "v3_and_below_producer_id": Symbol("producer_ids", PRODUCER, 4000),
-                    "v3_and_below_producer_epoch": 0,
-                    "v3_and_below_topics": [{"name": D, "partitions": [0]}],
-                },
-            ),
+            _adding(D, 0),
             Plan(22, 4, _starting(Symbol("producer_ids", PRODUCER, 4000), 10), keeps=PRODUCER),
+        ),
+        is_harmless=False,
+    ),
+    Deviation(
+        "the epoch of a successor",
+        "EndTxn 5 with the epoch from before the current one",
+        _gets_epoch_of_successor,
+        (
+            _new_topics(_topic(D)),
+            Plan(22, 4, _starting(-1, -1), keeps=PRODUCER),
+            Plan(22, 4, _starting(-1, -1), keeps=PRODUCER),
+            _adding(D, 1),
+            _ending(4, 1),
+            _ending(5, 0),
         ),
         is_harmless=False,
     ),

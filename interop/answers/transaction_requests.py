@@ -144,7 +144,9 @@ def write_txn_markers(scene: Scene) -> Fields:
     name = transactional_id(scene)
     topics = [{"name": topic["name"], "partition_indexes": topic["partitions"]} for topic in _topics(scene)]
     marker = {
-        **_who(scene, name),
+        "producer_id": _producer(scene, name),
+        # above that of the producer, Apache Kafka would never complete its transaction
+        "producer_epoch": min(_epoch(scene, name), scene.epochs.get(name, 0)),
         "transaction_result": scene.happens(0.5),
         "topics": topics,
         # above that of the coordinator, the next transaction is never complete in these partitions

@@ -129,6 +129,8 @@ class SendFailure:
 
     kind: str
     detail: str = ""
+    is_refused: bool = False
+    """Disconnected because the host of the peer says that nothing listens there; False where nobody said anything."""
 
 
 OnResult: TypeAlias = Callable[[Any], None]

@@ -20,6 +20,7 @@ LOGGERS: Final = (
     "heirlog.broker.groups",
     "heirlog.controller",
     "heirlog.node",
+    "heirlog.node.audit",
     "heirlog.raft",
     "heirlog.server",
     ROOT,

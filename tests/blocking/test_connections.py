@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import socket
 import threading
+import time
 from typing import Any
 
 import pytest
@@ -64,6 +66,22 @@ def test_a_missing_answer_is_thrown_into_the_call_which_may_go_on(connections: C
 
     with scripted(no_topics) as server:
         assert connections.run(tries(server.endpoint)) == [ConnectionError, Unsupported, "c"]
+
+
+def test_a_server_that_accepts_and_says_nothing_does_not_use_up_the_time_of_the_call(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As one that is paused, or that has just been started and loads its logs: the system accepts for it."""
+    monkeypatch.setattr("heirlog.blocking.connections.SETUP_TIMEOUT_S", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as silent, scripted(no_topics) as server:
+        port = silent.getsockname()[1]
+        made = Connections(f"127.0.0.1:{port},{server.endpoint}")
+        began = time.monotonic()
+        answer = made.run(made.cluster.ask_any(MetadataRequest(), 600))
+        assert answer.cluster_id == "c" and time.monotonic() - began < 60
+        with pytest.raises(TimeoutError, match=f"127.0.0.1:{port}"):
+            made.run(one(Send(Endpoint("127.0.0.1", port), MetadataRequest(), 600)))
+        made.close()
 
 
 def test_several_requests_are_on_their_way_at_the_same_time(connections: Connections) -> None:

@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
-TOKEN = re.compile(r"\.\.\.|[A-Za-z_][\w.]*\??|[\[\]{}:,|]")
+TOKEN = re.compile(r"\*|\.\.\.|[A-Za-z_][\w.]*\??|[\[\]{}:,|]")
 SIMPLE = {"string", "integer", "number", "boolean", "null", "any"}
+ANY_KEY = "*"
 Shape = list[Any]
-"""Alternatives: a name of SIMPLE, ("array", shape), or ("object", {key: (shape, may be missing)}, more keys)."""
+"""Alternatives: a name of SIMPLE, ("array", shape), or ("object", {key: (shape, may be missing)}, more keys). The key
+`*` has the shape of keys that have no name on the page."""
 
 
 @cache
@@ -66,12 +68,17 @@ def _object(tokens: list[str]) -> tuple[Any, list[str]]:
             if tokens[0] != ":":
                 raise ValueError(f"{token} has no type")
             shape, tokens = _alternatives(tokens[1:])
-            keys[token.removesuffix("?")] = shape, token.endswith("?")
+            keys[token.removesuffix("?")] = shape, token.endswith("?") or token == ANY_KEY
         separator, *tokens = tokens
         if separator == "}":
             return ("object", keys, more), tokens
         if separator != ",":
             raise ValueError(f"{separator} after {token}")
+
+
+def mistakes_of(command: str, value: Any) -> list[str]:
+    """Of what a command prints as one value, where a test has the value itself."""
+    return [f"heirlog {command}: {each}" for each in _mistakes(shapes()[command], value, "")]
 
 
 def mistakes(arguments: Sequence[str], out: str) -> list[str]:
@@ -111,8 +118,8 @@ def _of_one(shape: Any, value: Any, path: str) -> Iterator[str]:
             f"{path}.{key} is missing" for key, (_, missing) in keys.items() if key not in value and not missing
         )
         for key, item in value.items():
-            if key in keys:
-                yield from _mistakes(keys[key][0], item, f"{path}.{key}")
+            if key in keys or ANY_KEY in keys:
+                yield from _mistakes(keys.get(key, keys.get(ANY_KEY))[0], item, f"{path}.{key}")
             elif not more:
                 yield f"{path}.{key} is not on the page"
 

@@ -51,6 +51,7 @@ def test_a_topic_s_configuration_is_changed_and_shown(heirlog: Heirlog, cluster:
     assert len(rows(heirlog, "configs", "describe", *which, "--all")) > 20
     assert heirlog("configs", "alter", *which, "--delete-config", "retention.ms, cleanup.policy").code == 0
     eventually(lambda: not rows(heirlog, "configs", "describe", *which))
+    assert heirlog("configs", "describe", *which).err == "nothing is set; --all also shows the values that apply\n"
     refused = heirlog("configs", "alter", *which, "--add-config", "retention.ms=soon")
     assert refused.code == 1 and "INVALID_CONFIG" in refused.err and refused.err.count("\n") == 1
 
@@ -211,6 +212,36 @@ def test_a_group_with_members_keeps_its_offsets(heirlog: Heirlog, cluster: Clust
         assert text == "busy: total lag 0; 1 assigned without a committed offset"
         refused = heirlog("groups", "reset-offsets", "--group", "busy", "--topic", topic, "--to-latest", "--execute")
         assert refused.code == 1 and "stop its consumers first" in refused.err
+    finally:
+        consumer.close()
+
+
+def test_a_group_of_the_consumer_protocol_is_shown_with_epochs_and_targets(heirlog: Heirlog, cluster: Cluster) -> None:
+    from confluent_kafka import Consumer
+
+    topic = topic_with(heirlog, cluster, "assigned", 1, 1)
+    consumer = Consumer(
+        {
+            "bootstrap.servers": cluster.bootstrap_servers,
+            "group.id": "newer",
+            "group.protocol": "consumer",
+            "log_level": 0,
+        }
+    )
+    try:
+        consumer.subscribe([topic])
+        eventually(lambda: consumer.poll(0.1) or consumer.assignment())
+        listed = rows(heirlog, "groups", "list", "--type", "consumer")
+        assert [(row["group"], row["type"], row["state"]) for row in listed] == [("newer", "consumer", "Stable")]
+        assert "newer" not in [row["group"] for row in rows(heirlog, "groups", "list", "--type", "classic")]
+        (member,) = rows(heirlog, "groups", "describe", "newer", "--members", "--verbose")
+        assert (member["type"], member["epoch"]) == ("consumer", 1)
+        assert member["assignment"] == member["target"] == ["assigned:0"]
+        (state,) = rows(heirlog, "groups", "describe", "newer", "--state", "--verbose")
+        assert (state["group_epoch"], state["assignment_epoch"], state["protocol"]) == (1, 1, "uniform")
+        assert "GroupEpoch" in heirlog("groups", "describe", "newer", "--state", "--verbose").out
+        (shown,) = rows(heirlog, "groups", "describe", "newer")
+        assert (shown["topic"], shown["offset"]) == ("assigned", None)
     finally:
         consumer.close()
 

@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -73,10 +74,22 @@ def five(cluster: Cluster) -> str:
         (["-e", "--timestamp", "PT1H"], "abcdexy"),
         (["-e", "--timestamp", "2099-01-01T00:00:00"], ""),
         (["-e", "--timestamp", "0"], "abcdexy"),
+        (["-e", "-o", "start", "-n", "2"], "ab"),
     ],
 )
 def test_it_begins_and_ends_where_it_is_told_to(heirlog: Heirlog, five: str, arguments: list[str], values: str) -> None:
     assert "".join(lines(heirlog, five, *arguments)) == values
+
+
+def test_the_words_of_other_tools_are_understood(heirlog: Heirlog, cluster: Cluster) -> None:
+    """kcat's and rpk's short options, and Kafka's --topic: with it all arguments of produce are files."""
+    assert heirlog("topics", "create", "words").code == 0
+    assert heirlog("produce", "-t", "words", "-k", "key", "-z", "gzip", __file__).code == 0
+    assert heirlog("produce", "words", "--topic", __file__, __file__).code == 1, "two names of topics"
+    assert heirlog("produce").code == heirlog("produce", "--lines", "-t", "words").code == 2
+    (line,) = lines(heirlog, "-t", "words", "-e", "-J")
+    assert (json.loads(line)["key"], json.loads(line)["value"]) == ("key", Path(__file__).read_text())
+    assert lines(heirlog, "--topic", "words", "-G", "both", "-e", "-f", r"%k\n") == ["key"]
 
 
 def test_several_topics_and_patterns(heirlog: Heirlog, cluster: Cluster) -> None:

@@ -90,7 +90,7 @@ def lines_of(page: Path) -> Iterator[str]:
     code = re.findall(r"^```sh\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
     code += re.findall(r"^    .*$", page.read_text(encoding="utf-8"), re.MULTILINE)
     for line in "\n".join(code).replace("\\\n", " ").splitlines():
-        for part in re.split(r"&&|\||; |\s#|2>", line):
+        for part in re.split(r"&&|\||; |\s#|2>| >>? | < ", line):
             if part.strip().startswith("heirlog "):
                 yield " ".join(part.replace(" ...", "").split())
 

@@ -59,6 +59,7 @@ def test_format_writes_meta_properties_of_the_right_node(heirlog: Heirlog, broke
         "metadata.version": 27,
         "eligible.leader.replicas.version": 1,
         "transaction.version": 2,
+        "group.version": 1,
         "heirlog.recovery.version": 1,
     }
 
@@ -208,7 +209,12 @@ def test_release_version_and_feature_choose_levels(heirlog: Heirlog, broker: Nod
         "--release-version", "4.0-IV3", "--feature", "eligible.leader.replicas.version=0",
     )  # fmt: skip
     assert outcome.code == 0, outcome.err
-    assert features(broker) == {"metadata.version": 25, "transaction.version": 2, "heirlog.recovery.version": 1}
+    assert features(broker) == {
+        "metadata.version": 25,
+        "transaction.version": 2,
+        "group.version": 1,
+        "heirlog.recovery.version": 1,
+    }
 
 
 @pytest.mark.parametrize(

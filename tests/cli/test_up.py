@@ -246,3 +246,25 @@ def pid_of(name: str, lines: list[str]) -> int:
     """`process ids  broker 1: 4711, ...` of the greeting."""
     found = next(line for line in lines if "process ids" in line).partition("process ids")[2]
     return int(dict(part.strip().split(": ") for part in found.split(","))[name])
+
+
+def test_a_secured_cluster_takes_its_own_context_and_follows_its_folder(tmp_path: Path) -> None:
+    port = free_ports(2)
+    options = ("--nodes", "1", "--controllers", "1", "--port", str(port))
+    with up(tmp_path / "a", "--secure", *options) as (process, lines):
+        client = tmp_path / "a" / "client.properties"
+        assert f"client properties  {client} (user admin" in "\n".join(lines)
+        run("context", "use", f"local-{port}")
+        run("topics", "create", "precious")
+        run("users", "set", "alice", stdin="secret\n")
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=120)
+    (tmp_path / "a").rename(tmp_path / "b")
+    with up(tmp_path / "b", "--secure"):
+        login = ("--command-config", str(tmp_path / "b" / "client.properties"))
+        assert "alice" in run("users", "list", *login)
+        assert "precious" in run("topics", "list", *login)
+    with up(tmp_path / "c", *options) as (process, _):
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=120)
+    assert "listeners that are open to all" in refused(tmp_path / "c", "--secure")

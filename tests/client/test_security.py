@@ -6,7 +6,6 @@ import pickle
 
 import pytest
 
-from heirlog.client.jaas import parse_jaas
 from heirlog.client.security import (
     PLAINTEXT,
     Security,
@@ -16,6 +15,7 @@ from heirlog.client.security import (
     UnsecuredToken,
     security_from_properties,
 )
+from heirlog.security.jaas import parse_jaas
 
 PLAIN = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="alice" password="hunter2";'
 SCRAM = PLAIN.replace("plain.Plain", "scram.Scram")

@@ -20,7 +20,9 @@ GONE_ON = (
     KafkaError.UNKNOWN_MEMBER_ID,
     KafkaError.REBALANCE_IN_PROGRESS,
     KafkaError.FENCED_INSTANCE_ID,
+    KafkaError.FENCED_MEMBER_EPOCH,
 )
+CLASSIC = {"session.timeout.ms": 6000, "heartbeat.interval.ms": 500}
 COMMITS_MAX = 300
 
 
@@ -43,23 +45,30 @@ def commits(consumer):
 
 def main():
     bootstrap, group, topic, *more = sys.argv[1:]
+    config = dict(pair.split("=", 1) for pair in more)
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,
             "group.id": group,
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,
-            "session.timeout.ms": 6000,
-            "heartbeat.interval.ms": 500,
             "log_level": 0,
-            **dict(pair.split("=", 1) for pair in more),
+            # with the consumer protocol these are configurations of the group
+            **({} if config.get("group.protocol") == "consumer" else CLASSIC),
+            **config,
         }
     )
-    consumer.subscribe(
-        [topic],
-        on_assign=lambda _, partitions: say(assigned=sorted(p.partition for p in partitions)),
-        on_revoke=lambda _, partitions: say(revoked=sorted(p.partition for p in partitions)),
-    )
+    has = set()
+
+    def assigned(_, partitions):
+        has.update(p.partition for p in partitions)
+        say(assigned=sorted(has))
+
+    def revoked(_, partitions):
+        has.difference_update(p.partition for p in partitions)
+        say(revoked=sorted(p.partition for p in partitions))
+
+    consumer.subscribe([topic], on_assign=assigned, on_revoke=revoked)
     while not select.select([sys.stdin], [], [], 0)[0]:
         records = [message for message in consumer.consume(500, timeout=0.2) if message.error() is None]
         if records and commits(consumer):

@@ -140,6 +140,7 @@ def test_api_versions_tells_exactly_what_is_served(world: World, listener: str, 
     if version >= 3:
         assert {one.name: one.max_version_level for one in answer.finalized_features} == {
             "eligible.leader.replicas.version": 1,
+            "group.version": 1,
             "heirlog.recovery.version": 1,
             "kraft.version": 1,
             "metadata.version": 27,

@@ -23,6 +23,7 @@ FEATURES = {
     "eligible.leader.replicas.version": (0, 1),
     "kraft.version": (0, 1),
     "transaction.version": (0, 2),
+    "group.version": (0, 1),
 }
 STRANGER = 50
 SESSION_MS = 10 * 60_000

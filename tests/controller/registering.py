@@ -13,6 +13,7 @@ RANGES = {
     "metadata.version": (23, 29),
     "eligible.leader.replicas.version": (0, 1),
     "transaction.version": (0, 2),
+    "group.version": (0, 1),
     "heirlog.recovery.version": (0, 1),
 }
 

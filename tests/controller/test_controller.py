@@ -72,6 +72,7 @@ def test_the_first_leader_of_an_empty_log_writes_the_bootstrap_transaction() -> 
         "metadata.version": 27,
         "eligible.leader.replicas.version": 1,
         "transaction.version": 2,
+        "group.version": 1,
         "heirlog.recovery.version": 1,
     }
     assert image.config(4, "", "min.insync.replicas") == "2"

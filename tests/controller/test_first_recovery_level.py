@@ -15,7 +15,12 @@ from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import UpdateFeaturesRequest
 
 OTHERS = (3001, 3002)
-LEVELS_OF_KAFKA = {"metadata.version": 27, "eligible.leader.replicas.version": 1, "transaction.version": 2}
+LEVELS_OF_KAFKA = {
+    "metadata.version": 27,
+    "eligible.leader.replicas.version": 1,
+    "transaction.version": 2,
+    "group.version": 1,
+}
 
 
 def leader(**config: str) -> Harness:

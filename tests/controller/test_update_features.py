@@ -42,7 +42,8 @@ def update(harness: Harness, feature: str, level: int, kind: int = 1, version: i
         ("metadata.version", 28, 2),
         ("metadata.version", 30, 1),
         ("kraft.version", 0, 2),
-        ("group.version", 1, 1),
+        ("group.version", 2, 1),
+        ("share.version", 1, 1),
     ],
 )
 def test_levels_that_nobody_can_have_are_refused(feature: str, level: int, kind: int) -> None:
@@ -91,17 +92,34 @@ def test_transaction_version_goes_down_and_up_by_any_step_at_any_metadata_versio
 
 def test_a_broker_without_transaction_version_joins_only_at_level_0() -> None:
     harness = leading()
-    older = [_feature("metadata.version", 23, 29), _feature(ELR, 0, 1)]
+    older = [_feature("metadata.version", 23, 29), _feature(ELR, 0, 1), _feature("group.version", 0, 1)]
     assert register(harness, 4, features=older).error_code == ErrorCode.UNSUPPORTED_VERSION
     assert update(harness, TRANSACTIONS, 0, 2) == "NONE"
     assert register(harness, 4, features=older).error_code == ErrorCode.NONE
     assert update(harness, TRANSACTIONS, 2) == "INVALID_UPDATE_VERSION"
 
 
+def test_a_broker_without_group_version_joins_only_at_level_0() -> None:
+    harness = leading()
+    older = [_feature("metadata.version", 23, 29), _feature(ELR, 0, 1), _feature(TRANSACTIONS, 0, 2)]
+    assert register(harness, 4, features=older).error_code == ErrorCode.UNSUPPORTED_VERSION
+    assert update(harness, "group.version", 0, 1) == "INVALID_UPDATE_VERSION"
+    assert update(harness, "group.version", 0, 2) == "NONE"
+    assert register(harness, 4, features=older).error_code == ErrorCode.NONE
+    assert update(harness, "group.version", 1) == "INVALID_UPDATE_VERSION"
+
+
 def test_a_level_that_a_registered_broker_lacks_is_refused() -> None:
     harness = leading()
     register(
-        harness, 4, features=[_feature("metadata.version", 23, 27), _feature(ELR, 0, 1), _feature(TRANSACTIONS, 0, 2)]
+        harness,
+        4,
+        features=[
+            _feature("metadata.version", 23, 27),
+            _feature(ELR, 0, 1),
+            _feature(TRANSACTIONS, 0, 2),
+            _feature("group.version", 0, 1),
+        ],
     )
     assert update(harness, "metadata.version", 28) == "INVALID_UPDATE_VERSION"
 

@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
+from cli.json_shapes import mistakes
+
 from heirlog.drill.chaos_plan import LAST_REPLICA_STANDING, faults
 
 SEED = 7
@@ -23,6 +25,7 @@ def test_seconds_of_chaos_lose_nothing_and_leave_a_picture(tmp_path: Path) -> No
     assert done.returncode == 0, done.stdout + done.stderr
     verdict = json.loads(done.stdout)
     assert verdict["passed"] and verdict["findings"] == []
+    assert not mistakes(command[3:], done.stdout)
     assert verdict["acknowledged"] > 100 and verdict["faults"][LAST_REPLICA_STANDING] == 3
     assert verdict["elections"]["elr"] > 0
     assert verdict["transactions"]["committed"] > 10 and verdict["copied"] > 100

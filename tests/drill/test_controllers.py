@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from cli.json_shapes import mistakes_of
 
 from heirlog.drill.controllers import ControllerFault, Verdict
 from heirlog.drill.metadata_clients import AnsweredChanges, PartitionMover, TopicChanger, settings
@@ -65,6 +66,7 @@ def test_a_gap_lasts_until_the_next_acknowledged_change() -> None:
 def test_a_verdict_passes_only_if_nothing_was_lost_or_half_made() -> None:
     verdict = Verdict(1, 1, faults=[ControllerFault("kill", [100], 0.1, 0.4)])
     assert verdict.passed and verdict.as_json()["faults"][0]["gap_s"] == 0.4
+    assert not mistakes_of("drill controllers", {**verdict.as_json(), "picture": "timeline.svg"})
     for broken in ("lost", "doubled", "out_of_order", "wrong_bytes", "skipped", "commits_lost", "half_made"):
         assert not Verdict(1, 1, **{broken: 1}).passed
     assert not Verdict(1, 1, failures=["node 100 ended by itself"]).passed

@@ -13,6 +13,7 @@ from xml.etree import ElementTree
 
 import psutil
 import pytest
+from cli.json_shapes import mistakes_of
 from confluent_kafka import Consumer, TopicPartition
 from patience import eventually
 from processes.observing import alive
@@ -121,6 +122,7 @@ def test_the_picture_shows_leaders_isr_elr_clients_and_faults(
 ) -> None:
     result = json.loads(without_elr.stdout)
     assert result["picture"] == str(out / "timeline.svg")
+    assert not mistakes_of("drill last-replica-standing", result)
     written = json.loads((out / "verdict.json").read_text())
     assert (written["lost"], written["timeline"]) == (result["lost"], result["timeline"])
     picture = ElementTree.parse(out / "timeline.svg").getroot()

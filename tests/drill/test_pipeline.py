@@ -6,18 +6,24 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+from cli.json_shapes import mistakes
 
 
 @pytest.mark.parametrize("form", [[], ["--quick"]], ids=["four JVMs", "quick"])
 @pytest.mark.skipif("HEIRLOG_ALL_KILLS" not in os.environ, reason="a minute and a half of JVMs: runs in .ci/run")
-def test_the_table_counts_each_line_once_though_the_job_was_killed_three_times(form: list[str]) -> None:
+def test_the_table_counts_each_line_once_though_the_job_was_killed_three_times(form: list[str], tmp_path: Path) -> None:
     command = [sys.executable, "-m", "heirlog", "drill", "pipeline", "--records", "12000", "--json", *form]
+    command += ["--out", str(tmp_path)]
     # JVMs in turn, each too short-lived for the optimising compiler
     environment = {**os.environ, "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
     ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
     assert ended.returncode == 0, ended.stderr
     verdict = json.loads(ended.stdout)
+    assert not mistakes(command[3:], ended.stdout)
     assert verdict["passed"] and verdict["rows_in"] == verdict["lines"] == 12_000
     assert len(verdict["kills"]) == 3 and not verdict["wrong_modules"]
+    picture = (tmp_path / "timeline.svg").read_text()
+    assert "batches in the table" in picture and picture.count("killed: ") == 3

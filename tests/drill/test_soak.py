@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from random import Random
 
-from heirlog.drill.soak import faults
+from cli.json_shapes import mistakes_of
+
+from heirlog.drill.resource_usage import ProcessSamples, ResourceUsage
+from heirlog.drill.soak import Verdict, faults
 
 BROKERS, CONTROLLERS = [1, 2, 3], [100]
 
@@ -38,3 +41,11 @@ def test_a_minute_kills_two_brokers_and_the_controller() -> None:
 def test_a_seed_is_a_plan() -> None:
     plans = [faults(BROKERS, CONTROLLERS, 600, 30, Random(seed)) for seed in (1, 1, 2)]
     assert plans[0] == plans[1] != plans[2]
+
+
+def test_its_verdict_has_the_keys_of_the_reference() -> None:
+    samples = [(float(at_s), 50_000_000, 100) for at_s in range(200)]
+    resources = ResourceUsage([ProcessSamples(1, 4711, samples)])
+    assert resources.as_json(), "it ran for long enough to be in the verdict"
+    verdict = Verdict(1, 1, resources=resources.as_json()).as_json()
+    assert not mistakes_of("drill soak", {**verdict, "picture": "timeline.svg"})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 import pytest
+from cli.json_shapes import mistakes_of
 
 from heirlog.drill.unclean_recovery import EARLY, LAST, OTHER, SCENARIOS, Verdict, config, run
 from heirlog.testing.cluster import Cluster
@@ -18,6 +19,7 @@ def play(scenario: str, *, manager: bool = True) -> Verdict:
         verdict, records = run(cluster, scenario, manager=manager)
     assert verdict.acknowledged == len(records) > 2_000
     assert verdict.readable == verdict.acknowledged - verdict.lost
+    assert not mistakes_of("drill unclean-recovery", {**verdict.as_json(), "picture": "timeline.svg"})
     return verdict
 
 

@@ -152,6 +152,8 @@ class Plausible:
         match kafka_type:
             case "bool":
                 return rng.random() < 0.5
+            case "float64":
+                return rng.choice((0.0, 0.5, 1.0, 1000.0, -1.0, 1e300, float("nan"), float("inf")))
             case "uuid":
                 return rng.choice((*self._ids, None, uuid.UUID(bytes=rng.randbytes(16))))
             case "error_code":

@@ -5,9 +5,11 @@ from __future__ import annotations
 import random
 import struct
 from collections.abc import Iterator
+from ssl import PEM_cert_to_DER_cert
 
 from fuzz import plausible
-from fuzz.targets import RECOVERY_FILES, RESPONSES, WALL_MS
+from fuzz.targets import RECOVERY_FILES, RESPONSES, SHA_256, USERS, WALL_MS
+from local.authorities import issued
 from protocol.oracle import NOT_IN_KIO, kio_bytes, kio_class, random_entity
 from storage.cleaning.compacting import keyed
 from storage.logs import DIR, open_log
@@ -15,6 +17,7 @@ from storage.memory_files import MemoryFiles
 
 from heirlog.broker.groups.offsets import OffsetAndMetadata
 from heirlog.broker.groups.records import group_record, offset_record
+from heirlog.client.sasl import Scram
 from heirlog.protocol.api import APIS, response_class
 from heirlog.protocol.batch import encode_batch
 from heirlog.protocol.frames import encode_response
@@ -29,6 +32,8 @@ from heirlog.protocol.records import (
 from heirlog.protocol.types import BrokerId, Endpoint, Uuid
 from heirlog.raft import snapshot
 from heirlog.raft.control import Voter
+from heirlog.security.exchange import Challenge
+from heirlog.security.scram import ScramExchange
 from heirlog.storage.config import LogConfig
 
 
@@ -46,6 +51,8 @@ def seeds(target: str) -> Iterator[bytes]:
             yield from _metadata()
         case "groups":
             yield from _groups()
+        case "logins":
+            yield from _logins()
 
 
 def _answers() -> Iterator[bytes]:
@@ -112,3 +119,15 @@ def _groups() -> Iterator[bytes]:
         group_record("g", None),
     ):
         yield bytes([len(key)]) + key + (value or b"")
+
+
+def _logins() -> Iterator[bytes]:
+    yield b"p\0alice\0secret"
+    yield b"pbob\0alice\0secret"
+    client = Scram("SCRAM-SHA-256", "alice", "secret", "nonce")
+    first = client.first()
+    step = ScramExchange(SHA_256, USERS.get, "more", b"").respond(first)
+    assert isinstance(step, Challenge)
+    yield b"s" + first + b"\xff" + (client.answer(step.token) or b"")
+    yield b"sn,a=alice,n=a=2Cb=3D,r=x,tokenauth=true\xffc=biws,r=xmore,p=AAAA"
+    yield b"c" + PEM_cert_to_DER_cert(issued("alice").partition("-----END PRIVATE KEY-----\n")[2])

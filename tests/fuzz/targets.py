@@ -6,6 +6,7 @@
     recovery     the files of a log after any kind of stop; then appending, timestamp search and the log cleaner
     metadata     metadata records, control records, snapshots
     groups       records of __consumer_offsets
+    logins       SASL tokens, and subjects of certificates
 
 Memory is bounded by construction (no announced size is believed), which libFuzzer's -rss_limit_mb watches.
 """
@@ -29,6 +30,9 @@ from heirlog.protocol.frames import decode_response
 from heirlog.protocol.metadata_record import decode_control, decode_record
 from heirlog.protocol.primitives import Malformed
 from heirlog.raft import snapshot
+from heirlog.security.distinguished_name import UnusableName, subject_of
+from heirlog.security.exchange import Accepted, PlainExchange, Refused
+from heirlog.security.scram import ScramExchange, ScramMechanism, credential_of, salted_password
 from heirlog.storage.cleaning.records import keyless
 from heirlog.storage.config import LogConfig
 from heirlog.storage.errors import DamagedLog, LogError
@@ -43,6 +47,8 @@ WALL_MS = 1_700_000_000_000
 PLAIN = LogConfig(segment_bytes=4096, index_interval_bytes=64)
 CONFIGS = (PLAIN, replace(PLAIN, compact=True), replace(PLAIN, log_append_time=True))
 RESPONSES = sorted(APIS)
+SHA_256 = ScramMechanism.SHA_256
+USERS = {"alice": credential_of(SHA_256, salted_password(SHA_256, "secret", b"salt", 4096), b"salt", 4096)}
 RECOVERY_FILES = (
     "00000000000000000000.log",
     "00000000000000000000.index",
@@ -205,6 +211,24 @@ def groups(data: bytes) -> None:
         ClassicGroup(stored.group).load(stored.value)
 
 
+def logins(data: bytes) -> None:
+    """What is fuzzed, then tokens that are separated by 0xFF, or a certificate."""
+    kind, rest = data[:1], data[1:]
+    if kind == b"c":
+        try:
+            assert subject_of(rest)
+        except UnusableName:
+            pass
+        return
+    exchange = PlainExchange({"alice": "secret"}) if kind == b"p" else ScramExchange(SHA_256, USERS.get, "more", b"")
+    try:
+        for token in rest.split(b"\xff"):
+            if isinstance(exchange.respond(token), Accepted):
+                return
+    except Refused as refused:
+        assert "secret" not in refused.sentence
+
+
 TARGETS: dict[str, Target] = {
     "connection": connection,
     "answers": answers,
@@ -212,4 +236,5 @@ TARGETS: dict[str, Target] = {
     "recovery": recovery,
     "metadata": metadata,
     "groups": groups,
+    "logins": logins,
 }

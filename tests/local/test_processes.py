@@ -74,7 +74,7 @@ def test_a_long_start_says_what_it_waits_for(tmp_path: Path, monkeypatch: pytest
         wait_until_ready(silent[:1], silent[1:], 0.05, said.add)
     assert said == {"waiting until controller 100, broker 1 listen"}
     monkeypatch.setattr(NodeProcess, "listens", lambda process: True)
-    monkeypatch.setattr("heirlog.local.ready.known_brokers", lambda address: set())
+    monkeypatch.setattr("heirlog.local.ready.known_brokers", lambda address, security: set())
     with pytest.raises(LocalError, match="broker 1 knows brokers"):
         wait_until_ready(silent[:1], silent[1:], 0.05, said.add)
     assert "waiting until the controllers admit broker 1, which may have to check logs first" in said

@@ -6,7 +6,15 @@ import pytest
 
 from heirlog.metadata.apply import apply, apply_all
 from heirlog.metadata.config_def import ConfigError, StaticConfig, parse_static
-from heirlog.metadata.configs import ConfigSource, describe, describe_broker, describe_topic, server_value, topic_value
+from heirlog.metadata.configs import (
+    ConfigSource,
+    describe,
+    describe_broker,
+    describe_topic,
+    server_value,
+    topic_value,
+    topic_values,
+)
 from heirlog.metadata.definition import ConfigType
 from heirlog.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, Image
 from heirlog.metadata.min_isr import min_isr_of
@@ -80,9 +88,7 @@ def test_defaults_are_kafkas() -> None:
         ("log.cleanup.policy", "compress", "log.cleanup.policy"),
         ("unclean.recovery.strategy", "Manual", "expected one of Aggressive, Balanced, None"),
         ("unclean.recovery.timeout.ms", "-1", "value must be at least 0"),
-        ("ssl.keystore.location", "/x", "PLAINTEXT only"),
         ("listener.security.protocol.map", "PLAINTEXT=SSL", "not of the form NAME:PROTOCOL"),
-        ("listeners", "PLAINTEXT://:9092,CONTROLLER://:9093,SSL://:9094", "SSL asks for SSL"),
         ("listeners", "CONTROLLER://:9093", "needs a listener for its clients"),
         ("listeners", "PLAINTEXT:9092", "not of the form NAME://host:port"),
         ("controller.quorum.voters", "localhost:9093", "not of the form id@host:port"),
@@ -120,6 +126,22 @@ def test_a_topic_value_beats_a_cluster_value_beats_the_file() -> None:
     assert topic_value(image_of(), static, "foo", "retention.ms") == 5
     assert topic_value(image_of(cluster), static, "foo", "retention.ms") == 6
     assert topic_value(image_of(cluster, own), static, "foo", "retention.ms") == 7
+
+
+@pytest.mark.parametrize("resource", [None, BROKER_RESOURCE, TOPIC_RESOURCE])
+def test_the_values_of_a_topic_resolved_together_are_those_resolved_one_by_one(resource: int | None) -> None:
+    static = node(log_retention_hours="2", log_segment_bytes="2000000")
+    records = [config(TOPIC_RESOURCE, "foo", "segment.ms", "77"), config(TOPIC_RESOURCE, "bar", "segment.ms", "78")]
+    if resource == BROKER_RESOURCE:
+        records += [config(BROKER_RESOURCE, "", "log.retention.ms", "6")]
+        records += [config(BROKER_RESOURCE, str(static.node_id), "log.segment.bytes", "3000000")]
+    elif resource == TOPIC_RESOURCE:
+        records += [config(TOPIC_RESOURCE, "foo", "retention.ms", "7"), config(TOPIC_RESOURCE, "foo", "of.kafka", "1")]
+    image = image_of(*records)
+    for topic in ("foo", "bar", "none"):
+        together = topic_values(image, static, topic)
+        assert together == {name: topic_value(image, static, topic, name) for name in TOPIC_CONFIGS}
+        together.clear()  # it is the caller's
 
 
 def test_minutes_and_hours_become_milliseconds_and_the_finer_unit_wins() -> None:

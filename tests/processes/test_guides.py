@@ -153,7 +153,7 @@ def test_three_machines(tmp_path: Path) -> None:
     machines = Machines(tmp_path, {address: reserved.reserve() for address in addresses})
     found = blocks("guides/three-machines.md")
     configurations = [text for kind, text in found if kind == "properties"]
-    ids, formatting, checking = (machines.here(text) for kind, text in found if kind == "sh")
+    ids, formatting, checking, backup, restore = (machines.here(text) for kind, text in found if kind == "sh")
     names = [f"{role}-{machine}" for role in ("controller", "broker") for machine in (1, 2, 3)]
     for role, text in zip(("controller", "broker"), configurations, strict=True):
         for machine in (1, 2, 3):
@@ -177,6 +177,15 @@ def test_three_machines(tmp_path: Path) -> None:
             nodes[name].kill()
         creating = f"{export}; heirlog topics create more 2>/dev/null && heirlog topics list || true"
         eventually(lambda: "more" in shell.run("bash", "-c", creating), "two controllers continue")
+        # a deletion by mistake: the second backup holds what came after the first
+        produce = "heirlog produce orders --key-separator :"
+        shell.run("bash", "-e", "-c", f"{export}\nprintf 'a:1\\nb:2\\na:3\\n' | {produce} -H from=here\n{backup}")
+        again = backup[backup.index("heirlog consume") :]
+        shell.run("bash", "-e", "-c", f"{export}\nprintf 'b:4\\n' | {produce}\n{again}")
+        shell.run("bash", "-e", "-c", f"{export}\nheirlog topics delete orders\n{restore}")
+        restored = shell.run("bash", "-e", "-c", f"{export}\nheirlog consume orders -e -f '%k%s%h '")
+        assert sorted(restored.split()) == ["a1from=here", "a3from=here", "b2from=here", "b4"]
+        assert restored.index("a1") < restored.index("a3") and restored.index("b2") < restored.index("b4")
     finally:
         for node in nodes.values():
             node.terminate()

@@ -26,12 +26,17 @@ class FakeClient:
         self.paused = False
         self.frames: list[bytes] = []
         self.closed_times = 0
+        self.certificate: bytes | None = None
         self._answer = answer
 
     def received_frame(self, frame: memoryview) -> None:
         self.frames.append(bytes(frame))
         header, _ = parse_header(frame)
         self._answer(self, header, frame)
+
+    def secured(self, certificate: bytes | None) -> None:
+        self.certificate = certificate
+        self.transport.authenticated()
 
     def closed(self) -> None:
         self.closed_times += 1

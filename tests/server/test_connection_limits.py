@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import struct
+import sys
 import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
@@ -39,6 +41,26 @@ async def is_served(reader: asyncio.StreamReader, timeout_s: float = 30.0) -> bo
             return len(await reader.read(4)) == 4
     except TimeoutError:
         return False
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="how many connections wait is for each system to say")
+def test_as_many_connections_wait_as_the_backlog_says(fake_node: Any) -> None:
+    async def scenario() -> list[int]:
+        waiting = []
+        for backlog in (1, 3):
+            # nothing is accepted: the loop does not turn in between
+            node = fake_node(echo, backlog=backlog)
+            clients = [socket.socket() for _ in range(8)]
+            for client in clients:
+                client.settimeout(0.05)
+            waiting.append(sum(client.connect_ex((HOST, node.endpoint.port)) == 0 for client in clients))
+            for client in clients:
+                client.close()
+            node.server.stop()
+        return waiting
+
+    # Linux lets one more wait
+    assert asyncio.run(scenario()) == [2, 4]
 
 
 def test_at_max_connections_newcomers_wait_until_somebody_leaves_or_the_limit_is_raised(

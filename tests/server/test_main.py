@@ -56,7 +56,7 @@ class Node:
     def shutdown(self):
         SHUTDOWN
 
-    def connected(self, transport):
+    def accepted(self, transport):
         raise AssertionError
 
 main.Node = Node

@@ -39,7 +39,15 @@ NEEDED = {
     25: (22, {"aborted-read"}),
     26: (6, {"copied-once"}),
     27: (3, {"copied-once"}),
-    28: (3, {"X11"}),
+    28: (1, {"X11"}),
+    29: (2, {"X2"}),
+    30: (1, {"X2", "aborted-read", "lost-transaction"}),
+    31: (3, {"X7"}),
+    32: (2, {"lost-commit"}),
+    33: (2, {"X17"}),
+    34: (3, {"X20"}),
+    35: (1, {"late-owner"}),
+    36: (1, {"group-owners", "late-owner"}),
 }
 """Guard: the seed of its scenario to try first (one that showed it once), rules."""
 SEEDS = 30

@@ -7,17 +7,20 @@ import json
 import shutil
 import sqlite3
 import sys
+import textwrap
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pyarrow.dataset
 import pytest
+from cli.json_shapes import mistakes_of
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import SparkSession
 
 from heirlog.blocking import Client, CommittedOffset
+from heirlog.cli.pipeline import status_json
 from heirlog.spark.pipeline.check import check
 from heirlog.spark.pipeline.load import load
 from heirlog.spark.pipeline.run import run
@@ -71,6 +74,17 @@ def module(file: Path) -> ModuleType:
     return found
 
 
+def test_the_pipeline_for_kubernetes_runs(here: Path, spark: SparkSession) -> None:
+    manifest = (here / "kubernetes" / "pipeline.yaml").read_text()
+    _, _, indented = manifest.partition("  orders.toml: |\n")
+    text = textwrap.dedent(indented.partition("---\n")[0])
+    file = here / "orders.toml"
+    file.write_text(text.replace("/data/", f"{here}/data/"))
+    report = run(file, spark)
+    assert (report.rows_in, report.rows_out, report.rejected) == (21, 20, 1)
+    assert len({row["day"] for row in rows(here / "data" / "lake" / "orders")}) == 2
+
+
 def test_a_lake_by_day_takes_good_orders_and_stops_at_a_bad_one(here: Path, spark: SparkSession, brokers: str) -> None:
     file = here / "lake_by_day.toml"
     assert check(file, spark) == []
@@ -88,6 +102,8 @@ def test_a_lake_by_day_takes_good_orders_and_stops_at_a_bad_one(here: Path, spar
     (refused,) = rows(here / "lake" / "refused")
     assert (refused["key"], refused["value"]) == (b"odd", b"no order")
     seen = status(load(file))
+    assert not mistakes_of("pipeline status", status_json(seen))
+    assert not mistakes_of("pipeline run", {"name": seen.name, **seen.sums.as_json()})
     assert [(row.lag, row.topic) for row in seen.partitions] == [(0, "orders")] * 2 and seen.trouble is None
     ends = {(row.topic, row.partition): row.position for row in seen.partitions}
     with Client(brokers) as client:

@@ -151,7 +151,7 @@ def topics(cluster: Cluster) -> Topics:
 
 @pytest.fixture(scope="module")
 def filled(topics: Topics) -> str:
-    """Two topics, times that go back, batches of many sizes and codecs, aborted records among them."""
+    """Two topics, times that go back, batches of many sizes and codecs, aborted and deleted records among them."""
     draw = random.Random(18)
     names = [topics.create(PARTITIONS, message_timestamp_type=kind) for kind in ("CreateTime", "LogAppendTime")]
     for number, codec in enumerate(("none", "lz4", "gzip")):
@@ -174,6 +174,7 @@ def filled(topics: Topics) -> str:
                     timestamp=START_MS + draw.randrange(0, 60),
                 )
             producer.commit_transaction(60) if is_kept else producer.abort_transaction(60)
+    topics.delete_records(names[0], 1, 25)
     return ",".join(names)
 
 

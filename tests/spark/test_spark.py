@@ -17,6 +17,7 @@ from spark.topics import Topics
 
 import heirlog.spark
 from heirlog.spark import java
+from heirlog.spark.offsets import MEMBER
 from heirlog.spark.source import spark_schema
 from heirlog.testing.cluster import Cluster
 
@@ -243,6 +244,8 @@ def test_a_stream_is_stopped_and_resumed_without_loss_or_repetition(
     topics.fill(topic, 200, 2)
     last = run(200).lastProgress
     assert json.loads(last.sources[0].endOffset)[topic] == {"0": 350, "1": 350}
+    latest = json.loads(last.sources[0].latestOffset)
+    assert latest == {topic: {"0": 350, "1": 350}, MEMBER: {"lag": {topic: {"0": 0, "1": 0}}}}
     values = pyarrow.dataset.dataset(tmp_path / "table").to_table()
     assert values.num_rows == len(set(zip(*values.select(["partition", "offset"]).to_pydict().values(), strict=True)))
     assert values.num_rows == 700

@@ -87,7 +87,24 @@ def test_a_stream_reads_what_came_since_and_nothing_twice(topics: Topics) -> Non
     topics.fill(topic, 4, 2)
     end = stored(stream.latestOffset(middle, ALL))
     assert [offset for _, offset, _ in rows(stream, middle, end)] == [5, 6, 5, 6]
-    assert stream.reportLatestOffset() == {topic: {"0": 7, "1": 7}}
+    reported = stream.reportLatestOffset()
+    assert reported == {topic: {"0": 7, "1": 7}, MEMBER: {"lag": {topic: {"0": 0, "1": 0}}}}
+    # not behind latestOffset: the logs are asked, and the batch is not known
+    topics.fill(topic, 1)
+    assert stream.reportLatestOffset() == {topic: {"0": 8, "1": 7}}
+
+
+def test_the_lag_of_a_batch_is_what_its_limit_leaves(topics: Topics) -> None:
+    topic = topics.create(2)
+    topics.fill(topic, 20, 2)
+    stream = reader(topics, topic, maxOffsetsPerTrigger="8")
+    offset, lags = stream.initialOffset(), []
+    while (end := stream.latestOffset(offset, stream.getDefaultReadLimit())) != offset:
+        reported = stream.reportLatestOffset()
+        assert reported is not None
+        lags.append(reported[MEMBER]["lag"][topic])
+        offset = end
+    assert lags == [{"0": 6, "1": 6}, {"0": 2, "1": 2}, {"0": 0, "1": 0}]
 
 
 def test_the_offset_remembers_the_topic_and_the_epoch_of_the_last_record(topics: Topics) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,16 @@ from pyspark.sql import SparkSession
 from heirlog.spark import register, worker_python
 from heirlog.spark.pipeline.package import package
 from heirlog.spark.worker_python import WorkerPythonError, has_heirlog
+
+PIPELINE = """
+name = "numbers"
+checkpoint = "checkpoint"
+[source]
+files = "in"
+format = "text"
+[sink]
+table = "out"
+"""
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +80,31 @@ def test_a_python_that_the_user_chose_is_refused_in_one_sentence(
     session.sparkContext.pythonExec = str(bare)
     with pytest.raises(WorkerPythonError) as refused:
         register(session)
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
     assert str(refused.value) == (
-        f"Spark's workers would run {bare}, which does not have heirlog[spark]: before Spark starts, set "
-        f"PYSPARK_PYTHON to {sys.executable}, or to another Python that has it"
+        f"Spark's workers would run {bare}, which does not have heirlog[spark] for Python {version}: before Spark "
+        f"starts, set PYSPARK_PYTHON to {sys.executable}, or to another Python {version} that has it"
     )
+
+
+def test_a_command_says_it_in_one_sentence(bare: Path, tmp_path: Path) -> None:
+    file = tmp_path / "p.toml"
+    file.write_text(PIPELINE)
+    (tmp_path / "in").mkdir()
+    command = [sys.executable, "-m", "heirlog", "pipeline", "run", str(file)]
+    environment = {**os.environ, "PYSPARK_PYTHON": str(bare)}
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert ended.returncode == 1
+    (line,) = [line for line in ended.stderr.splitlines() if line.startswith("heirlog: ")]
+    assert "does not have heirlog[spark]" in line
+    assert "Traceback" not in ended.stderr
+
+
+def test_another_python_in_the_same_folder_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As /usr/bin/python3 beside /usr/bin/python3.13."""
+    for name in ("python3", "python3.13"):
+        (tmp_path / name).write_text("#!/bin/sh\nexit 1\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python3.13"))
+    assert has_heirlog(str(tmp_path / "python3.13"), [])
+    assert not has_heirlog(str(tmp_path / "python3"), [])

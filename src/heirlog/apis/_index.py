@@ -55,6 +55,8 @@ INDEX: Mapping[Role, Mapping[ApiKey, Entry]] = {
         ApiKey.UNREGISTER_BROKER: Entry("unregister_broker", (0, 0), (0, 0), True, False, False, False, False, False),
         ApiKey.DESCRIBE_TRANSACTIONS: Entry("describe_transactions", (0, 0), (0, 0), False, True, False, False, False, False),
         ApiKey.LIST_TRANSACTIONS: Entry("list_transactions", (0, 2), (0, 2), False, True, False, False, False, False),
+        ApiKey.CONSUMER_GROUP_HEARTBEAT: Entry("consumer_group_heartbeat", (0, 1), (0, 1), False, True, False, True, False, False),
+        ApiKey.CONSUMER_GROUP_DESCRIBE: Entry("consumer_group_describe", (0, 1), (0, 1), False, True, False, True, False, False),
         ApiKey.LIST_CONFIG_RESOURCES: Entry("list_config_resources", (0, 1), (0, 1), False, True, False, True, False, False),
         ApiKey.DESCRIBE_TOPIC_PARTITIONS: Entry("describe_topic_partitions", (0, 0), (0, 0), False, True, False, True, False, False),
         ApiKey.ADD_RAFT_VOTER: Entry("add_raft_voter", (0, 1), (0, 1), True, False, False, False, False, False),

@@ -30,4 +30,5 @@ API = Api(
     key=ApiKey.ADD_RAFT_VOTER,
     broker=Forwarded((0, 1)),
     controller=Served((0, 1), handle, needs=ALTER_CLUSTER),
+    is_audited=True,
 )

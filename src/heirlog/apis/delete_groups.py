@@ -41,4 +41,5 @@ def handle(
 API = Api(
     key=ApiKey.DELETE_GROUPS,
     broker=Served((0, 2), handle, needs=(Need(AclOperation.DELETE, ResourceType.GROUP),), guard=guard),
+    is_audited=True,
 )

@@ -49,4 +49,5 @@ def handle(
 API = Api(
     key=ApiKey.DELETE_RECORDS,
     broker=Served((0, 2), handle, needs=(Need(AclOperation.DELETE, ResourceType.TOPIC),), guard=guard),
+    is_audited=True,
 )

@@ -9,12 +9,12 @@ from __future__ import annotations
 from heirlog.apis.common.api import Api, Served
 from heirlog.apis.common.membership import READ_GROUP, membership
 from heirlog.apis.common.ports import CoordinatesGroups, OnBroker
-from heirlog.context import Context
+from heirlog.context import Context, Reply
 from heirlog.protocol.api import ApiKey
 from heirlog.protocol.messages import HeartbeatRequest, HeartbeatResponse
 
 
-def handle(node: OnBroker[CoordinatesGroups], request: HeartbeatRequest, context: Context) -> HeartbeatResponse:
+def handle(node: OnBroker[CoordinatesGroups], request: HeartbeatRequest, context: Context) -> Reply[HeartbeatResponse]:
     return node.broker.groups.heartbeat(request, context)
 
 

@@ -59,4 +59,5 @@ API = Api(
         needs=(Need(AclOperation.DELETE, ResourceType.GROUP), Need(AclOperation.READ, ResourceType.TOPIC)),
         guard=guard,
     ),
+    is_audited=True,
 )

@@ -31,4 +31,5 @@ API = Api(
     key=ApiKey.REMOVE_RAFT_VOTER,
     broker=Forwarded((0, 0)),
     controller=Served((0, 0), handle, needs=ALTER_CLUSTER),
+    is_audited=True,
 )

@@ -30,4 +30,5 @@ def handle(
 API = Api(
     key=ApiKey.UPDATE_RAFT_VOTER,
     controller=Served((0, 0), handle, needs=NODES_ONLY),
+    is_audited=True,
 )

@@ -60,7 +60,11 @@ class InFlightRequest(NamedTuple):
 
 
 class Connection:
-    """timeout_s: for connecting and handshake together, and for each request that names no other."""
+    """timeout_s: for connecting and handshake together, and for each request that names no other.
+
+    setup_timeout_s: a shorter limit of connecting and handshake. The system accepts connections for a process that
+    hangs, is paused, or loads its logs; another server may answer meanwhile.
+    """
 
     def __init__(
         self,
@@ -68,6 +72,7 @@ class Connection:
         port: int,
         *,
         timeout_s: float = 30.0,
+        setup_timeout_s: float = float("inf"),
         client_id: str = "heirlog",
         credentials: Credentials | None = None,
     ) -> None:
@@ -82,9 +87,10 @@ class Connection:
         self._frame_bytes_max = MAX_HANDSHAKE_BYTES
         self._has_answered = False
         """Something beyond the greeting."""
-        deadline = time.monotonic() + timeout_s
+        setup_s = min(timeout_s, setup_timeout_s)
+        deadline = time.monotonic() + setup_s
         try:
-            self._sock: socket.socket = socket.create_connection((host, port), timeout_s)
+            self._sock: socket.socket = socket.create_connection((host, port), setup_s)
         except OSError as error:
             raise type_of(error)(f"cannot connect to {self.address}: {error.strerror or error}") from error
         try:

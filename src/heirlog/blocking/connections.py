@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 IDLE_PER_BROKER = 4
+SETUP_TIMEOUT_S = 10.0
+"""Kafka's default of the client property socket.connection.setup.timeout.ms."""
 
 
 class SystemClock:
@@ -140,6 +142,7 @@ class Connections:
             endpoint.host,
             endpoint.port,
             timeout_s=timeout_s,
+            setup_timeout_s=SETUP_TIMEOUT_S,
             client_id=self._client_id,
             credentials=self._credentials,
         )

@@ -14,13 +14,12 @@ from types import TracebackType
 from typing import Self
 
 from heirlog.blocking.connection import Connection, readable_of
-from heirlog.blocking.connections import Connections
+from heirlog.blocking.connections import SETUP_TIMEOUT_S, Connections
 from heirlog.client.sender import NO_ACKS, RETRY_PAUSE_S, Delivered, Request, Sender
 from heirlog.protocol.errors import KafkaError
 from heirlog.protocol.messages import ProduceRequest, ProduceResponse
 from heirlog.protocol.types import Endpoint
 
-CONNECT_TIMEOUT_S = 10.0
 POLL_S = 0.05
 
 
@@ -156,7 +155,7 @@ class BatchProducer:
             leader.connection.close()
             leader = None
         if leader is None:
-            leader = self._leaders[endpoint] = LeaderConnection(self._connections.borrow(endpoint, CONNECT_TIMEOUT_S))
+            leader = self._leaders[endpoint] = LeaderConnection(self._connections.borrow(endpoint, SETUP_TIMEOUT_S))
         return leader
 
     def _connection_failed(self, endpoint: Endpoint, error: OSError) -> None:

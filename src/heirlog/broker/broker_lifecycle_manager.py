@@ -180,7 +180,10 @@ class BrokerLifecycleManager:
             incarnation_id=self.incarnation_id,
             listeners=[
                 BrokerRegistrationRequest.Listener(
-                    name=listener.name, host=listener.endpoint.host, port=listener.endpoint.port, security_protocol=0
+                    name=listener.name,
+                    host=listener.endpoint.host,
+                    port=listener.endpoint.port,
+                    security_protocol=listener.security_protocol_id,
                 )
                 for listener in self._static.advertised_listeners
             ],

@@ -71,6 +71,11 @@ class InternalTopicLoader:
             partition.role is ReplicaRole.LEADER and partition.leader_epoch == self._leader_epoch and not self._stopped
         )
 
+    @property
+    def waits(self) -> bool:
+        """Whether everything that is committed, as far as this broker knows, is read."""
+        return self._watching
+
     def read(self) -> None:
         """Start reading; it continues on its own until everything is read."""
         if not self._goes_on:

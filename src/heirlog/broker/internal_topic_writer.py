@@ -104,16 +104,18 @@ class InternalTopicWriter:
         apply: Callable[[], None],
         answer: Callable[[ErrorCode], None],
         guard: VerificationGuard | None = None,
+        appended: Callable[[], None] = nothing,
     ) -> None:
         """Write one batch. `apply` runs once it is committed; `answer` then, or earlier with an error of the log.
 
-        guard: of a batch that is part of a transaction (`storage/verification.py`).
+        guard: of a batch that is part of a transaction (`storage/verification.py`). appended: runs when the batch is in
+        the log, before anything else can happen; not if it is refused.
         """
 
         def write(wall_ms: int, now_ms: int) -> LogAppendInfo:
             return self._partition.append(batch, ALL_IN_SYNC, wall_ms, now_ms, guard, of_coordinator=True)
 
-        self._write(write, apply, answer)
+        self._write(write, apply, answer, appended)
 
     def append_marker(
         self,
@@ -135,6 +137,7 @@ class InternalTopicWriter:
         write: Callable[[int, int], LogAppendInfo],
         apply: Callable[[], None],
         answer: Callable[[ErrorCode], None],
+        appended: Callable[[], None] = nothing,
     ) -> None:
         if not self.leads:
             answer(ErrorCode.NOT_LEADER_OR_FOLLOWER)
@@ -146,7 +149,7 @@ class InternalTopicWriter:
         wall_ms = self._env.wall_ms()
         watermark = partition.high_watermark
         try:
-            appended = write(wall_ms, self._env.now_ms())
+            written = write(wall_ms, self._env.now_ms())
         except KafkaError as error:
             self._log_limited(
                 "warning",
@@ -162,7 +165,8 @@ class InternalTopicWriter:
             self._replicas.storage_failed(partition, error)
             answer(ErrorCode.KAFKA_STORAGE_ERROR)
             return
-        self._queue.append(_Write(appended.last_offset + 1, self._env.now_ms() + self._timeout_ms, apply, answer))
+        self._queue.append(_Write(written.last_offset + 1, self._env.now_ms() + self._timeout_ms, apply, answer))
+        appended()
         self._replicas.log_grew(partition, watermark, wall_ms)
         if self.leads:
             self._settle()

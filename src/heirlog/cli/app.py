@@ -20,6 +20,7 @@ from heirlog.cli import (
     audit,
     broker,
     cluster,
+    command_config,
     configs,
     consume,
     container,
@@ -49,6 +50,7 @@ from heirlog.cli import (
     topics,
     transactions,
     up,
+    users,
 )
 from heirlog.cli.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, CommandError
 from heirlog.cli.next_steps import with_next_step
@@ -81,6 +83,7 @@ transactions.app.command("find-hanging")(hanging_transactions.find_hanging)
 transactions.app.command("abort")(hanging_transactions.abort)
 app.add_typer(acls.app, name="acls")
 app.add_typer(quotas.app, name="quotas")
+app.add_typer(users.app, name="users")
 app.add_typer(broker.app, name="broker")
 app.add_typer(cluster.app, name="cluster")
 app.add_typer(perf.app, name="perf")
@@ -145,7 +148,7 @@ def node(
 def run(arguments: list[str]) -> int:
     """Run one command line; returns the exit code."""
     try:
-        result = app(arguments, prog_name="heirlog", standalone_mode=False)
+        result = app(command_config.taken_from(arguments, app), prog_name="heirlog", standalone_mode=False)
         sys.stdout.flush()
         # typer hands back the code of an Exit instead of raising it
         return result if isinstance(result, int) else 0

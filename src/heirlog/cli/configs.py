@@ -7,6 +7,7 @@ Loggers and the configuration of one broker are answered by that broker; everyth
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
@@ -171,6 +172,8 @@ def describe(
         rows = [row for name in _names(client, *entity) for row in _described(client, entity.kind, name, everything)]
     columns = {"entity": "Entity", "name": "Name", "source": "Source", "value": "Value"}
     show_rows(columns, rows, as_json)
+    if not rows and not as_json and not everything:
+        print("nothing is set; --all also shows the values that apply", file=sys.stderr)
 
 
 def _names(client: Client, kind: EntityType, name: str | None, default: bool) -> list[str]:

@@ -1,5 +1,5 @@
 """Which cluster a command talks to: `--bootstrap-server`, else $HEIRLOG_BOOTSTRAP, else the default context, else
-localhost:9092.
+localhost:9092. `--command-config` says how to log in (`command_config.py`), or the file of the context does.
 
 A command for the quorum may talk to its controllers instead (`--bootstrap-controller`).
 """
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from heirlog.cli import command_config
 from heirlog.cli.errors import CommandError, UsageError
 from heirlog.local import contexts
 
@@ -26,7 +27,7 @@ BootstrapServer = Annotated[
         "--bootstrap-server",
         "-b",
         envvar=BOOTSTRAP_VARIABLE,
-        help="host:port of a broker, several separated by commas.",
+        help="host:port of a broker, several separated by commas; with --command-config FILE for TLS and SASL.",
         show_default=f"the default context, else {LOCALHOST}",
     ),
 ]
@@ -50,15 +51,17 @@ def connected(bootstrap_servers: str, timeout_s: float = REQUEST_TIMEOUT_S) -> I
     from heirlog.blocking import Client
     from heirlog.client.security import security_from_properties
 
-    context = None if bootstrap_servers else contexts.current()
-    where = f"{contexts.path_of(context.name)}" if context is not None else "--bootstrap-server"
+    given = command_config.given()
+    context = None if bootstrap_servers or given is not None else contexts.current()
+    where = "--bootstrap-server"
+    if context is not None:
+        given, where = dict(context.properties), str(contexts.path_of(context.name))
+    elif given is not None:
+        where = f"--bootstrap-server, {command_config.OPTION}"
+    given = given or {}
+    servers = bootstrap_servers or given.get(contexts.SERVERS, LOCALHOST)
     try:
-        if context is None:
-            client = Client(bootstrap_servers or LOCALHOST, timeout_s=timeout_s)
-        else:
-            client = Client(
-                context.bootstrap_servers, security=security_from_properties(context.properties), timeout_s=timeout_s
-            )
+        client = Client(servers, security=security_from_properties(given), timeout_s=timeout_s)
     except ValueError as error:
         raise UsageError(f"{where}: {error}") from error
     try:
@@ -83,11 +86,13 @@ def connected_to_active_controller(bootstrap_controllers: str) -> Iterator[tuple
     """
     from heirlog.blocking import Client
     from heirlog.client.errors import Unsupported
+    from heirlog.client.security import security_from_properties
     from heirlog.protocol.errors import error_code
     from heirlog.protocol.messages import DescribeClusterRequest
 
     try:
-        any_controller = Client(bootstrap_controllers, timeout_s=REACH_TIMEOUT_S)
+        security = security_from_properties(command_config.given() or {})
+        any_controller = Client(bootstrap_controllers, security=security, timeout_s=REACH_TIMEOUT_S)
     except ValueError as error:
         raise UsageError(f"--bootstrap-controller: {error}") from error
     with any_controller:
@@ -112,5 +117,5 @@ def connected_to_active_controller(bootstrap_controllers: str) -> Iterator[tuple
             "lost for good, heirlog recover controller --help says how to continue with one"
         )
     host = f"[{active.host}]" if ":" in active.host else active.host
-    with Client([f"{host}:{active.port}"]) as client:
+    with Client([f"{host}:{active.port}"], security=security) as client:
         yield client, described.cluster_id

@@ -17,7 +17,7 @@ from heirlog.cli.group_options import GroupOptions, group_options
 from heirlog.cli.group_reader import GroupReader
 from heirlog.cli.group_topics import GroupTopics
 from heirlog.cli.interrupts import Interrupts
-from heirlog.cli.names import some_matching
+from heirlog.cli.names import named, some_matching
 from heirlog.cli.option_groups import grouped
 from heirlog.cli.output import Output
 from heirlog.cli.places import partition_count
@@ -33,6 +33,12 @@ if TYPE_CHECKING:
 Rounds: TypeAlias = Generator[list[tuple[TopicPartition, list[Record]]]]
 
 
+NamedTopics = Annotated[
+    list[str] | None,
+    typer.Option("--topic", "-t", help="The same in Kafka's words; may be repeated.", autocompletion=complete.topics),
+]
+
+
 class IsolationLevel(StrEnum):
     READ_UNCOMMITTED = "read_uncommitted"
     READ_COMMITTED = "read_committed"
@@ -44,6 +50,7 @@ def consume(
     topics: Annotated[
         list[str] | None, typer.Argument(metavar="TOPIC", help="One topic or several.", autocompletion=complete.topics)
     ] = None,
+    topic: NamedTopics = None,
     include: Annotated[
         str | None, typer.Option(help="All topics that this regular expression matches as a whole, instead of TOPIC.")
     ] = None,
@@ -55,6 +62,7 @@ def consume(
         typer.Option(
             "--group",
             "-g",
+            "-G",
             help="Read as a member of this group, from its committed offsets on, and commit what was written.",
         ),
     ] = None,
@@ -77,7 +85,9 @@ def consume(
             help="Stop at the end that each partition has now. Starts at the earliest offset if no start is given.",
         ),
     ] = False,
-    max_records: Annotated[int | None, typer.Option("--max", "-c", min=1, help="Stop after this many records.")] = None,
+    max_records: Annotated[
+        int | None, typer.Option("--max", "-c", "-n", min=1, help="Stop after this many records.")
+    ] = None,
     isolation_level: Annotated[
         IsolationLevel,
         typer.Option(
@@ -96,9 +106,10 @@ def consume(
         ),
     ] = None,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
-    in_json: Annotated[bool, typer.Option("--json", help="One JSON object per record.")] = False,
+    in_json: Annotated[bool, typer.Option("--json", "-J", help="One JSON object per record.")] = False,
 ) -> None:
     """Print the records of topics, a line each. The end is Ctrl-C, --until-end or --max."""
+    topics = named(topics, topic)
     if bool(topics) == bool(include):
         raise UsageError("name the topics, or give --include with a regular expression")
     if sum((in_json, print_key, record_format is not None)) > 1:
@@ -122,7 +133,7 @@ def consume(
         output = Output(sys.stdout.fileno(), interrupts)
         if group is not None:
             with interrupts.allowed():
-                read = _group_topics(client, topics or [], include, options, waits=not until_end)
+                read = _group_topics(client, topics, include, options, waits=not until_end)
             member = GroupReader(
                 client,
                 group,

@@ -121,8 +121,11 @@ def last_replica_standing(
         from heirlog.drill.partition_drill import QUICK_STOPS
         from heirlog.drill.picture import RecordedCluster, Recording
 
-        recording = Recording(out or Path("drill-last-replica-standing"))
-        with RecordedCluster(nodes=3, elr=elr is Switch.ON, config=QUICK_STOPS) as cluster:
+        recording = Recording("last-replica-standing", out)
+        with (
+            RecordedCluster(nodes=3, elr=elr is Switch.ON, config=QUICK_STOPS) as cluster,
+            recording.of_failures(cluster),
+        ):
             progress, on = recording.progress, elr is Switch.ON
             verdict, records = run(cluster, elr=on, seed=seed, say=_timeline(as_json, progress), progress=progress)
             if acknowledged is not None:
@@ -168,11 +171,11 @@ def unclean_recovery(
         from heirlog.drill.picture import RecordedCluster, Recording
         from heirlog.drill.unclean_recovery import SEED, config, run
 
-        recording = Recording(out or Path("drill-unclean-recovery"))
+        recording = Recording("unclean-recovery", out)
         progress = recording.progress
         on = manager is Switch.ON
         tail = SEED if seed is None else seed
-        with RecordedCluster(nodes=3, config=config(manager=on)) as cluster:
+        with RecordedCluster(nodes=3, config=config(manager=on)) as cluster, recording.of_failures(cluster):
             say = _timeline(as_json, progress)
             verdict, records = run(cluster, scenario.value, manager=on, seed=tail, say=say, progress=progress)
             if acknowledged is not None:
@@ -199,9 +202,9 @@ def rack(
         from heirlog.drill.picture import RecordedCluster, Recording
         from heirlog.drill.rack import RACKS, run
 
-        recording = Recording(out or Path("drill-rack"))
+        recording = Recording("rack", out)
         progress = recording.progress
-        with RecordedCluster(racks=RACKS) as cluster:
+        with RecordedCluster(racks=RACKS) as cluster, recording.of_failures(cluster):
             verdict = run(cluster, seed=seed, say=_said(as_json, progress), progress=progress)
             return recording.finish(cluster, verdict.as_json())
 
@@ -211,16 +214,20 @@ def rack(
 @app.command("stdlib")
 def stdlib(
     records: Annotated[int | None, typer.Option(min=1, help="How many records; default 800,000.")] = None,
+    out: Out = None,
     as_json: Json = False,
 ) -> None:
     """Write every line of Python's standard library, kill a broker meanwhile, and compare what is read byte by byte."""
 
     def drill(_: DrillRunner[Result]) -> Result:
+        from heirlog.drill.picture import RecordedCluster, Recording
         from heirlog.drill.stdlib import run
-        from heirlog.local.cluster import Cluster
 
-        with Cluster(nodes=3) as cluster:
-            return run(cluster, records=records, say=_said(as_json)).as_json()
+        recording = Recording("stdlib", out)
+        progress = recording.progress
+        with RecordedCluster(nodes=3) as cluster, recording.of_failures(cluster):
+            verdict = run(cluster, records=records, say=_said(as_json, progress), progress=progress)
+            return recording.finish(cluster, verdict.as_json())
 
     _conclude(_run(drill), as_json)
 
@@ -242,9 +249,9 @@ def soak(
         from heirlog.drill.picture import RecordedCluster, Recording
         from heirlog.drill.soak import CONFIG, run
 
-        recording = Recording(out or Path("drill-soak"))
+        recording = Recording("soak", out)
         say = _said(as_json, recording.progress)
-        with RecordedCluster(nodes=3, config=CONFIG, ledger=False) as cluster:
+        with RecordedCluster(nodes=3, config=CONFIG, ledger=False) as cluster, recording.of_failures(cluster):
             found = run(cluster, minutes=minutes, seed=seed, kill_every_s=kill_every_s, say=say)
             return recording.finish(cluster, found.as_json())
 
@@ -268,8 +275,8 @@ def controllers(
         from heirlog.drill.controllers import CONFIG, run
         from heirlog.drill.picture import RecordedCluster, Recording
 
-        recording = Recording(out or Path("drill-controllers"))
-        with RecordedCluster(nodes=3, controllers=3, config=CONFIG) as cluster:
+        recording = Recording("controllers", out)
+        with RecordedCluster(nodes=3, controllers=3, config=CONFIG) as cluster, recording.of_failures(cluster):
             verdict = run(cluster, minutes=minutes, seed=seed, say=_said(as_json, recording.progress))
             return recording.finish(cluster, verdict.as_json())
 
@@ -318,16 +325,21 @@ def pipeline(
     quick: Annotated[
         bool, typer.Option("--quick", help="Kill the driver once and workers twice; starts two JVMs.")
     ] = False,
+    out: Out = None,
     as_json: Json = False,
 ) -> None:
     """Move Python's standard library from files through a topic and SQL into Parquet, and kill the job three times."""
 
     def drill(runner: DrillRunner[Result]) -> Result:
+        from heirlog.drill.picture import RecordedCluster, Recording
         from heirlog.drill.pipeline import run
-        from heirlog.local.cluster import Cluster
 
-        with Cluster(nodes=3, ledger=False) as cluster:
-            return run(cluster, runner.folder, records=records, quick=quick, say=_said(as_json)).as_json()
+        recording = Recording("pipeline", out)
+        progress = recording.progress
+        with RecordedCluster(nodes=3, ledger=False) as cluster, recording.of_failures(cluster):
+            say = _said(as_json, progress)
+            verdict = run(cluster, runner.folder, records=records, quick=quick, say=say, progress=progress)
+            return recording.finish(cluster, verdict.as_json())
 
     _conclude(_run(drill), as_json)
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from binascii import a2b_base64
 from collections.abc import Sequence
+from typing import Any
 
 from heirlog.cli.errors import CommandError
+from heirlog.local.secure import new_salt
+from heirlog.metadata.as_records import scram_record
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.features import (
     DEFAULT_FEATURES,
@@ -17,6 +21,7 @@ from heirlog.metadata.image import KRAFT_VERSION, METADATA_VERSION, RECOVERY_VER
 from heirlog.metadata.state import RESERVED_DIRECTORIES
 from heirlog.protocol.types import BrokerId, endpoint_from_text, uuid_from_text, uuid_text
 from heirlog.raft.control import Voter
+from heirlog.security.scram import BY_MECHANISM, ITERATIONS_MAX, ITERATIONS_MIN, credential_of, salted_password
 
 
 def features_wanted(
@@ -88,6 +93,52 @@ def voters_wanted(
     if initial_controllers is not None:
         return _voters(config, initial_controllers)
     return None if standalone else []
+
+
+def scram_wanted(given: Sequence[str]) -> list[Any]:
+    """The records of the users in --add-scram. Raises CommandError, without a password in it."""
+    records: dict[tuple[str, str], Any] = {}
+    for text in given:
+        mechanism, _, rest = text.partition("=")
+        scram = BY_MECHANISM.get(mechanism)
+        if scram is None or not (rest.startswith("[") and rest.endswith("]")):
+            raise CommandError(
+                "--add-scram is of the form 'SCRAM-SHA-512=[name=alice,password=...]', with the mechanism "
+                f"{' or '.join(BY_MECHANISM)}"
+            )
+        values = _scram_values(rest[1:-1])
+        name, iterations = values["name"], int(values.get("iterations", ITERATIONS_MIN))
+        if not ITERATIONS_MIN <= iterations <= ITERATIONS_MAX:
+            raise CommandError(f"--add-scram {name}: iterations are {ITERATIONS_MIN} to {ITERATIONS_MAX}")
+        if (name, mechanism) in records:
+            raise CommandError(f"--add-scram names {name} twice for {mechanism}")
+        salt = a2b_base64(values["salt"]) if "salt" in values else new_salt()
+        if "password" in values:
+            salted = salted_password(scram, values["password"], salt, iterations)
+        else:
+            salted = a2b_base64(values["saltedpassword"])
+        credential = credential_of(scram, salted, salt, iterations)
+        records[name, mechanism] = scram_record((name, scram.number), credential)
+    return list(records.values())
+
+
+def _scram_values(text: str) -> dict[str, str]:
+    """Raises CommandError."""
+    values = {}
+    for part in text.split(","):
+        key, equals, value = part.strip().partition("=")
+        if not equals or key not in ("name", "password", "saltedpassword", "salt", "iterations") or key in values:
+            raise CommandError(
+                "--add-scram has name, password (or saltedpassword and salt, in base64) and iterations, each once"
+            )
+        values[key] = value[1:-1] if len(value) > 1 and value[0] == value[-1] == '"' else value
+    if not values.get("name") or bool(values.get("password")) == bool(values.get("saltedpassword")):
+        raise CommandError("--add-scram needs a name, and either a password or a saltedpassword with its salt")
+    if "saltedpassword" in values and "salt" not in values:
+        raise CommandError("--add-scram: a saltedpassword needs the salt with which it was made")
+    if not values.get("iterations", "1").isdecimal():
+        raise CommandError("--add-scram: iterations are a whole number")
+    return values
 
 
 def _voters(config: StaticConfig, text: str) -> list[Voter]:

@@ -12,12 +12,12 @@ import typer
 
 from heirlog.cli import complete
 from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
+from heirlog.cli.described_groups import ShownGroup, as_texts, described_group
 from heirlog.cli.errors import EXIT_FAILED, CommandError, UsageError
 from heirlog.cli.listed_groups import listed_groups
 from heirlog.cli.names import given_once, matching, partitions_named
 from heirlog.cli.next_steps import with_next_step
 from heirlog.cli.render import Json, show_rows
-from heirlog.protocol.consumer_protocol import assigned_partitions
 from heirlog.protocol.errors import ErrorCode, error_code
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ app = typer.Typer(help="Show consumer groups, delete them, and move their offset
 NAMED_OFFSET_FETCH = 9
 """The last version whose answer names topics instead of giving their ids."""
 LATEST = -1
-DEAD = "Dead"
 
 TopicPartition = tuple[str, int]
 GroupArgument = Annotated[
@@ -67,15 +66,22 @@ def one_group(argument: str | None, option: str | None) -> str:
 def list_groups(
     include: Include = None,
     state: Annotated[str | None, typer.Option(help="Only groups in these states, separated by commas.")] = None,
+    kind: Annotated[
+        str | None, typer.Option("--type", help="Only groups of these types, separated by commas: classic, consumer.")
+    ] = None,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
     as_json: Json = False,
 ) -> None:
     """List the groups of all coordinators."""
     with connected(bootstrap_server) as client:
-        rows = listed_groups(client, [part.strip() for part in (state or "").split(",") if part.strip()])
+        rows = listed_groups(client, _parts(state), _parts(kind))
     shown = matching((row["group"] for row in rows), include)
     rows = [row for row in rows if row["group"] in shown]
-    show_rows({"group": "Group", "protocol": "Protocol", "state": "State"}, rows, as_json)
+    show_rows({"group": "Group", "type": "Type", "protocol": "Protocol", "state": "State"}, rows, as_json)
+
+
+def _parts(text: str | None) -> list[str]:
+    return [part.strip() for part in (text or "").split(",") if part.strip()]
 
 
 @app.command("describe")
@@ -87,7 +93,11 @@ def describe(
     members: Annotated[bool, typer.Option("--members", help="Show members instead of offsets.")] = False,
     state: Annotated[bool, typer.Option("--state", help="Show the groups' states instead of offsets.")] = False,
     verbose: Annotated[
-        bool, typer.Option("--verbose", help="With --members: show the partitions assigned to each member.")
+        bool,
+        typer.Option(
+            "--verbose",
+            help="With --members: show the epoch and the partitions of each member. With --state: show epochs.",
+        ),
     ] = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
     as_json: Json = False,
@@ -100,13 +110,16 @@ def describe(
         raise UsageError("--all-groups goes without the names of groups")
     with connected(bootstrap_server) as client:
         wanted = named or [row["group"] for row in listed_groups(client)]
-        found = [_described(client, name) for name in wanted]
+        found = [described_group(client, name) for name in wanted]
         if members:
             columns = {"group": "Group", "member": "Member", "instance": "Instance", "client": "Client", "host": "Host"}
-            columns |= {"assignment": "Assignment"} if verbose else {}
+            columns |= {"type": "Type", "epoch": "Epoch", "assignment": "Assignment"} if verbose else {}
+            columns |= {"target": "Target"} if verbose else {}
             show_rows(columns, [row for one in found for row in _members(one)], as_json)
         elif state:
             columns = {"group": "Group", "state": "State", "protocol": "Assignor", "members": "Members"}
+            if verbose:
+                columns |= {"type": "Type", "group_epoch": "GroupEpoch", "assignment_epoch": "AssignmentEpoch"}
             show_rows(columns, [_state(one) for one in found], as_json)
         else:
             columns = {
@@ -134,61 +147,38 @@ def _show_totals(groups: list[str], rows: list[dict[str, Any]]) -> None:
         print(f"{group}: total lag {sum(row['lag'] or 0 for row in own)}{without}")
 
 
-def _described(client: Client, group: str) -> Any:
-    """Raises CommandError for a group that is not there."""
-    from heirlog.protocol.messages import DescribeGroupsRequest
-
-    request = DescribeGroupsRequest(groups=[group])
-    answer = client.send_to_coordinator(group, request, error_code=lambda got: int(got.groups[0].error_code)).groups[0]
-    if answer.error_code == ErrorCode.GROUP_ID_NOT_FOUND or (not answer.error_code and answer.group_state == DEAD):
-        raise CommandError(f"group {group} does not exist; heirlog groups list shows all groups")
-    if answer.error_code:
-        failure = error_code(answer.error_code)
-        raise CommandError(with_next_step(f"cannot describe group {group}: {failure.name}", failure))
-    return answer
-
-
-def _members(group: Any) -> Iterator[dict[str, Any]]:
+def _members(group: ShownGroup) -> Iterator[dict[str, Any]]:
     for member in group.members:
         yield {
             "group": group.group_id,
             "member": member.member_id,
-            "instance": member.group_instance_id,
+            "instance": member.instance_id,
             "client": member.client_id,
             "host": member.client_host,
-            "assignment": _assigned(member.member_assignment),
+            "type": member.kind,
+            "assignment": as_texts(member.assigned),
+            "epoch": member.epoch,
+            "target": None if member.target is None else as_texts(member.target),
         }
 
 
-def _assigned(assignment: bytes) -> list[str]:
-    return [f"{topic}:{number}" for topic, numbers in _partitions(assignment).items() for number in numbers]
-
-
-def _partitions(assignment: bytes) -> dict[str, list[int]]:
-    """Of each topic of a consumer's assignment; none of another protocol's."""
-    try:
-        return assigned_partitions(assignment)
-    except ValueError:
-        return {}
-
-
-def _state(group: Any) -> dict[str, Any]:
+def _state(group: ShownGroup) -> dict[str, Any]:
     return {
         "group": group.group_id,
-        "state": group.group_state,
-        "protocol": group.protocol_data,
+        "type": group.kind,
+        "state": group.state,
+        "protocol": group.assignor,
         "members": len(group.members),
+        "group_epoch": group.epoch,
+        "assignment_epoch": group.assignment_epoch,
     }
 
 
-def _lags(client: Client, group: Any) -> Iterator[dict[str, Any]]:
+def _lags(client: Client, group: ShownGroup) -> Iterator[dict[str, Any]]:
     """Of each partition that has a committed offset or is assigned to a member; without a commit there is no lag."""
     committed = committed_offsets(client, group.group_id)
     assigned = {
-        (topic, number)
-        for member in group.members
-        for topic, numbers in _partitions(member.member_assignment).items()
-        for number in numbers
+        (topic, number) for member in group.members for topic, numbers in member.assigned.items() for number in numbers
     }
     wanted = sorted(committed.keys() | assigned)
     ends = client.list_offsets(dict.fromkeys(wanted, LATEST)) if wanted else {}

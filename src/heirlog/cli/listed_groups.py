@@ -13,21 +13,26 @@ if TYPE_CHECKING:
     from heirlog.blocking import Client
 
 
-def listed_groups(client: Client, states: Sequence[str] = ()) -> list[dict[str, Any]]:
-    """Rows by the groups' names. Each broker knows the groups that it coordinates. states: only groups in one of these.
+def listed_groups(client: Client, states: Sequence[str] = (), types: Sequence[str] = ()) -> list[dict[str, Any]]:
+    """Rows by the groups' names. Each broker knows the groups that it coordinates.
 
-    Raises CommandError.
+    states, types: only groups in one of these states, and of one of these types. Raises CommandError.
     """
     from heirlog.protocol.messages import ListGroupsRequest
 
     rows = []
     for broker in sorted(client.brokers()):
-        answer = client.send_to_broker(broker, ListGroupsRequest(states_filter=list(states)))
+        answer = client.send_to_broker(broker, ListGroupsRequest(states_filter=list(states), types_filter=list(types)))
         if answer.error_code:
             failure = error_code(answer.error_code)
             raise CommandError(with_next_step(f"broker {broker} cannot list its groups: {failure.name}", failure))
         rows += [
-            {"group": group.group_id, "protocol": group.protocol_type, "state": group.group_state}
+            {
+                "group": group.group_id,
+                "type": group.group_type.lower() or "classic",
+                "protocol": group.protocol_type,
+                "state": group.group_state,
+            }
             for group in answer.groups
         ]
     return sorted(rows, key=lambda row: row["group"])

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from heirlog.cli.errors import EXIT_INTERRUPTED, CommandError
+from heirlog.cli.progress import batches
 from heirlog.cli.render import Json, laid_out, show_json
 from heirlog.cli.spark import Conf, Master, needs_spark, settings_of
 
@@ -28,6 +29,8 @@ app = typer.Typer(help="Move data in and out with Spark, as a TOML file describe
 
 File = Annotated[Path, typer.Argument(metavar="FILE.toml", help="The pipeline file.", show_default=False)]
 _LOOK_EVERY_S = 1.0
+SHOW_CURSOR = b"\x1b[?25h"
+"""A bar hides it while it is on the terminal."""
 
 
 @app.command("run")
@@ -60,7 +63,8 @@ def run(
 
                 port = stack.enter_context(served(pipeline, metrics_port))
                 print(f"metrics on http://127.0.0.1:{port}/metrics", file=sys.stderr)
-            report = run_pipeline(pipeline, master=master, conf=settings_of(conf), until=ending)
+            show = stack.enter_context(batches(pipeline.name, hidden=json))
+            report = run_pipeline(pipeline, master=master, conf=settings_of(conf), until=ending, on_look=show)
         _show_report(pipeline, report, json)
         if not ending.is_asked:
             return
@@ -95,6 +99,8 @@ class _Ending:
         when = "while Spark stopped; run it again to continue" if self.is_asked else "before its query began"
         # print may be at work below this very handler
         os.write(2, f"heirlog: {self._file} was stopped {when}\n".encode())
+        if self._is_running and sys.stderr.isatty():
+            os.write(2, SHOW_CURSOR)
         os._exit(EXIT_INTERRUPTED)
 
 
@@ -164,7 +170,7 @@ def status(
 
         pipeline = load(file)
         if json:
-            show_json(_status_json(look(pipeline)))
+            show_json(status_json(look(pipeline)))
             return
         console = Console(highlight=False, markup=False, soft_wrap=True)
         width = console.width if console.is_terminal else None
@@ -177,7 +183,7 @@ def status(
                 time.sleep(_LOOK_EVERY_S)
 
 
-def _status_json(seen: Status) -> dict[str, Any]:
+def status_json(seen: Status) -> dict[str, Any]:
     return {
         "name": seen.name,
         "committed": seen.committed,

@@ -23,6 +23,7 @@ from heirlog.cli.input_files import LinesOfFiles, WholeFiles
 from heirlog.cli.input_lines import InputLines
 from heirlog.cli.interrupts import Interrupts
 from heirlog.cli.line_records import InputFormat, LineRecord, parser_of
+from heirlog.cli.names import given_once
 from heirlog.cli.next_steps import with_next_step
 from heirlog.cli.places import Places
 from heirlog.cli.progress import counted
@@ -74,16 +75,30 @@ class Compression(StrEnum):
 
 
 def produce(
-    topic: Annotated[str, typer.Argument(help="The topic; it must exist.", autocompletion=complete.topics)],
+    topic_argument: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="TOPIC", help="The topic; it must exist.", show_default=False, autocompletion=complete.topics
+        ),
+    ] = None,
     files: Annotated[
         list[Path] | None,
         typer.Argument(metavar="FILE", help="Each becomes a record, instead of the lines of standard input."),
     ] = None,
+    topic: Annotated[
+        str | None,
+        typer.Option("--topic", "-t", help="The same in Kafka's words.", autocompletion=complete.topics),
+    ] = None,
     lines: Annotated[bool, typer.Option("--lines", "-l", help="Each line of the files becomes a record.")] = False,
     acks: Annotated[Acks, typer.Option(help="all: every in-sync replica has it; 1: the leader has it.")] = Acks.ALL,
-    key: Annotated[str | None, typer.Option(help="The key of every record.")] = None,
+    key: Annotated[str | None, typer.Option("--key", "-k", help="The key of every record.")] = None,
     key_separator: Annotated[
-        str | None, typer.Option(help="Text between key and value: the part of a line before it is the record's key.")
+        str | None,
+        typer.Option(
+            "--key-separator",
+            "-K",
+            help="Text between key and value: the part of a line before it is the record's key.",
+        ),
     ] = None,
     header: Annotated[
         list[str] | None, typer.Option("--header", "-H", metavar="NAME=VALUE", help="Of every record. May be repeated.")
@@ -100,7 +115,7 @@ def produce(
             "--partition", "-p", min=0, help="Default: by key; records without a key go to all partitions in turn."
         ),
     ] = None,
-    compression: Annotated[Compression, typer.Option()] = Compression.NONE,
+    compression: Annotated[Compression, typer.Option("--compression", "-z")] = Compression.NONE,
     transactional_id: Annotated[
         str | None,
         typer.Option(
@@ -118,6 +133,11 @@ def produce(
     as_json: Json = False,
 ) -> None:
     """Append each line of standard input, or each file, to TOPIC as a record."""
+    if topic is not None and topic_argument is not None:
+        # with --topic all arguments are files
+        files = [Path(topic_argument), *(files or ())]
+        topic_argument = None
+    topic = given_once("topic", "TOPIC", topic_argument, "--topic", topic)
     if lines and not files:
         raise UsageError("--lines is for files: name them after the topic")
     if transaction_size is not None and transactional_id is None:

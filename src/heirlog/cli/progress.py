@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.progress import Progress
 
+    from heirlog.spark.pipeline.looking import Look
+
 
 @contextmanager
 def counted(what: str, hidden: bool) -> Iterator[Callable[[int], None]]:
@@ -20,6 +22,28 @@ def counted(what: str, hidden: bool) -> Iterator[Callable[[int], None]]:
     with progress_bar(hidden) as bar:
         task = bar.add_task(what, total=None)
         yield lambda count: bar.update(task, completed=count)
+
+
+@contextmanager
+def batches(what: str, hidden: bool) -> Iterator[Callable[[Look], None] | None]:
+    """Shows which batch of a pipeline runs, and how many of its tasks are done. None without a terminal."""
+    if hidden or not sys.stderr.isatty():
+        yield None
+        return
+    bar = progress_bar(hidden)
+    task = bar.add_task(what, total=None)
+
+    def show(seen: Look) -> None:
+        left = "" if seen.left is None else f", {seen.left} records left"
+        bar.update(task, description=f"{what}: batch {seen.batch}{left}", completed=seen.tasks_done)
+        bar.update(task, total=seen.tasks or None)
+        # not before: until then a signal ends the process at once, and the cursor of the terminal would stay hidden
+        bar.start()
+
+    try:
+        yield show
+    finally:
+        bar.stop()
 
 
 def progress_bar(hidden: bool) -> Progress:

@@ -15,8 +15,14 @@ from heirlog.client.offsets import TopicPartition
 if TYPE_CHECKING:
     from heirlog.blocking import Client
 
-NAMES = {"earliest": "earliest", "beginning": "earliest", "latest": "latest", "end": "latest"}
-"""What `--offset` may name: Kafka's words and kcat's."""
+NAMES = {
+    "earliest": "earliest",
+    "beginning": "earliest",
+    "start": "earliest",
+    "latest": "latest",
+    "end": "latest",
+}
+"""What `--offset` may name: Kafka's words, kcat's and rpk's."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,6 +53,15 @@ def format_directories(
     feature: Annotated[
         list[str] | None, typer.Option("--feature", "-f", metavar="NAME=LEVEL", help="Repeatable.")
     ] = None,
+    add_scram: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--add-scram",
+            "-S",
+            metavar="MECHANISM=[...]",
+            help="A user of the new cluster: 'SCRAM-SHA-512=[name=alice,password=...]'. Repeatable.",
+        ),
+    ] = None,
 ) -> None:
     """Format the log directories of one node. A node refuses to start on a directory that is not formatted."""
     from heirlog.cli import format_options
@@ -61,7 +70,8 @@ def format_directories(
     static = properties.read_static(config)
     voters = format_options.voters_wanted(static, standalone, initial_controllers, no_initial_controllers)
     features = format_options.features_wanted(static, release_version, feature or [], voters != [])
-    for line in format_node(static, cluster_id, features, voters, ignore_formatted=ignore_formatted):
+    users = format_options.scram_wanted(add_scram or [])
+    for line in format_node(static, cluster_id, features, voters, ignore_formatted=ignore_formatted, records=users):
         print(line)
 
 

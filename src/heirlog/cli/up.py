@@ -26,7 +26,7 @@ import typer
 from heirlog.cli.connect import BOOTSTRAP_VARIABLE
 from heirlog.cli.errors import CommandError
 from heirlog.cli.interrupts import signals_interrupt
-from heirlog.local import contexts, data_folder, properties
+from heirlog.local import contexts, data_folder, properties, secure
 from heirlog.local import layout as layouts
 from heirlog.local.cluster import COMBINED_MAX, CONTROLLERS
 from heirlog.local.errors import LocalError
@@ -34,6 +34,7 @@ from heirlog.local.layout import HOST, Layout, NodeLayout
 from heirlog.local.processes import NodeProcess, stop_all, wait_until_ready
 
 DEFAULT_NODES = 3
+SECURE = "SASL_SSL"
 DEFAULT_CONTROLLERS = 3
 DEFAULT_PORT = 9092
 METRICS_PORT_OFFSET = 1000
@@ -84,6 +85,14 @@ def up(
             help="Racks of the brokers, separated by commas: a,b puts broker 1 into a, 2 into b, 3 into a, and so on."
         ),
     ] = None,
+    is_secure: Annotated[
+        bool | None,
+        typer.Option(
+            "--secure",
+            help="Listeners speak SASL_SSL: the folder gets an authority, certificates, and client.properties of the "
+            "user admin.",
+        ),
+    ] = None,
     accept_older_metadata: Annotated[
         bool,
         typer.Option(
@@ -105,7 +114,7 @@ def up(
         )
     held = data_folder.hold(data)
     try:
-        _run(*_prepared(data, nodes, port, combined, racks, controllers), accept_older_metadata)
+        _run(*_prepared(data, nodes, port, combined, racks, controllers, is_secure), accept_older_metadata)
     finally:
         os.close(held)
 
@@ -117,15 +126,20 @@ def _prepared(
     combined: bool | None,
     racks: str | None,
     controllers: int | None,
+    is_secure: bool | None,
 ) -> tuple[Layout, bool]:
     """The cluster of the folder, formatted, and whether it was there before. Raises CommandError."""
     from heirlog.local.format import format_cluster
 
     layout = layouts.load(data)
     known = layout is not None
+    closed: secure.ClosedCluster | None = None
     if layout is None:
         nodes, port = nodes or DEFAULT_NODES, port or DEFAULT_PORT
         voters = controllers_of(controllers, nodes, bool(combined))
+        if is_secure:
+            servers = ",".join(f"{HOST}:{number}" for number in range(port, port + nodes))
+            closed = secure.close(data.resolve(), SECURE, servers)
         layout = layouts.create(
             data,
             range(port, port + nodes),
@@ -133,16 +147,18 @@ def _prepared(
             combined=bool(combined),
             racks=_racks(racks, nodes),
             metrics_ports=_metrics_ports(port, nodes, voters, bool(combined)),
+            config=None if closed is None else closed.properties,
+            listener="PLAINTEXT" if closed is None else closed.listener,
         )
     else:
-        _refuse_contradictions(layout, nodes, port, combined, racks, controllers)
+        _refuse_contradictions(layout, nodes, port, combined, racks, controllers, is_secure)
         metrics = [found.port for found in (node.metrics_endpoint() for node in layout.nodes) if found is not None]
         ports = [*(port for node in layout.nodes for port in node.ports()), *metrics]
         _refuse_busy_ports([port for port in ports if port], data, known=True)
         before = data_folder.taken_in(layout)
         if before is not None:
             print(f"the folder was copied or moved: log.dirs named {before}, and {layout.data} now", file=sys.stderr)
-    format_cluster(layout, {})
+    format_cluster(layout, {}, secure.first_users(layout.data))
     return layout, known
 
 
@@ -202,6 +218,7 @@ def _refuse_contradictions(
     combined: bool | None,
     racks: str | None,
     controllers: int | None,
+    is_secure: bool | None,
 ) -> None:
     where = f"{layout.data} holds a cluster with"
     instead = "leave the option out to start it, or give another --data folder"
@@ -211,6 +228,8 @@ def _refuse_contradictions(
         raise CommandError(f"{where} {len(layout.controller_ids)} controllers, not {controllers}; {instead}")
     if combined is not None and combined != layout.combined:
         raise CommandError(f"{where} controllers in processes of their own; {instead}")
+    if is_secure and not (layout.data / secure.CLIENT_FILE).exists():
+        raise CommandError(f"{where} listeners that are open to all; {instead}")
     if port is not None and port not in layout.brokers[0].ports():
         raise CommandError(f"{where} broker 1 on port {layout.brokers[0].ports()[0]}, not {port}; {instead}")
     if racks is not None and [broker.rack for broker in layout.brokers] != _racks(racks, len(layout.brokers)):
@@ -250,7 +269,9 @@ def _print_started(layout: Layout, processes: dict[int, NodeProcess], known: boo
     bootstrap = layout.bootstrap_servers
     context = _written_context(layout)
     is_default = context is not None and context == contexts.current_name() and BOOTSTRAP_VARIABLE not in os.environ
-    option = "" if is_default else f" -b {bootstrap.split(',')[0]}"
+    client_file = layout.data / secure.CLIENT_FILE
+    login = f" --command-config {client_file}" if client_file.exists() else f" -b {bootstrap.split(',')[0]}"
+    option = "" if is_default else login
     use = "the default" if is_default else f"to make it the default: {heirlog} context use {context}"
     print(
         f"heirlog is up: broker{'s' if len(layout.brokers) > 1 else ''} {ids} and {controller}"
@@ -260,6 +281,7 @@ def _print_started(layout: Layout, processes: dict[int, NodeProcess], known: boo
         f"  context            {context or 'none'}{f' ({use})' if context else ''}\n"
         f"  data folder        {layout.data}\n"
         f"  process ids        {', '.join(f'{p.layout.name}: {p.pid}' for p in processes.values())}\n"
+        f"{_doors(layout)}"
         f"  metrics            {_metrics(layout, processes)}\n"
         f"  a node's output    {layout.brokers[0].output_path}\n"
         f"  not as in Kafka    {_differences(layout.brokers[0])}\n"
@@ -281,12 +303,25 @@ def _written_context(layout: Layout) -> str | None:
     try:
         for gone in contexts.delete_left_over():
             print(f"removed context {gone}: its data folder is gone", file=sys.stderr, flush=True)
-        given = {contexts.SERVERS: layout.bootstrap_servers, contexts.DATA: str(layout.data)}
+        client_file = layout.data / secure.CLIENT_FILE
+        given = properties.read(client_file) if client_file.exists() else {}
+        given |= {contexts.SERVERS: layout.bootstrap_servers, contexts.DATA: str(layout.data)}
         contexts.write(name, given, "Written by heirlog up.")
     except LocalError as error:
         print(error, file=sys.stderr, flush=True)
         return None
     return name
+
+
+def _doors(layout: Layout) -> str:
+    """How clients log in to a cluster that is not open to all."""
+    path = layout.data / secure.CLIENT_FILE
+    if not path.exists():
+        return ""
+    return (
+        f"  client properties  {path} (user {secure.ADMIN}, for --command-config and Kafka's tools)\n"
+        f"  authority          {layout.data / secure.FOLDER / 'ca.pem'}\n"
+    )
 
 
 def _metrics(layout: Layout, processes: dict[int, NodeProcess]) -> str:

@@ -13,22 +13,19 @@ from __future__ import annotations
 import hashlib
 import hmac
 from binascii import b2a_base64
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+
+from heirlog.security.der import OCTETS, SEQUENCE, NotReadable, elements
 
 MAGIC = 0xFEEDFEED
 PRIVATE_KEY, TRUSTED = 1, 2
 WHITENER = b"Mighty Aphrodite"
 SHA1_BYTES = 20
-DER_SEQUENCE, DER_OCTETS, DER_OID = 0x30, 0x04, 0x06
 PROTECTOR = "2b060104012a02110101"
 """1.3.6.1.4.1.42.2.17.1.1, Sun's key protector."""
 MAX_ENTRIES = 100_000
-
-
-class NotReadable(ValueError):
-    """Not a key store, another format, or another password; holds nothing of either."""
 
 
 @dataclass(slots=True)
@@ -54,7 +51,7 @@ class KeyStore:
 
 
 def is_pkcs12(data: bytes) -> bool:
-    return data[:1] == bytes([DER_SEQUENCE])
+    return data[:1] == bytes([SEQUENCE])
 
 
 def pem(label: str, der: bytes) -> str:
@@ -128,7 +125,7 @@ def _unprotected(protected: bytes, password: str) -> bytes:
         raise NotReadable("its private key is damaged") from error
     if protector.oid() != PROTECTOR:
         raise NotReadable("its private key is protected in an unknown way")
-    secret, data = password.encode("utf-16-be"), content.content(DER_OCTETS)
+    secret, data = password.encode("utf-16-be"), content.content(OCTETS)
     salt, body, check = data[:SHA1_BYTES], data[SHA1_BYTES:-SHA1_BYTES], data[-SHA1_BYTES:]
     stream, link = bytearray(), salt
     while len(stream) < len(body):
@@ -138,46 +135,3 @@ def _unprotected(protected: bytes, password: str) -> bytes:
     if not hmac.compare_digest(hashlib.sha1(secret + key).digest(), check):
         raise NotReadable("the password of its private key is wrong")
     return key
-
-
-# ------------------------------------------------------------------------------------------------------------- DER
-
-
-@dataclass(frozen=True, slots=True)
-class Element:
-    """One value of DER: a tag, and what it holds."""
-
-    tag: int
-    whole: bytes
-    inside: bytes
-
-    def content(self, tag: int) -> bytes:
-        if self.tag != tag:
-            raise NotReadable(f"it has an element {self.tag:#x} where {tag:#x} belongs")
-        return self.inside
-
-    def oid(self) -> str:
-        """An object identifier, in hexadecimal."""
-        return self.content(DER_OID).hex()
-
-    def children(self) -> list[Element]:
-        return list(elements(self.inside))
-
-    def only_child(self) -> Element:
-        (child,) = elements(self.inside)
-        return child
-
-
-def elements(data: bytes) -> Iterator[Element]:
-    """The values that stand one behind the other. Raises NotReadable."""
-    position = 0
-    while position < len(data):
-        head = data[position : position + 2]
-        length_bytes = head[1] & 0x7F if len(head) == 2 and head[1] & 0x80 else 0
-        size = int.from_bytes(data[position + 2 : position + 2 + length_bytes], "big") if length_bytes else head[-1]
-        start = position + 2 + length_bytes
-        end = start + size
-        if len(head) < 2 or head[1] == 0x80 or end > len(data):
-            raise NotReadable("it is damaged, or not DER")
-        yield Element(head[0], data[position:end], data[start:end])
-        position = end

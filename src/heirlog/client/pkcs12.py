@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from heirlog.client.keystore import KeyStore, NotReadable
+from heirlog.client.keystore import KeyStore
+from heirlog.security.der import NotReadable
 
 
 def read_pkcs12(data: bytes, password: str) -> KeyStore:

@@ -25,6 +25,7 @@ from heirlog.metadata.definition import ConfigError, Update
 from heirlog.metadata.group_configs import validate_group_configs
 from heirlog.metadata.image import BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE, Image
 from heirlog.metadata.min_isr import MIN_ISR
+from heirlog.metadata.security_configs import SECURITY
 from heirlog.metadata.server_configs import SERVER_CONFIGS
 from heirlog.metadata.state import RESOURCE_TYPES
 from heirlog.metadata.topic_configs import validate_topic_configs
@@ -126,6 +127,12 @@ def _check_server_value(broker: str, key: str, value: str) -> None:
     definition = SERVER_CONFIGS.get(key)
     if definition is None:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown broker config name: {key}")
+    if definition in SECURITY and definition.update is Update.PER_BROKER:
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST,
+            f"Cannot update {key} dynamically: TLS and SASL settings of a running node are those of its file. Change "
+            "the file and restart the node; a key store that was replaced under its name is read again on SIGHUP",
+        )
     if definition.update is Update.READ_ONLY:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Cannot update these configs dynamically: {key}")
     if definition.update is Update.PER_BROKER and broker == CLUSTER_DEFAULT:

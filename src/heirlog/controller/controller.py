@@ -45,6 +45,7 @@ from heirlog.controller.first_recovery_level import (
 from heirlog.controller.heartbeat import elect_leaderless, fence
 from heirlog.controller.leadership import Changes
 from heirlog.controller.mutation_quota import MutationQuotas
+from heirlog.controller.process_probe import ProcessProbe
 from heirlog.controller.recovery.manager import RecoveryManager
 from heirlog.controller.recovery.status import Counts, count
 from heirlog.controller.recovery.switch import switched
@@ -71,7 +72,7 @@ from heirlog.protocol.records import (
     NoOpRecord,
     PartitionChangeRecord,
 )
-from heirlog.protocol.types import BrokerEpoch, BrokerId
+from heirlog.protocol.types import BrokerEpoch, BrokerId, Endpoint
 from heirlog.raft.values import MAX_RECORDS_PER_BATCH
 
 _CONTINUE_ELECTIONS_MS: Final = 10
@@ -172,6 +173,9 @@ class Controller:
         )
         self._appended: deque[_Appended] = deque()
         self._waiting: deque[_Waiting] = deque()
+        self._probe = ProcessProbe(
+            env, self._endpoint_of, self._is_in_doubt, self._process_is_gone, self.sessions.disconnect_grace_ms
+        )
         self.turns = TurnBudget(env)
         self.later_parts = 0
         """Parts of requests, so far, that were left to a later turn: their records are appended after `submit`."""
@@ -195,6 +199,7 @@ class Controller:
             return
         if self.sessions.connection_closed(broker_id, broker_epoch, connection, self.env.now_ms()):
             self.env.call_later(self.sessions.disconnect_grace_ms, partial(self._end_of_grace, broker_id, broker_epoch))
+            self._probe.ask(broker_id, broker_epoch)
 
     def submit(self, handler: Callable[[], ControllerResult[R]], refuse: Callable[[ErrorCode], R]) -> R | Pending[R]:
         """Run a handler against the image, append its records, and answer once they are committed.
@@ -521,7 +526,17 @@ class Controller:
 
     def _end_of_grace(self, broker_id: BrokerId, broker_epoch: BrokerEpoch) -> None:
         if self.is_active and self.sessions.grace_has_ended(broker_id, broker_epoch, self.env.now_ms()):
-            self.expire_session(broker_id, "its connection closed")
+            self.expire_session(broker_id, "its connection closed, and no heartbeat came on another one")
+
+    def _is_in_doubt(self, broker_id: BrokerId, broker_epoch: BrokerEpoch) -> bool:
+        return self.is_active and self.sessions.is_disconnected(broker_id, broker_epoch)
+
+    def _process_is_gone(self, broker_id: BrokerId, broker_epoch: BrokerEpoch, endpoint: Endpoint) -> None:
+        self.expire_session(broker_id, f"its connection closed, and nothing listens at {endpoint}")
+
+    def _endpoint_of(self, broker_id: BrokerId) -> Endpoint | None:
+        broker = self.image.brokers.get(broker_id)
+        return None if broker is None else broker.endpoint(self.static.inter_broker_listener_name)
 
     def expire_session(self, broker_id: BrokerId, reason: str) -> None:
         """Treat the broker as dead: end its session, and fence it if it is not fenced yet."""

@@ -94,7 +94,10 @@ class ControllerRegistrationManager:
             incarnation_id=self.incarnation_id,
             listeners=[
                 ControllerRegistrationRequest.Listener(
-                    name=listener.name, host=listener.endpoint.host, port=listener.endpoint.port, security_protocol=0
+                    name=listener.name,
+                    host=listener.endpoint.host,
+                    port=listener.endpoint.port,
+                    security_protocol=listener.security_protocol_id,
                 )
                 for listener in self._static.advertised_controller_listeners
             ],

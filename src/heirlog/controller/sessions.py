@@ -4,13 +4,15 @@ A session is only in memory, on the active controller. It belongs to one registr
 
     none --heartbeat--> live --no heartbeat for broker.session.timeout.ms--> stale: fenced (if unfenced), session ends
                         live --its connection closes, and the grace passes--> the same, at once
+                        live --its connection closes, and its port refuses connections--> the same, without the grace
                         live --answered SHUTDOWN_NOW--> ended: a restart need not wait for a timeout
 
 * A new active controller does not know when the last heartbeats came. Every *unfenced* broker gets a new session, so
   that one that died at the failover is fenced in the end (KAFKA-18138). A fenced broker gets none, so that its restart
   is not refused as a duplicate for a whole session time (KAFKA-19130).
-* A closed connection followed by the grace period means "the process is dead": its kernel closed the connection.
-  Missing heartbeats alone never shorten a session. -1 switches the grace period off (Kafka's rule).
+* A closed connection followed by the grace period means "the process is dead": its kernel closed the connection. If
+  nothing listens at its address any more, the grace period is not waited for (`process_probe.py`). Missing heartbeats
+  alone never shorten a session. -1 switches both off (Kafka's rule).
 * A check finds at most one stale broker, the one without a heartbeat for the longest time, and the next check follows
   at once. So each fencing sees the elections of the one before, and a failed rack does not need a period per broker.
 * A check that is late by more than its own period shows that this process was not running. Heartbeats may wait unread
@@ -85,6 +87,11 @@ class Sessions:
             return False
         session.closed_at_ms = now_ms
         return True
+
+    def is_disconnected(self, broker: BrokerId, epoch: BrokerEpoch) -> bool:
+        """Whether the connection closed and no heartbeat has come since."""
+        session = self.get(broker, epoch)
+        return session is not None and session.closed_at_ms is not None
 
     def grace_has_ended(self, broker: BrokerId, epoch: BrokerEpoch, now_ms: int) -> bool:
         """Whether the connection closed long enough ago and no heartbeat has come since."""

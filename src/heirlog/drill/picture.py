@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,8 @@ from heirlog.drill.committed_log import CommittedLog, PartitionChange, committed
 from heirlog.drill.observe import DrillFailure
 from heirlog.drill.progress import ClientProgress
 from heirlog.drill.timeline import Curve, Group, Row, Span, draw
-from heirlog.local.cluster import Cluster
+from heirlog.local.cluster import Cluster, ClusterError
+from heirlog.protocol.errors import KafkaError
 from heirlog.server.ledger import PowerCut
 
 PARTITIONS_MAX = 24
@@ -78,12 +80,15 @@ class RecordedCluster(Cluster):
 
 
 class Recording:
-    """One drill's picture, in a folder that is made at the end.
+    """One drill's picture, in a folder that is made at the end: also where the drill cannot continue.
 
     Raises DrillFailure at once if it could not be made then, so that a drill does not run for nothing.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, drill: str, folder: Path | None = None) -> None:
+        """folder: None for drill- and the drill's name, here."""
+        self._drill = drill
+        folder = folder or Path(f"drill-{drill}")
         there = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
         if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
             what = "is read-only" if there.is_dir() else "is not a folder"
@@ -94,24 +99,43 @@ class Recording:
 
     def finish(self, cluster: RecordedCluster, result: dict[str, Any]) -> dict[str, Any]:
         """The verdict with the path of its picture."""
+        return {**result, "picture": str(self._draw(cluster, result, committed(cluster)))}
+
+    @contextmanager
+    def of_failures(self, cluster: RecordedCluster) -> Iterator[None]:
+        """A drill that does not reach a state that it needs has a picture too, while its cluster still runs."""
+        try:
+            yield
+        except (DrillFailure, ClusterError) as failure:
+            try:
+                log = committed(cluster)
+            except (DrillFailure, KafkaError, OSError):
+                # what keeps the drill from going on may be that there is no controller
+                log = None
+            result = {"drill": self._drill, "passed": False, "failure": str(failure)}
+            raise DrillFailure(f"{failure}; picture: {self._draw(cluster, result, log)}") from failure
+
+    def _draw(self, cluster: RecordedCluster, result: Mapping[str, Any], log: CommittedLog | None) -> Path:
         self.folder.mkdir(parents=True, exist_ok=True)
-        path = _write(self.folder, cluster, result, (self._began_ms, now_ms()), self.progress)
-        return {**result, "picture": str(path)}
+        return _write(self.folder, cluster, result, log, (self._began_ms, now_ms()), self.progress)
 
 
 def _write(
     folder: Path,
     cluster: RecordedCluster,
     result: Mapping[str, Any],
+    log: CommittedLog | None,
     window: tuple[int, int],
     progress: ClientProgress,
 ) -> Path:
     """`timeline.svg` and `verdict.json` in `folder`; the path of the picture.
 
-    result: the verdict, as JSON. window: begin and end of the drill. Raises
-    DrillFailure if no controller is active or its log cannot be read.
+    result: the verdict, as JSON. log: None if no controller could be asked. window: begin and end of the drill.
     """
-    log = committed(cluster)
+    notes = [result["failure"]] if "failure" in result else []
+    if log is None:
+        notes.append("no controller could be asked: leaders, ISR and ELR are missing")
+        log = CommittedLog()
     groups = [_nodes(cluster, log, progress.steps, window[1])]
     if progress.curves:
         groups.append(Group("Clients", [Curve(name, points) for name, points in progress.curves.items()]))
@@ -124,7 +148,6 @@ def _write(
     for topic, index in sorted(ranked[:PARTITIONS_MAX]):
         own = partitions[topic, index]
         groups.append(partition_rows(f"{topic}-{index}", own, [], window))
-    notes = []
     if len(partitions) > PARTITIONS_MAX:
         notes.append(f"{PARTITIONS_MAX} of {len(partitions)} partitions are shown")
     title = f"Drill {result['drill']}: {'passed' if result['passed'] else 'FAILED'}"

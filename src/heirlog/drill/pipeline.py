@@ -35,6 +35,7 @@ import pyarrow.parquet
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from heirlog.drill.observe import DrillFailure
+from heirlog.drill.progress import ClientProgress
 from heirlog.drill.runner import below, end_below, parents
 from heirlog.drill.stdlib import stdlib_modules
 from heirlog.local.cluster import Cluster
@@ -130,11 +131,14 @@ def run(
     records: int | None = None,
     quick: bool = False,
     say: Callable[[str], None] = lambda _: None,
+    progress: ClientProgress | None = None,
 ) -> Verdict:
     """Play the drill in `folder` on a started cluster of at least three brokers. Raises DrillFailure if it gets stuck.
 
-    records: how many lines; None for every one. quick: two JVMs instead of four.
+    records: how many lines; None for every one. quick: two JVMs instead of four. progress: gets a curve of the batches
+    that are visible in the table.
     """
+    progress = progress or ClientProgress()
     truth, lines = _write_input(folder / "lines", records)
     verdict = Verdict(lines, len(truth))
     say(f"{lines} lines of {len(truth)} modules")
@@ -153,7 +157,7 @@ def run(
         say(f"written to the topic in {verdict.write_s} s")
         started = time.monotonic()
         job = _Job.of(folder, "out")
-    _killed_three_times(job, QUICK_KILLS if quick else KILLS, verdict, say)
+    _killed_three_times(job, QUICK_KILLS if quick else KILLS, verdict, say, progress)
     verdict.read_s = round(time.monotonic() - started, 1)
     _judge(folder, truth, verdict)
     return verdict
@@ -228,11 +232,17 @@ def _finish(job: _Job, verdict: Verdict) -> None:
         verdict.failures.append(f"the pipeline {job.name} ended with {code}: {job.said()}")
 
 
-def _killed_three_times(job: _Job, victims: tuple[str, str, str], verdict: Verdict, say: Callable[[str], None]) -> None:
+def _killed_three_times(
+    job: _Job,
+    victims: tuple[str, str, str],
+    verdict: Verdict,
+    say: Callable[[str], None],
+    progress: ClientProgress,
+) -> None:
     folder = job.folder
     try:
         for batches, victim in enumerate(victims, 1):
-            _until(partial(_at_least, folder, batches), job)
+            _until(partial(_at_least, folder, batches, progress), job)
             what = f"{victim} after {_visible(folder)} batches"
             if victim == "driver":
                 job.kill()
@@ -242,13 +252,16 @@ def _killed_three_times(job: _Job, victims: tuple[str, str, str], verdict: Verdi
             verdict.kills.append(what)
             say(f"killed: {what}")
         _finish(job, verdict)
+        progress.reach("batches in the table", _visible(folder))
     finally:
         if job.process.poll() is None:
             job.end()
 
 
-def _at_least(folder: Path, batches: int) -> bool:
-    return _visible(folder) >= batches
+def _at_least(folder: Path, batches: int, progress: ClientProgress) -> bool:
+    visible = _visible(folder)
+    progress.reach("batches in the table", visible)
+    return visible >= batches
 
 
 def _visible(folder: Path) -> int:

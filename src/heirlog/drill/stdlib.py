@@ -22,6 +22,7 @@ from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartit
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from heirlog.drill.observe import DrillFailure
+from heirlog.drill.progress import ClientProgress
 from heirlog.local.cluster import Cluster
 
 TOPIC = "stdlib"
@@ -29,6 +30,8 @@ PARTITIONS = 6
 RECORDS = 800_000
 NOT_WRITTEN = -1
 QUIET_LIMIT_S = 60.0
+PROGRESS_RECORDS = 1_000
+"""After so many records the curves get a point."""
 
 
 @dataclass(slots=True)
@@ -87,11 +90,14 @@ def run(
     *,
     records: int | None = None,
     say: Callable[[str], None] = lambda _: None,
+    progress: ClientProgress | None = None,
 ) -> Verdict:
     """Play the drill on a started cluster of at least three brokers. Raises DrillFailure if the reading gets stuck.
 
-    records: None for every line at least once and 800,000 at the least.
+    records: None for every line at least once and 800,000 at the least. progress: gets curves of what was acknowledged
+    and read.
     """
+    progress = progress or ClientProgress()
     lines = stdlib_lines()
     records = records or max(RECORDS, len(lines))
     verdict = Verdict(len(lines), records)
@@ -100,10 +106,10 @@ def run(
     for created in admin.create_topics([NewTopic(TOPIC, PARTITIONS, 3)]).values():
         created.result(60)
     started = time.monotonic()
-    written = _Written(cluster, lines, records, verdict, say).run()
+    written = _Written(cluster, lines, records, verdict, say, progress).run()
     verdict.produce_s = time.monotonic() - started
     started = time.monotonic()
-    _read_back(cluster.bootstrap_servers, lines, written, verdict)
+    _read_back(cluster.bootstrap_servers, lines, written, verdict, progress)
     verdict.consume_s = time.monotonic() - started
     return verdict
 
@@ -116,13 +122,20 @@ class _Written:
     """Produces all records; `number_at[partition][offset]` is the record that a delivery report placed there."""
 
     def __init__(
-        self, cluster: Cluster, lines: list[bytes], records: int, verdict: Verdict, say: Callable[[str], None]
+        self,
+        cluster: Cluster,
+        lines: list[bytes],
+        records: int,
+        verdict: Verdict,
+        say: Callable[[str], None],
+        progress: ClientProgress,
     ) -> None:
         self._cluster = cluster
         self._lines = lines
         self._records = records
         self._verdict = verdict
         self._say = say
+        self._progress = progress
         self.number_at = [array("l") for _ in range(PARTITIONS)]
 
     def run(self) -> list[array[int]]:
@@ -152,9 +165,11 @@ class _Written:
                     break
                 except BufferError:
                     producer.poll(0.1)
-            if number % 1_000 == 0:
+            if number % PROGRESS_RECORDS == 0:
                 producer.poll(0)
+                self._progress.reach("acknowledged", self._verdict.acknowledged)
         left = producer.flush(120)
+        self._progress.reach("acknowledged", self._verdict.acknowledged)
         if left:
             self._verdict.failures.append(f"{left} records were neither acknowledged nor refused within 120 s")
         return self.number_at
@@ -186,7 +201,9 @@ class _Written:
         places[offset] = number
 
 
-def _read_back(bootstrap: str, lines: list[bytes], written: list[array[int]], verdict: Verdict) -> None:
+def _read_back(
+    bootstrap: str, lines: list[bytes], written: list[array[int]], verdict: Verdict, progress: ClientProgress
+) -> None:
     expected = sum(len(places) - places.count(NOT_WRITTEN) for places in written)
     for places in written:
         # numbers were handed to the producer in ascending order, so each partition must hold them ascending
@@ -194,6 +211,8 @@ def _read_back(bootstrap: str, lines: list[bytes], written: list[array[int]], ve
     found = 0
     for message in _everything(bootstrap):
         verdict.read += 1
+        if verdict.read % PROGRESS_RECORDS == 0:
+            progress.reach("read", verdict.read)
         places = written[message.partition()]
         number = places[message.offset()] if message.offset() < len(places) else NOT_WRITTEN
         if number == NOT_WRITTEN:
@@ -203,6 +222,7 @@ def _read_back(bootstrap: str, lines: list[bytes], written: list[array[int]], ve
         found += 1
         if message.value() != lines[number % len(lines)] or message.key() != _key(number):
             verdict.wrong_bytes += 1
+    progress.reach("read", verdict.read)
     verdict.lost = expected - found
 
 

@@ -25,11 +25,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from heirlog.local import data_folder, properties, topics
+from heirlog.blocking import Client
+from heirlog.client.security import Security
+from heirlog.local import data_folder, properties, secure, topics
 from heirlog.local import layout as layouts
 from heirlog.local.errors import LocalError
 from heirlog.local.format import format_cluster
-from heirlog.local.layout import CONTROLLER_ID, Layout, NodeLayout
+from heirlog.local.layout import CONTROLLER_ID, HOST, Layout, NodeLayout
 from heirlog.local.ports import PortReservation
 from heirlog.local.processes import (
     NodeProcess,
@@ -77,6 +79,8 @@ class Cluster:
     elr: False formats the cluster with eligible.leader.replicas.version=0.
     ledger: False: do not record what is flushed, for measurements; `lose_unflushed` then fails.
     racks: `broker.rack` of each broker, in the order of their ids.
+    security: SSL, SASL_PLAINTEXT or SASL_SSL: what a new cluster speaks on all of its listeners, with certificates and
+        passwords of its own; `client_config` is how a user connects.
     """
 
     def __init__(
@@ -89,6 +93,7 @@ class Cluster:
         ledger: bool = True,
         racks: Sequence[str] | None = None,
         controllers: int | None = None,
+        security: str = "PLAINTEXT",
     ) -> None:
         if controllers is not None and controllers not in CONTROLLERS:
             raise ClusterError(f"a cluster has 1, 3 or 5 controllers, not {controllers}")
@@ -98,6 +103,9 @@ class Cluster:
             raise ClusterError(f"a cluster has 1 to {CONTROLLER_ID - 1} brokers, not {nodes}")
         if racks is not None and (isinstance(racks, str) or not racks or nodes not in (None, len(racks))):
             raise ClusterError(f"racks has one name for each broker, in a list; {racks!r} is not that")
+        if security != "PLAINTEXT" and security not in secure.PROTOCOLS:
+            raise ClusterError(f"security is PLAINTEXT or one of {', '.join(secure.PROTOCOLS)}, not {security}")
+        self._closed_by = None if security == "PLAINTEXT" else security
         self._nodes = nodes if racks is None else len(racks)
         self._racks = None if racks is None else list(racks)
         self._config = {name: _text(value) for name, value in (config or {}).items()}
@@ -150,6 +158,7 @@ class Cluster:
 
     def _prepare(self, data: Path) -> Layout:
         layout = layouts.load(data)
+        closed: secure.ClosedCluster | None = None
         if layout is not None:
             self._refuse_contradictions(layout)
             for node in layout.nodes:
@@ -161,16 +170,21 @@ class Cluster:
             controllers = self._controllers or (min(COMBINED_MAX, len(ports)) if self._combined else 1)
             controller_ports = [self._ports.reserve() for _ in range(controllers)]
             layouts.refuse_racks(self._racks or ())
+            if self._closed_by is not None:
+                advertised = self._advertised([*ports, *controller_ports])
+                servers = ",".join(f"{HOST}:{advertised.get(port, port)}" for port in ports)
+                closed = secure.close(data, self._closed_by, servers)
             layout = layouts.create(
                 data,
                 ports,
                 controller_ports,
                 combined=self._combined,
-                config={**TEST_CONFIG, **self._config},
+                config={**TEST_CONFIG, **({} if closed is None else closed.properties), **self._config},
                 racks=self._racks or (),
                 advertised=self._advertised([*ports, *controller_ports]),
+                listener="PLAINTEXT" if closed is None else closed.listener,
             )
-        format_cluster(layout, {} if self._elr else {ELR_VERSION: 0})
+        format_cluster(layout, {} if self._elr else {ELR_VERSION: 0}, secure.first_users(data))
         return layout
 
     def _process_for(self, node: NodeLayout) -> NodeProcess:
@@ -246,7 +260,7 @@ class Cluster:
         """
         given = {key: _text(value) for key, value in (config or {}).items()}
         try:
-            topics.create(self._addresses(), name, partitions, replication_factor, given, timeout_s)
+            topics.create(self._addresses(), name, partitions, replication_factor, given, timeout_s, self._security())
         except LocalError as error:
             raise ClusterError(str(error)) from error
 
@@ -257,10 +271,14 @@ class Cluster:
         """
         found: set[int] = set()
 
+        security = self._security()
+
         def led() -> bool:
             running = {process.node_id for process in self._active(self._known().brokers)}
             found.clear()
-            found.update(running & {topics.leader(address, topic, partition) for address in self._addresses()})
+            found.update(
+                running & {topics.leader(address, topic, partition, security) for address in self._addresses()}
+            )
             return len(found) == 1
 
         self._wait(led, timeout_s, f"the running brokers agree on a leader of {topic}-{partition}")
@@ -273,8 +291,10 @@ class Cluster:
         """
         late: list[str] = []
 
+        security = self._security()
+
         def in_sync() -> bool:
-            late[:] = sorted({one for address in self._addresses() for one in topics.out_of_sync(address)})
+            late[:] = sorted({one for address in self._addresses() for one in topics.out_of_sync(address, security)})
             return not late
 
         try:
@@ -290,12 +310,32 @@ class Cluster:
         except LocalError as error:
             raise ClusterError(str(error)) from error
 
+    def _security(self) -> Security:
+        """Of a node, which may do everything."""
+        return self._known().brokers[0].client_security()
+
     def _addresses(self) -> list[str]:
         """Of the running brokers for clients. Raises ClusterError without one."""
         found = [process.layout.client_address() for process in self._active(self._known().brokers)]
         if not found:
             raise ClusterError("no broker is running")
         return found
+
+    def client_config(self, user: str = secure.ADMIN) -> dict[str, str]:
+        """Kafka's client properties by which `user` connects; librdkafka has the same names but for the stores.
+
+        A user that does not exist is created, with a password for SCRAM-SHA-512 (with SSL: with a certificate). `admin`
+        may do everything, other users need ACLs.
+        """
+        layout = self._known()
+        try:
+            given = secure.client_config(layout.data, user, lambda: self._client())
+        except (LocalError, OSError) as error:
+            raise ClusterError(str(error)) from error
+        return {"bootstrap.servers": layout.bootstrap_servers, **given}
+
+    def _client(self) -> Client:
+        return Client(self._addresses(), security=self._security(), timeout_s=TOPIC_TIMEOUT_S)
 
     @property
     def bootstrap_servers(self) -> str:
@@ -327,7 +367,7 @@ class Cluster:
         epochs: dict[int, int] = {}
         for process in self._active(self._known().nodes):
             address = process.layout.controller_address()
-            epoch = None if address is None else led_epoch(address)
+            epoch = None if address is None else led_epoch(address, process.layout.controller_security())
             if epoch is not None:
                 epochs[epoch] = process.node_id
         return epochs[max(epochs)] if epochs else None

@@ -24,6 +24,7 @@ from typing import NamedTuple
 from heirlog.local import properties
 from heirlog.local.errors import LocalError
 from heirlog.local.layout import Layout, NodeLayout
+from heirlog.local.secure import follow_folder
 from heirlog.server.ledger import forget
 
 LOCK_NAME = ".lock"
@@ -33,7 +34,7 @@ PATH_BYTES_MAX = os.pathconf("/", "PC_PATH_MAX") - 512
 """The longest path that the nodes use in it is that of an index of a topic with a long name."""
 SHOWN = 60
 NAMED_MAX = 3
-_OWN = re.compile(r"\..*|lost\+found|(broker|controller)-\d+")
+_OWN = re.compile(r"\..*|lost\+found|(broker|controller)-\d+|security|client\.properties")
 PATHS = ("log.dirs", "log.dir", "metadata.log.dir")
 
 
@@ -133,7 +134,9 @@ def taken_in(layout: Layout) -> str | None:
         # its paths are those of the other folder; what was copied counts as flushed
         forget(str(node.ledger_path))
         _rewrite(node, [entry for entry in outside if entry.node is node])
-    return roots.pop()
+    before = roots.pop()
+    follow_folder(layout.data, [node.properties_path for node in layout.nodes], before)
+    return before
 
 
 def _outside_paths(node: NodeLayout) -> list[OutsidePath]:

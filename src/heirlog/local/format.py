@@ -49,10 +49,11 @@ def format_node(
     voters: Sequence[Voter] | None,
     *,
     ignore_formatted: bool = False,
+    records: Sequence[Any] = (),
 ) -> list[str]:
     """Format what is not formatted yet; one line per directory. Raises LocalError.
 
-    voters: None makes this controller the only one.
+    voters: None makes this controller the only one. records: further metadata of the new cluster.
     """
     if not cluster_id.strip() or any(character.isspace() for character in cluster_id):
         raise LocalError("--cluster-id must be one word; heirlog storage random-uuid prints a new one")
@@ -83,7 +84,7 @@ def format_node(
             if config.is_controller and voters != []:
                 _refuse_former_quorum(files, config.metadata_log_dir)
             voters, ids[config.metadata_log_dir] = _settle_voters(config, voters, ids[config.metadata_log_dir])
-        plan = Format(cluster_id, ids, features, voters or ())
+        plan = Format(cluster_id, ids, features, voters or (), records)
         files.wait(
             lambda done: node_format.format_node(files.files, config, plan, time.time_ns() // 1_000_000, done),
             f"formatting {', '.join(ids)}",
@@ -119,10 +120,10 @@ def _settle_voters(
     return voters, next(voter.directory_id for voter in voters if voter.id == config.node_id)
 
 
-def format_cluster(layout: Layout, features: Mapping[str, int]) -> None:
+def format_cluster(layout: Layout, features: Mapping[str, int], records: Sequence[Any] = ()) -> None:
     """Format the nodes of a local cluster that are not formatted yet: one quorum, one cluster id for all.
 
-    features: levels that differ from the defaults.
+    features: levels that differ from the defaults. records: see `format_node`.
     """
     configs = [properties.read_static(node.properties_path) for node in layout.nodes]
     # the cluster's id is its controller's, whatever a broker's directory says
@@ -134,7 +135,9 @@ def format_cluster(layout: Layout, features: Mapping[str, int]) -> None:
     cluster_id = known[0].cluster_id if known else uuid_text(new_uuid())
     for config in configs:
         wanted = voters if config.is_controller else []
-        format_node(config, cluster_id, {**DEFAULT_FEATURES, **features}, wanted, ignore_formatted=True)
+        format_node(
+            config, cluster_id, {**DEFAULT_FEATURES, **features}, wanted, ignore_formatted=True, records=records
+        )
 
 
 def _voters(layout: Layout, controllers: Sequence[StaticConfig], files: Disk) -> Sequence[Voter]:

@@ -16,8 +16,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from heirlog.client.security import Security
 from heirlog.local import properties
 from heirlog.local.errors import LocalError
+from heirlog.local.secure import security_of, write_private
 from heirlog.protocol.types import Endpoint
 
 CONTROLLER_ID = 100
@@ -77,6 +79,16 @@ class NodeLayout:
     def client_address(self) -> str:
         """A broker's host:port for clients. Raises LocalError for an invalid file."""
         return str(properties.read_static(self.properties_path).advertised_listeners[0].endpoint)
+
+    def client_security(self) -> Security:
+        """How its node would connect to such an address. Raises LocalError."""
+        config = properties.read_static(self.properties_path)
+        return security_of(config, config.advertised_listeners[0].name)
+
+    def controller_security(self) -> Security:
+        """How a node connects to its controller listener. Raises LocalError."""
+        config = properties.read_static(self.properties_path)
+        return security_of(config, config.controller_listener_names[0])
 
     @property
     def is_controller(self) -> bool:
@@ -156,6 +168,7 @@ def create(
     racks: Sequence[str] = (),
     advertised: Mapping[int, int] | None = None,
     metrics_ports: Sequence[int] = (),
+    listener: str = "PLAINTEXT",
 ) -> Layout:
     """Write server.properties for brokers 1..len(ports), and for one controller on each of `controller_ports`.
 
@@ -163,6 +176,7 @@ def create(
     racks: `broker.rack` of each broker, in the order of their ids; none: no broker has one.
     advertised: by the port of a listener, the port to which clients and other nodes connect instead.
     metrics_ports: where each node serves its metrics, brokers first; none: as `config` says.
+    listener: the name of the brokers' listener.
     config: further properties of every node (a controller decides by some that Kafka's documentation lists under
     brokers, such as min.insync.replicas). Raises LocalError for a property that differs from node to node, and for a
     folder that cannot be written.
@@ -187,14 +201,14 @@ def create(
     metrics = {node: {METRICS: f"{HOST}:{port}"} for node, port in zip(layout.nodes, metrics_ports, strict=False)}
     for broker, port in zip(layout.brokers, ports, strict=True):
         both = combined and broker.node_id <= len(controller_ports)
-        own = {"PLAINTEXT": port, **({"CONTROLLER": controller_ports[broker.node_id - 1]} if both else {})}
+        own = {listener: port, **({"CONTROLLER": controller_ports[broker.node_id - 1]} if both else {})}
         _write(
             broker,
             {
                 "process.roles": "broker,controller" if both else "broker",
                 "node.id": str(broker.node_id),
                 **_listeners(own, advertised),
-                "inter.broker.listener.name": "PLAINTEXT",
+                "inter.broker.listener.name": listener,
                 "log.dirs": str(broker.log_dir),
                 **({RACK: racks[broker.node_id - 1]} if racks else {}),
                 **common,
@@ -237,7 +251,7 @@ def _write(node: NodeLayout, given: Mapping[str, str]) -> None:
     comment = "Written when the local cluster was created; edits survive; log.dirs follows the folder."
     try:
         node.directory.mkdir(parents=True, exist_ok=True)
-        node.properties_path.write_text(properties.render(given, comment), encoding="utf-8")
+        write_private(node.properties_path, properties.render(given, comment))
     except OSError as error:
         raise LocalError(
             f"cannot create a cluster in {node.directory.parent}: {error.strerror}: {error.filename}; give a data "

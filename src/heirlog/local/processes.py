@@ -318,7 +318,7 @@ def wait_until_ready(
         # a client backs off longer and longer from a port at which no node listens yet
         listening = [broker for broker in waiting if broker.listens()]
         for broker in listening:
-            waiting[broker] = known_brokers(broker.layout.client_address())
+            waiting[broker] = known_brokers(broker.layout.client_address(), broker.layout.client_security())
             if wanted <= waiting[broker]:
                 del waiting[broker]
         silent = [process for process in silent if not process.listens()]

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from heirlog.blocking import Client
+from heirlog.client.security import PLAINTEXT, Security
 from heirlog.local.errors import LocalError
 from heirlog.protocol.errors import error_code
 from heirlog.protocol.messages import CreateTopicsRequest, MetadataRequest, MetadataResponse
@@ -24,6 +25,7 @@ def create(
     replication_factor: int | None,
     config: Mapping[str, str],
     timeout_s: float,
+    security: Security = PLAINTEXT,
 ) -> None:
     """Returns when every broker at `addresses` knows a leader of each partition. Raises LocalError."""
     nested = CreateTopicsRequest
@@ -35,7 +37,7 @@ def create(
     )
     deadline = time.monotonic() + timeout_s
     try:
-        with Client(addresses, timeout_s=timeout_s) as client:
+        with Client(addresses, timeout_s=timeout_s, security=security) as client:
             made = client.send_to_any(nested(topics=[topic], timeout_ms=int(timeout_s * 1000))).topics[0]
     except OSError as error:
         raise LocalError(f"topic {name} cannot be created: {error}") from error
@@ -46,12 +48,12 @@ def create(
         raise LocalError(f"{topic_named} cannot be created: {reason}")
     for address in addresses:
         left_s = max(0.0, deadline - time.monotonic())
-        wait_until(partial(_is_led, address, name), left_s, f"the broker at {address} knows topic {name}")
+        wait_until(partial(_is_led, address, name, security), left_s, f"the broker at {address} knows topic {name}")
 
 
-def leader(address: str, name: str, partition: int) -> int | None:
+def leader(address: str, name: str, partition: int, security: Security = PLAINTEXT) -> int | None:
     """Of a partition, as the broker at `address` knows it; None if it knows none, or does not answer."""
-    answer = _metadata(address, [name])
+    answer = _metadata(address, [name], security)
     led = (
         [
             one.leader_id
@@ -66,9 +68,9 @@ def leader(address: str, name: str, partition: int) -> int | None:
     return led[0] if led else None
 
 
-def out_of_sync(address: str) -> list[str]:
+def out_of_sync(address: str, security: Security = PLAINTEXT) -> list[str]:
     """Partitions, as `topic-0`, with replicas outside the ISR; what cannot be asked is one of them."""
-    answer = _metadata(address, None)
+    answer = _metadata(address, None, security)
     if answer is None:
         return [f"all of the broker at {address}, which does not answer"]
     return [
@@ -88,20 +90,20 @@ def wait_until(holds: Callable[[], bool], timeout_s: float, what: str) -> None:
         time.sleep(POLL_S)
 
 
-def _is_led(address: str, name: str) -> bool:
-    answer = _metadata(address, [name])
+def _is_led(address: str, name: str, security: Security) -> bool:
+    answer = _metadata(address, [name], security)
     return answer is not None and all(
         not topic.error_code and topic.partitions and all(one.leader_id >= 0 for one in topic.partitions)
         for topic in answer.topics
     )
 
 
-def _metadata(address: str, names: Sequence[str] | None) -> MetadataResponse | None:
+def _metadata(address: str, names: Sequence[str] | None, security: Security) -> MetadataResponse | None:
     """What this very broker knows; None while it does not answer."""
     nested = MetadataRequest
     asked = None if names is None else [nested.MetadataRequestTopic(name=name) for name in names]
     try:
-        with Client(address, timeout_s=ANSWER_S) as client:
+        with Client(address, timeout_s=ANSWER_S, security=security) as client:
             answer: MetadataResponse = client.send_to_any(nested(topics=asked, allow_auto_topic_creation=False))
     except OSError:
         return None

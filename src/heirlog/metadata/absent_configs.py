@@ -28,11 +28,6 @@ from heirlog.metadata.definition import (
 )
 from heirlog.metadata.topic_configs import NO_TIERED_STORAGE
 
-NO_TLS_OR_SASL: Final = (
-    "this version of heirlog speaks PLAINTEXT only (no TLS, no SASL); remove the property and keep the listeners on a "
-    "trusted network"
-)
-
 _TRANSACTIONS = (boolean("transaction.two.phase.commit.enable", False),)
 
 _PLUGINS = (
@@ -54,24 +49,16 @@ _TUNING = (
 
 _PROVIDERS = (list_of("config.providers", "", update=Update.CLUSTER_WIDE),)
 
-_SECURITY = (
-    long("connections.max.reauth.ms", 0),
-    class_name(
-        "principal.builder.class",
-        "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder",
-        update=Update.PER_BROKER,
-    ),
-    class_name("sasl.client.callback.handler.class"),
-    list_of("sasl.enabled.mechanisms", "GSSAPI", update=Update.PER_BROKER),
-    password("sasl.jaas.config", update=Update.PER_BROKER),
+_KERBEROS = (
     string("sasl.kerberos.kinit.cmd", "/usr/bin/kinit", update=Update.PER_BROKER),
     long("sasl.kerberos.min.time.before.relogin", 60_000, update=Update.PER_BROKER),
     list_of("sasl.kerberos.principal.to.local.rules", "DEFAULT", update=Update.PER_BROKER),
     string("sasl.kerberos.service.name", None, update=Update.PER_BROKER),
     double("sasl.kerberos.ticket.renew.jitter", 0.05, update=Update.PER_BROKER),
     double("sasl.kerberos.ticket.renew.window.factor", 0.8, update=Update.PER_BROKER),
-    class_name("sasl.login.callback.handler.class"),
-    class_name("sasl.login.class"),
+)
+
+_OAUTH_CLIENT = (
     integer("sasl.login.connect.timeout.ms", None),
     integer("sasl.login.read.timeout.ms", None),
     short("sasl.login.refresh.buffer.seconds", 300, update=Update.PER_BROKER),
@@ -80,8 +67,6 @@ _SECURITY = (
     double("sasl.login.refresh.window.jitter", 0.05, update=Update.PER_BROKER),
     long("sasl.login.retry.backoff.max.ms", 10_000),
     long("sasl.login.retry.backoff.ms", 100),
-    string("sasl.mechanism.controller.protocol", "GSSAPI"),
-    string("sasl.mechanism.inter.broker.protocol", "GSSAPI", update=Update.PER_BROKER),
     string("sasl.oauthbearer.assertion.algorithm", "RS256"),
     string("sasl.oauthbearer.assertion.claim.aud", None),
     integer("sasl.oauthbearer.assertion.claim.exp.seconds", 300, 0, at_most=86_400),
@@ -95,6 +80,11 @@ _SECURITY = (
     string("sasl.oauthbearer.assertion.template.file", None),
     string("sasl.oauthbearer.client.credentials.client.id", None),
     password("sasl.oauthbearer.client.credentials.client.secret"),
+    string("sasl.oauthbearer.scope", None),
+    string("sasl.oauthbearer.token.endpoint.url", None),
+)
+
+_OAUTH = (
     integer("sasl.oauthbearer.clock.skew.seconds", 30),
     list_of("sasl.oauthbearer.expected.audience", ""),
     string("sasl.oauthbearer.expected.issuer", None),
@@ -102,42 +92,41 @@ _SECURITY = (
     long("sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms", 10_000),
     long("sasl.oauthbearer.jwks.endpoint.retry.backoff.ms", 100),
     string("sasl.oauthbearer.jwks.endpoint.url", None),
+    string("sasl.oauthbearer.scope.claim.name", "scope"),
+    string("sasl.oauthbearer.sub.claim.name", "sub"),
+)
+
+_JAVA_SECURITY = (
+    class_name(
+        "principal.builder.class",
+        "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder",
+        update=Update.PER_BROKER,
+    ),
+    class_name("sasl.client.callback.handler.class"),
+    class_name("sasl.login.callback.handler.class"),
+    class_name("sasl.login.class"),
     class_name(
         "sasl.oauthbearer.jwt.retriever.class", "org.apache.kafka.common.security.oauthbearer.DefaultJwtRetriever"
     ),
     class_name(
         "sasl.oauthbearer.jwt.validator.class", "org.apache.kafka.common.security.oauthbearer.DefaultJwtValidator"
     ),
-    string("sasl.oauthbearer.scope", None),
-    string("sasl.oauthbearer.scope.claim.name", "scope"),
-    string("sasl.oauthbearer.sub.claim.name", "sub"),
-    string("sasl.oauthbearer.token.endpoint.url", None),
     class_name("sasl.server.callback.handler.class"),
-    integer("sasl.server.max.receive.size", 524_288),
     string("security.providers", None),
+    class_name("ssl.engine.factory.class", update=Update.PER_BROKER),
+    string("ssl.provider", None, update=Update.PER_BROKER),
+)
+
+_RELOADING = (
     boolean("ssl.allow.dn.changes", False),
     boolean("ssl.allow.san.changes", False),
-    list_of("ssl.cipher.suites", "", update=Update.PER_BROKER),
-    string("ssl.client.auth", "none", update=Update.PER_BROKER),
-    list_of("ssl.enabled.protocols", "TLSv1.2,TLSv1.3", update=Update.PER_BROKER),
-    string("ssl.endpoint.identification.algorithm", "https", update=Update.PER_BROKER),
-    class_name("ssl.engine.factory.class", update=Update.PER_BROKER),
-    password("ssl.key.password", update=Update.PER_BROKER),
+)
+
+_JAVA_TLS = (
     string("ssl.keymanager.algorithm", "SunX509", update=Update.PER_BROKER),
-    password("ssl.keystore.certificate.chain", update=Update.PER_BROKER),
-    password("ssl.keystore.key", update=Update.PER_BROKER),
-    string("ssl.keystore.location", None, update=Update.PER_BROKER),
-    password("ssl.keystore.password", update=Update.PER_BROKER),
-    string("ssl.keystore.type", "JKS", update=Update.PER_BROKER),
-    string("ssl.principal.mapping.rules", "DEFAULT"),
     string("ssl.protocol", "TLSv1.3", update=Update.PER_BROKER),
-    string("ssl.provider", None, update=Update.PER_BROKER),
     string("ssl.secure.random.implementation", None, update=Update.PER_BROKER),
     string("ssl.trustmanager.algorithm", "PKIX", update=Update.PER_BROKER),
-    password("ssl.truststore.certificates", update=Update.PER_BROKER),
-    string("ssl.truststore.location", None, update=Update.PER_BROKER),
-    password("ssl.truststore.password", update=Update.PER_BROKER),
-    string("ssl.truststore.type", "JKS", update=Update.PER_BROKER),
 )
 
 _TOKENS = (
@@ -148,15 +137,6 @@ _TOKENS = (
 )
 
 _GROUPS = (
-    list_of("group.consumer.assignors", "uniform,range"),
-    integer("group.consumer.heartbeat.interval.ms", 5000, 1),
-    integer("group.consumer.max.heartbeat.interval.ms", 15_000, 1),
-    integer("group.consumer.max.session.timeout.ms", 60_000, 1),
-    integer("group.consumer.max.size", INT_MAX, 1),
-    string("group.consumer.migration.policy", "bidirectional"),
-    integer("group.consumer.min.heartbeat.interval.ms", 5000, 1),
-    integer("group.consumer.min.session.timeout.ms", 45_000, 1),
-    integer("group.consumer.session.timeout.ms", 45_000, 1),
     list_of("group.share.assignors", "simple"),
     integer("group.share.delivery.count.limit", 5, 2, at_most=10),
     integer("group.share.heartbeat.interval.ms", 5000, 1),
@@ -226,14 +206,19 @@ _TIERS = (
 )
 
 _FAMILIES: Final[Sequence[tuple[str | None, Sequence[ConfigKey]]]] = (
-    (NO_TLS_OR_SASL, _SECURITY),
+    ("heirlog has no Kerberos (GSSAPI): use SCRAM, PLAIN or certificates", _KERBEROS),
+    ("heirlog's nodes do not log in with OAUTHBEARER", _OAUTH_CLIENT),
+    ("this version of heirlog has no OAUTHBEARER", _OAUTH),
+    ("heirlog cannot load Java classes", _JAVA_SECURITY),
+    ("heirlog does not compare a new certificate with the old one", _RELOADING),
     (NO_TIERED_STORAGE, _TIERS),
     ("heirlog has no delegation tokens", _TOKENS),
-    ("this version of heirlog has only classic groups", _GROUPS),
+    ("this version of heirlog has no share or streams groups", _GROUPS),
     ("heirlog has no two-phase commit", _TRANSACTIONS),
     ("heirlog has no configuration providers: write the value itself", _PROVIDERS),
     ("heirlog cannot load Java classes", _PLUGINS),
     (None, _TUNING),
+    (None, _JAVA_TLS),
 )
 
 

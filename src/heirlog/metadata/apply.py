@@ -47,9 +47,11 @@ from heirlog.protocol.records import (
     RegisterControllerRecord,
     RemoveAccessControlEntryRecord,
     RemoveTopicRecord,
+    RemoveUserScramCredentialRecord,
     TopicRecord,
     UnfenceBrokerRecord,
     UnregisterBrokerRecord,
+    UserScramCredentialRecord,
     ZkMigrationStateRecord,
 )
 from heirlog.protocol.types import (
@@ -62,6 +64,7 @@ from heirlog.protocol.types import (
     PartitionEpoch,
     Uuid,
 )
+from heirlog.security.scram import ScramCredential
 
 
 class UnsupportedRecord(Exception):
@@ -304,6 +307,22 @@ def _apply_remove_acl(
     image.set_acl(acl_id, None, journal)
 
 
+def _apply_scram(image: Image, record: UserScramCredentialRecord, offset: int, journal: ImageJournal | None) -> None:
+    credential = ScramCredential(
+        bytes(record.salt), bytes(record.stored_key), bytes(record.server_key), record.iterations
+    )
+    image.set_scram((record.name, record.mechanism), credential, journal)
+
+
+def _apply_remove_scram(
+    image: Image, record: RemoveUserScramCredentialRecord, offset: int, journal: ImageJournal | None
+) -> None:
+    key = (record.name, record.mechanism)
+    if key not in image.scram:
+        raise UnsupportedRecord(f"offset {offset} of the metadata log removes a SCRAM credential that does not exist")
+    image.set_scram(key, None, journal)
+
+
 def _apply_client_quota(image: Image, record: ClientQuotaRecord, offset: int, journal: ImageJournal | None) -> None:
     entity = entity_of((part.entity_type, part.entity_name) for part in record.entity)
     image.set_client_quota(entity, record.key, None if record.remove else record.value, journal)
@@ -342,6 +361,8 @@ APPLY: Final[dict[type[Any], Callable[[Image, Any, int, ImageJournal | None], No
     RegisterControllerRecord: _apply_register_controller,
     AccessControlEntryRecord: _apply_acl,
     RemoveAccessControlEntryRecord: _apply_remove_acl,
+    UserScramCredentialRecord: _apply_scram,
+    RemoveUserScramCredentialRecord: _apply_remove_scram,
     ClientQuotaRecord: _apply_client_quota,
     BeginTransactionRecord: _apply_begin_transaction,
     EndTransactionRecord: _apply_end_outside,

@@ -6,15 +6,17 @@ from heirlog.metadata.acl_messages import entry_members, pattern_members
 from heirlog.metadata.acls import Acl
 from heirlog.metadata.basis import ElectionBasis
 from heirlog.metadata.client_quotas import Entity
-from heirlog.metadata.state import BrokerRegistration, ControllerRegistration, PartitionRegistration
+from heirlog.metadata.state import BrokerRegistration, ControllerRegistration, PartitionRegistration, ScramKey
 from heirlog.protocol.records import (
     AccessControlEntryRecord,
     ClientQuotaRecord,
     PartitionRecord,
     RegisterBrokerRecord,
     RegisterControllerRecord,
+    UserScramCredentialRecord,
 )
 from heirlog.protocol.types import Uuid
+from heirlog.security.scram import ScramCredential
 
 
 def broker_record(broker: BrokerRegistration) -> RegisterBrokerRecord:
@@ -92,6 +94,18 @@ def _basis_in_snapshot(basis: ElectionBasis) -> PartitionRecord.ElectionBasis:
 
 def acl_record(acl_id: Uuid, acl: Acl) -> AccessControlEntryRecord:
     return AccessControlEntryRecord(id=acl_id, **pattern_members(acl), **entry_members(acl))
+
+
+def scram_record(key: ScramKey, credential: ScramCredential) -> UserScramCredentialRecord:
+    user, mechanism = key
+    return UserScramCredentialRecord(
+        name=user,
+        mechanism=mechanism,
+        salt=credential.salt,
+        stored_key=credential.stored_key,
+        server_key=credential.server_key,
+        iterations=credential.iterations,
+    )
 
 
 def client_quota_record(entity: Entity, key: str, value: float | None) -> ClientQuotaRecord:

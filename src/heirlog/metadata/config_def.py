@@ -17,9 +17,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from heirlog.metadata.absent_configs import NO_TLS_OR_SASL
 from heirlog.metadata.definition import ConfigError
-from heirlog.metadata.server_configs import SECURITY_PREFIXES, SERVER_CONFIGS
+from heirlog.metadata.listener_security import (
+    SCRAM,
+    SECURITY_PROTOCOLS,
+    ListenerSecurity,
+    check_peer,
+    is_listener_config,
+    listener_security,
+    parse_listener_config,
+)
+from heirlog.metadata.security_configs import ONLY_FOR_MECHANISM
+from heirlog.metadata.server_configs import SERVER_CONFIGS
 from heirlog.protocol.types import PORT_MAX, BrokerId, Endpoint, endpoint_from_text
 
 __all__ = ["ConfigError", "ListenerConfig", "QuorumVoter", "StaticConfig", "parse_static"]
@@ -34,6 +43,11 @@ class ListenerConfig:
     name: str
     endpoint: Endpoint
     security_protocol: str = "PLAINTEXT"
+
+    @property
+    def security_protocol_id(self) -> int:
+        """In registrations."""
+        return SECURITY_PROTOCOLS.index(self.security_protocol)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +87,7 @@ class StaticConfig:
             for listener in self.controller_listeners
         )
         """What the controller registers, and voters are reached at."""
-        self.inter_broker_listener_name: str = (
-            self["inter.broker.listener.name"] or self["security.inter.broker.protocol"]
-        )
+        self.inter_broker_listener_name: str = _inter_broker_listener_name(self)
         self.voters: tuple[QuorumVoter, ...] = tuple(_voter(text) for text in self["controller.quorum.voters"])
         self.bootstrap_servers: tuple[Endpoint, ...] = tuple(
             _address("controller.quorum.bootstrap.servers", text)
@@ -90,6 +102,11 @@ class StaticConfig:
         """Where Prometheus may ask (port 0: any free one); None: nowhere."""
         self.metadata_log_dir: str = self["metadata.log.dir"] or self.log_dirs[0]
         _check_together(self)
+        self._security = _security(self, protocols)
+
+    def security(self, listener: str) -> ListenerSecurity:
+        """Of a listener of this node, of the controllers, or between brokers."""
+        return self._security[listener]
 
     def __getitem__(self, name: str) -> Any:
         """The typed value; KeyError for a name that no server configuration has (a mistake of the caller)."""
@@ -107,6 +124,8 @@ def parse_static(properties: Mapping[str, str]) -> StaticConfig:
     """Raises ConfigError, with a sentence for the operator that names the property."""
     values: dict[str, Any] = {}
     for name, text in properties.items():
+        if is_listener_config(name):
+            continue  # judged with the listeners
         definition = SERVER_CONFIGS.get(name)
         if definition is None:
             raise ConfigError(name, _unknown(name))
@@ -115,8 +134,6 @@ def parse_static(properties: Mapping[str, str]) -> StaticConfig:
 
 
 def _unknown(name: str) -> str:
-    if name.startswith(SECURITY_PREFIXES):
-        return f"{name} is refused: {NO_TLS_OR_SASL}"
     return f"{name} is not a configuration that heirlog knows; check the spelling or remove it"
 
 
@@ -158,7 +175,7 @@ def _controller_listener_names(config: StaticConfig) -> tuple[str, ...]:
             "controller.listener.names",
             "controller.listener.names is missing: give the listener name of the controllers",
         )
-    return names
+    return tuple(name.upper() for name in names)
 
 
 WILDCARDS: Final = ("0.0.0.0", "::")
@@ -166,17 +183,78 @@ WILDCARDS: Final = ("0.0.0.0", "::")
 
 
 def _protocols(config: StaticConfig) -> dict[str, str]:
-    """Listener name → security protocol. Controller listeners default to PLAINTEXT as in Kafka."""
-    protocols: dict[str, str] = dict.fromkeys(config.controller_listener_names, "PLAINTEXT")
-    for entry in config["listener.security.protocol.map"]:
+    """Listener name → security protocol. Controller listeners default to PLAINTEXT where Kafka's do."""
+    key = "listener.security.protocol.map"
+    protocols: dict[str, str] = {}
+    if key not in config.given and not _names_a_secure_listener(config):
+        protocols = dict.fromkeys(config.controller_listener_names, "PLAINTEXT")
+    for entry in config[key]:
         name, _, protocol = entry.partition(":")
-        if not name or protocol not in ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"):
+        if not name or protocol not in SECURITY_PROTOCOLS:
+            raise ConfigError(key, f"{key}: {entry!r} is not of the form NAME:PROTOCOL")
+        protocols[name.upper()] = protocol
+    for name in config.controller_listener_names:
+        if name not in protocols and key in config.given and set(protocols.values()) <= {"PLAINTEXT"}:
+            protocols[name] = "PLAINTEXT"
+        if name not in protocols:
             raise ConfigError(
-                "listener.security.protocol.map",
-                f"listener.security.protocol.map: {entry!r} is not of the form NAME:PROTOCOL",
+                key,
+                f"{key}: listener {name} of the controllers has no security protocol; add {name}:SASL_SSL, {name}:"
+                "SSL or, on a trusted network, " + f"{name}:PLAINTEXT",
             )
-        protocols[name] = protocol
     return protocols
+
+
+def _names_a_secure_listener(config: StaticConfig) -> bool:
+    """Whether a listener has the name of a protocol that protects it."""
+    names = {text.partition("://")[0].upper() for text in config["listeners"]} | set(config.controller_listener_names)
+    return bool(names & set(SECURITY_PROTOCOLS[1:]))
+
+
+def _inter_broker_listener_name(config: StaticConfig) -> str:
+    name, protocol = config["inter.broker.listener.name"], config["security.inter.broker.protocol"]
+    if name and "security.inter.broker.protocol" in config.given:
+        raise ConfigError(
+            "inter.broker.listener.name",
+            "inter.broker.listener.name and security.inter.broker.protocol are both set: remove one of them",
+        )
+    return str(name.upper() if name else protocol)
+
+
+def _security(config: StaticConfig, protocols: Mapping[str, str]) -> dict[str, ListenerSecurity]:
+    """Of each listener of this node, and of those of the controllers that it connects to."""
+    for name in ONLY_FOR_MECHANISM:
+        if name in config.given:
+            raise ConfigError(
+                name,
+                f"{name} needs the listener and the SASL mechanism in its name, such as "
+                f"listener.name.sasl_ssl.plain.{name}",
+            )
+    used = {listener.name: listener.security_protocol for listener in config.all_listeners}
+    served = set(used)
+    controllers, brokers = config.controller_listener_names[0], config.inter_broker_listener_name
+    used.setdefault(controllers, protocols[controllers])
+    # a controller asks brokers what their logs have (unclean recovery)
+    used.setdefault(brokers, protocols.get(brokers, "PLAINTEXT"))
+    known = {*used, *config.controller_listener_names, *protocols}
+    for name, text in config.given.items():
+        if is_listener_config(name):
+            parse_listener_config(name, text, known)
+    found = {
+        name: listener_security(config.given, name, protocol, is_served=name in served)
+        for name, protocol in used.items()
+    }
+    key = "sasl.mechanism.controller.protocol"
+    if found[controllers].uses_sasl and config[key] in SCRAM:
+        raise ConfigError(
+            key,
+            f"{key}={config[key]}: controllers keep SCRAM users in the metadata, which they cannot read before they "
+            "have elected a leader; use PLAIN (within TLS: SASL_SSL), or certificates on a listener with SSL",
+        )
+    check_peer(found[controllers], config[key], key)
+    key = "sasl.mechanism.inter.broker.protocol"
+    check_peer(found[brokers], config[key], key)
+    return found
 
 
 def _listeners(config: StaticConfig, key: str, protocols: Mapping[str, str]) -> tuple[ListenerConfig, ...]:
@@ -186,22 +264,18 @@ def _listeners(config: StaticConfig, key: str, protocols: Mapping[str, str]) -> 
         if match is None or int(match[3]) > PORT_MAX:
             raise ConfigError(key, f"{key}: {text!r} is not of the form NAME://host:port")
         name, host, port = match[1].upper(), match[2].strip("[]"), int(match[3])
-        protocol = protocols.get(name) or protocols.get(match[1])
+        protocol = protocols.get(name)
         if protocol is None:
             raise ConfigError(
                 key,
                 f"{key}: listener {name} has no security protocol; add {name}:PLAINTEXT to the "
                 "listener.security.protocol.map",
             )
-        if protocol != "PLAINTEXT":
-            raise ConfigError(
-                key, f"{key}: listener {name} asks for {protocol}, but this version of heirlog speaks PLAINTEXT only"
-            )
         if any(other.name == name for other in found):
             raise ConfigError(key, f"{key}: each listener needs its own name, and {name} is used twice")
         if port and any(other.endpoint.port == port and other.endpoint.host == host for other in found):
             raise ConfigError(key, f"{key}: each listener needs its own port, and {port} is used twice")
-        found.append(ListenerConfig(name, Endpoint(host, port)))
+        found.append(ListenerConfig(name, Endpoint(host, port), protocol))
     return tuple(found)
 
 
@@ -228,7 +302,8 @@ def _advertised(config: StaticConfig, protocols: Mapping[str, str]) -> tuple[Lis
 def _reachable(listener: ListenerConfig) -> ListenerConfig:
     """The listener at an address to give to others; an empty host listens everywhere, which is no such address."""
     host, port = listener.endpoint.host, listener.endpoint.port
-    return ListenerConfig(listener.name, Endpoint("localhost" if host in ("", *WILDCARDS) else host, port))
+    endpoint = Endpoint("localhost" if host in ("", *WILDCARDS) else host, port)
+    return ListenerConfig(listener.name, endpoint, listener.security_protocol)
 
 
 def _voter(text: str) -> QuorumVoter:

@@ -175,7 +175,41 @@ group.initial.rebalance.delay.ms  How long a new group waits for more members be
 group.min.session.timeout.ms  The shortest session that a member may ask for.
 group.max.session.timeout.ms  The longest session that a member may ask for.
 group.max.size  How many members a group has at most.
-group.coordinator.rebalance.protocols  The protocols of groups; heirlog has only the classic one.
+connections.max.reauth.ms  How long a client with SASL stays authenticated; 0: as long as its connection.
+connection.failed.authentication.delay.ms  How long the answer to a failed SASL attempt is held back.
+heirlog.authentication.timeout.ms  How long a client may take for its TLS handshake and SASL.
+sasl.enabled.mechanisms  The SASL mechanisms of clients: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512.
+sasl.jaas.config  The users of PLAIN, and how this node logs in to others; only with listener and mechanism in its name.
+sasl.mechanism.controller.protocol  How this node logs in to the controllers.
+sasl.mechanism.inter.broker.protocol  How this node logs in to other brokers.
+sasl.server.max.receive.size  The largest request of a client that has not authenticated, in bytes.
+ssl.cipher.suites  The cipher suites of TLS, by their standard names; empty: OpenSSL's choice.
+ssl.client.auth  Whether clients show a certificate: none, requested or required.
+ssl.enabled.protocols  The versions of TLS: TLSv1.2, TLSv1.3.
+ssl.endpoint.identification.algorithm  https checks the names in certificates of other nodes; empty does not.
+ssl.key.password  The password of the private key.
+ssl.keystore.certificate.chain  The certificate of the node and those above it, as PEM.
+ssl.keystore.key  The private key of the node, as PEM.
+ssl.keystore.location  The file with the private key and the certificate of the node.
+ssl.keystore.password  The password of that file.
+ssl.keystore.type  The format of that file: JKS, PKCS12 or PEM.
+ssl.principal.mapping.rules  How the subject of a client's certificate becomes its name.
+ssl.truststore.certificates  The certificates of trusted authorities, as PEM.
+ssl.truststore.location  The file with the certificates of trusted authorities.
+ssl.truststore.password  The password of that file.
+ssl.truststore.type  The format of that file: JKS, PKCS12 or PEM.
+group.coordinator.rebalance.protocols  The protocols of groups: classic, and consumer; others have no effect.
+consumer.heartbeat.interval.ms  How often a member of this consumer group sends a heartbeat.
+consumer.session.timeout.ms  How long a member of this consumer group may be silent.
+group.consumer.assignors  The assignors of the coordinator; the first one assigns where no member prefers another.
+group.consumer.heartbeat.interval.ms  How often a member of a consumer group sends a heartbeat.
+group.consumer.min.heartbeat.interval.ms  The shortest heartbeat interval that a group may have.
+group.consumer.max.heartbeat.interval.ms  The longest heartbeat interval that a group may have.
+group.consumer.session.timeout.ms  How long a member of a consumer group may be silent.
+group.consumer.min.session.timeout.ms  The shortest session that a group may have.
+group.consumer.max.session.timeout.ms  The longest session that a group may have.
+group.consumer.max.size  How many members a consumer group has at most.
+group.consumer.migration.policy  Whether members change a group from the classic to the consumer protocol, or back.
 log.level  The lowest level of messages that the node logs.
 authorizer.class.name  The authorizer; empty: every client may do everything.
 super.users  Who may do everything, as User:name;User:name.

@@ -14,9 +14,10 @@ A topic configuration takes its server-level values from the synonyms of its def
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
+from functools import lru_cache
 from itertools import dropwhile
 from typing import Any
 
@@ -85,7 +86,31 @@ def topic_value_set(image: Image, static: StaticConfig, topic: str, name: str) -
 
 def topic_values(image: Image, static: StaticConfig, topic: str) -> dict[str, Any]:
     """Every topic configuration, resolved; logs are configured from it."""
-    return {name: topic_value(image, static, topic, name) for name in TOPIC_CONFIGS}
+    values = dict(_values_of_file(static))
+    stored = {name for name in image.configs.get((TOPIC_RESOURCE, topic), ()) if name in TOPIC_CONFIGS}
+    for broker in (str(static.node_id), ""):
+        for server_name in image.configs.get((BROKER_RESOURCE, broker), ()):
+            stored.update(_topic_names_of(server_name))
+    for name in stored:
+        values[name] = topic_value(image, static, topic, name)
+    return values
+
+
+@lru_cache(maxsize=16)
+def _values_of_file(static: StaticConfig) -> Mapping[str, Any]:
+    """Every topic configuration as it is without any record: resolved once, not for each partition."""
+    nothing = Image()
+    return {name: topic_value(nothing, static, "", name) for name in TOPIC_CONFIGS}
+
+
+@lru_cache(maxsize=1000)
+def _topic_names_of(server_name: str) -> Sequence[str]:
+    """The topic configurations that a server configuration is the default of."""
+    return [
+        name
+        for name, definition in TOPIC_CONFIGS.items()
+        if any(synonym == server_name for synonym, _ in definition.synonyms)
+    ]
 
 
 def server_value(image: Image, static: StaticConfig, name: str) -> Any:
@@ -164,6 +189,13 @@ def describe_broker(image: Image, static: StaticConfig, broker: str) -> list[Con
 def _is_shown_read_only(definition: ConfigKey) -> bool:
     """As Kafka shows it, whose throttles can be changed all the same."""
     return definition.update is Update.READ_ONLY or definition.name in THROTTLES
+
+
+def group_value(image: Image, static: StaticConfig, group: str, name: str) -> Any:
+    """The typed value for the group. KeyError for a name that is not a configuration of groups."""
+    definition = GROUP_CONFIGS[name]
+    own = image.config(GROUP_RESOURCE, group, name)
+    return definition.read_stored(own) if own is not None else static[definition.synonyms[0][0]]
 
 
 def describe_group(image: Image, static: StaticConfig, group: str) -> list[ConfigEntry]:

@@ -12,6 +12,7 @@ from typing import Final
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.state import (
     ELR_VERSION,
+    GROUP_VERSION,
     KRAFT_VERSION,
     METADATA_VERSION,
     RECOVERY_VERSION,
@@ -36,6 +37,7 @@ SUPPORTED_FEATURES: Final[Mapping[str, VersionRange]] = {
     KRAFT_VERSION: VersionRange(0, 1),
     ELR_VERSION: VersionRange(0, 1),
     TRANSACTION_VERSION: VersionRange(0, 2),
+    GROUP_VERSION: VersionRange(0, 1),
     RECOVERY_VERSION: VersionRange(0, 1),
 }
 """What a node registers and ApiVersions shows. metadata.version 23 (4.0-IV1) is the first that can write an ELR down,
@@ -51,6 +53,7 @@ DEFAULT_FEATURES: Final[Mapping[str, int]] = {
     ELR_VERSION: 1,
     KRAFT_VERSION: 1,
     TRANSACTION_VERSION: 2,
+    GROUP_VERSION: 1,
 }
 """What a new cluster is formatted with. kraft.version is in the quorum's control records, not in FeatureLevel. The
 level of heirlog.recovery.version follows from the configuration of who formats (`recovery_level`)."""

@@ -26,6 +26,7 @@ from heirlog.metadata.as_records import (
     client_quota_record,
     controller_record,
     partition_record,
+    scram_record,
 )
 from heirlog.metadata.broker_partitions import BrokerPartitions
 from heirlog.metadata.client_quotas import ClientQuotas, Entity
@@ -34,6 +35,7 @@ from heirlog.metadata.state import (
     BROKER_RESOURCE,
     ELR_VERSION,
     GROUP_RESOURCE,
+    GROUP_VERSION,
     KRAFT_VERSION,
     LEADER_UNCHANGED,
     METADATA_VERSION,
@@ -45,6 +47,7 @@ from heirlog.metadata.state import (
     ControllerRegistration,
     Ids,
     PartitionRegistration,
+    ScramKey,
     TopicImage,
 )
 from heirlog.protocol.records import (
@@ -54,11 +57,13 @@ from heirlog.protocol.records import (
     TopicRecord,
 )
 from heirlog.protocol.types import BrokerId, PartitionKey, Uuid
+from heirlog.security.scram import ScramCredential
 
 __all__ = [
     "BROKER_RESOURCE",
     "ELR_VERSION",
     "GROUP_RESOURCE",
+    "GROUP_VERSION",
     "KRAFT_VERSION",
     "LEADER_UNCHANGED",
     "METADATA_VERSION",
@@ -91,6 +96,8 @@ class Image:
         self.features: dict[str, int] = {}
         self.next_producer_id = 0
         self.acls = Acls()
+        self.scram: dict[ScramKey, ScramCredential] = {}
+        """What clients prove their passwords by."""
         self.client_quotas = ClientQuotas()
         self.leaders = BrokerPartitions()
         """Also under -1: the leaderless partitions."""
@@ -114,6 +121,11 @@ class Image:
     @property
     def transaction_version(self) -> int:
         return self.features.get(TRANSACTION_VERSION, 0)
+
+    @property
+    def group_version(self) -> int:
+        """Level of group.version: from 1 on groups may use the consumer protocol (KIP-848)."""
+        return self.features.get(GROUP_VERSION, 0)
 
     @property
     def metadata_version(self) -> int:
@@ -165,6 +177,7 @@ class Image:
                 "features",
                 "next_producer_id",
                 "acls",
+                "scram",
                 "client_quotas",
                 "leaders",
                 "in_isr",
@@ -205,6 +218,8 @@ class Image:
             self.next_producer_id = journal.next_producer_id
         for acl_id, acl in journal.acls.items():
             self.set_acl(acl_id, acl)
+        for of_user, credential in journal.scram.items():
+            self.set_scram(of_user, credential)
         for (entity, key), quota in journal.client_quotas.items():
             self.set_client_quota(entity, key, quota)
         transaction = journal.transaction
@@ -286,6 +301,11 @@ class Image:
             journal.acls.setdefault(acl_id, self.acls.by_id.get(acl_id))
         self.acls.put(acl_id, after)
 
+    def set_scram(self, key: ScramKey, after: ScramCredential | None, journal: ImageJournal | None = None) -> None:
+        if journal is not None:
+            journal.scram.setdefault(key, self.scram.get(key))
+        _put(self.scram, key, after)
+
     def set_client_quota(
         self, entity: Entity, key: str, after: float | None, journal: ImageJournal | None = None
     ) -> None:
@@ -306,7 +326,7 @@ class Image:
         controllers, brokers, topics = dict(self.controllers), dict(self.brokers), dict(self.topics)
         # the states are frozen; `set_config` and `set_client_quota` replace the dictionary of a resource
         partitions_of = {topic_id: dict(partitions) for topic_id, partitions in self.partitions.items()}
-        configs, acls = dict(self.configs), dict(self.acls.by_id)
+        configs, acls, scram = dict(self.configs), dict(self.acls.by_id), dict(self.scram)
         client_quotas = dict(self.client_quotas.by_entity)
 
         def in_order() -> Iterator[Any]:
@@ -328,6 +348,8 @@ class Image:
                 yield ProducerIdsRecord(broker_id=-1, broker_epoch=-1, next_producer_id=next_producer_id)
             for acl_id in sorted(acls):
                 yield acl_record(acl_id, acls[acl_id])
+            for of_user in sorted(scram):
+                yield scram_record(of_user, scram[of_user])
             for entity, quotas in client_quotas.items():
                 for quota, limit in sorted(quotas.items()):
                     yield client_quota_record(entity, quota, limit)

@@ -16,8 +16,15 @@ from typing import Any
 
 from heirlog.metadata.acls import Acl
 from heirlog.metadata.client_quotas import Entity
-from heirlog.metadata.state import BrokerRegistration, ControllerRegistration, PartitionRegistration, TopicImage
+from heirlog.metadata.state import (
+    BrokerRegistration,
+    ControllerRegistration,
+    PartitionRegistration,
+    ScramKey,
+    TopicImage,
+)
 from heirlog.protocol.types import BrokerId, PartitionKey, Uuid
+from heirlog.security.scram import ScramCredential
 
 
 class ImageJournal:
@@ -33,6 +40,7 @@ class ImageJournal:
         "next_producer_id",
         "offset",
         "partitions",
+        "scram",
         "topics",
         "transaction",
         "transaction_length",
@@ -56,6 +64,7 @@ class ImageJournal:
         self.features: dict[str, int | None] = {}
         self.next_producer_id: int | None = None
         self.acls: dict[Uuid, Acl | None] = {}
+        self.scram: dict[ScramKey, ScramCredential | None] = {}
         self.client_quotas: dict[tuple[Entity, str], float | None] = {}
         """By (entity, name of the quota)."""
 
@@ -70,6 +79,7 @@ class ImageJournal:
             or self.features
             or self.controllers
             or self.acls
+            or self.scram
             or self.client_quotas
             or self.next_producer_id is not None
         )

@@ -28,6 +28,7 @@ from heirlog.metadata.definition import (
     short,
     string,
 )
+from heirlog.metadata.security_configs import SECURITY
 from heirlog.metadata.topic_configs import (
     COMPRESSION_TYPES,
     GZIP_LEVELS,
@@ -52,7 +53,7 @@ _IDENTITY = (
         "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT",
     ),
     string("inter.broker.listener.name", None),
-    string("security.inter.broker.protocol", "PLAINTEXT", choices=("PLAINTEXT",)),
+    string("security.inter.broker.protocol", "PLAINTEXT", choices=("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")),
     list_of("early.start.listeners", None),
     list_of("controller.listener.names", None),
     list_of("controller.quorum.voters", ""),
@@ -147,6 +148,7 @@ _CONNECTIONS = (
     integer("max.connection.creation.rate", INT_MAX, 0, update=CLUSTER),
     long("connections.max.idle.ms", 600_000),
     integer("connection.failed.authentication.delay.ms", 100, 0),
+    long("heirlog.authentication.timeout.ms", 30_000, 1),
     long("socket.connection.setup.timeout.ms", 10_000),
     long("socket.connection.setup.timeout.max.ms", 30_000),
     integer("max.incremental.fetch.session.cache.slots", 1000, 0),
@@ -229,8 +231,31 @@ _COORDINATORS = (
     list_of(
         "group.coordinator.rebalance.protocols",
         "classic,consumer,streams",
-        form=("classic|classic,consumer,streams", "this version of heirlog has classic groups only: write classic"),
+        form=(
+            "((consumer|share|streams),)*classic(,(consumer|share|streams))*",
+            "name classic, and consumer for groups of that protocol; heirlog ignores share and streams",
+        ),
     ),
+    list_of(
+        "group.consumer.assignors",
+        "uniform,range",
+        form=(
+            "uniform|range|uniform,range|range,uniform",
+            "heirlog has the assignors uniform and range: name one or both",
+        ),
+    ),
+    integer("group.consumer.heartbeat.interval.ms", 5000, 1),
+    integer("group.consumer.max.heartbeat.interval.ms", 15_000, 1),
+    integer("group.consumer.max.session.timeout.ms", 60_000, 1),
+    integer("group.consumer.max.size", INT_MAX, 1),
+    string(
+        "group.consumer.migration.policy",
+        "bidirectional",
+        form=("(?i:bidirectional|upgrade|downgrade|disabled)", "write bidirectional, upgrade, downgrade or disabled"),
+    ),
+    integer("group.consumer.min.heartbeat.interval.ms", 5000, 1),
+    integer("group.consumer.min.session.timeout.ms", 45_000, 1),
+    integer("group.consumer.session.timeout.ms", 45_000, 1),
     short("transaction.state.log.replication.factor", 3, 1),
     integer("transaction.state.log.min.isr", 2, 1),
     integer("transaction.state.log.num.partitions", 50, 1),
@@ -278,13 +303,20 @@ SERVER_CONFIGS: Final[Mapping[str, ConfigKey]] = {
     **ABSENT_CONFIGS,
     **{
         definition.name: definition
-        for group in (_IDENTITY, _TOPICS, _LOG, _CONNECTIONS, _REPLICATION, _METADATA, _COORDINATORS, _OBSERVATION)
+        for group in (
+            _IDENTITY,
+            _TOPICS,
+            _LOG,
+            _CONNECTIONS,
+            _REPLICATION,
+            _METADATA,
+            _COORDINATORS,
+            _OBSERVATION,
+            SECURITY,
+        )
         for definition in group
     },
 }
-
-SECURITY_PREFIXES: Final = ("ssl.", "sasl.", "listener.name.", "security.")
-"""Families that belong to TLS and SASL, which this version does not have; `listener.name.` is one of open names."""
 
 AUTHORIZERS: Final = frozenset(("super.users", "allow.everyone.if.no.acl.found"))
 """Apache Kafka knows these by its authorizer only, and takes what it does not know for sensitive."""

@@ -10,7 +10,7 @@ a set; ascending so that equal sets are equal values), `last_known_elr` in the o
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from heirlog.metadata.basis import ElectionBasis
 from heirlog.protocol.types import (
@@ -43,9 +43,14 @@ KRAFT_VERSION: Final = "kraft.version"
 TRANSACTION_VERSION: Final = "transaction.version"
 """Level 1: the coordinator's records have tagged fields. Level 2: each transaction has an epoch of its own (KIP-890),
 clients use Produce 12, TxnOffsetCommit 5 and EndTxn 5, and the coordinator aborts by these rules."""
+GROUP_VERSION: Final = "group.version"
+"""Level 1: groups may use the consumer protocol (KIP-848)."""
 RECOVERY_VERSION: Final = "heirlog.recovery.version"
 """Ours: a node that supports it takes part in unclean recovery; its finalized level says whether the recovery manager
 is on (1) or off (0)."""
+
+ScramKey: TypeAlias = tuple[str, int]
+"""(user, number of the SCRAM mechanism)."""
 
 TOPIC_RESOURCE: Final = 2
 BROKER_RESOURCE: Final = 4

@@ -22,9 +22,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from heirlog.context import ANONYMOUS, CLOSE, NO_ANSWER, Context, Reply
+from heirlog.metadata.listener_security import ListenerSecurity
 from heirlog.node import wire
 from heirlog.pending import Pending
 from heirlog.protocol.frames import RequestHeader
+from heirlog.security.distinguished_name import UnusableName, subject_of
+from heirlog.security.exchange import NOBODY_ELSE
 
 if TYPE_CHECKING:
     from heirlog.env import Env
@@ -50,6 +53,15 @@ class Transport(Protocol):
         """Name of the listener that accepted it."""
 
     def send(self, header: RequestHeader, response: Any) -> None: ...
+
+    def send_token(self, token: bytes) -> None:
+        """A frame without a header: how SASL tokens were sent before KIP-152."""
+
+    def authenticated(self) -> None:
+        """The client has proved who it is: the limits for strangers do not count for it any more."""
+
+    def random_bytes(self, count: int) -> bytes:
+        """Unpredictable, except in a simulation."""
 
     def close(self) -> None: ...
 
@@ -104,7 +116,24 @@ class RequestHandler(Protocol):
 
     def read_failed(self, path: str, error: OSError) -> None: ...
 
+    def authentication_failed(self, connection: ClientConnection, mechanism: str, name: str, why: str) -> None: ...
+
+    def authenticated(self, connection: ClientConnection, mechanism: str) -> None: ...
+
     def disconnected(self, connection: ClientConnection) -> None: ...
+
+
+def principal_of(security: ListenerSecurity, certificate: bytes | None) -> str:
+    """Whom a client's certificate names on a listener with TLS. Raises UnusableName."""
+    if certificate is None or security.mapper is None:
+        return ANONYMOUS
+    subject = subject_of(certificate)
+    name = security.mapper.name_of(subject)
+    if name is None:
+        raise UnusableName("no rule of ssl.principal.mapping.rules matches the subject of its certificate")
+    if not name or name in NOBODY_ELSE:
+        raise UnusableName(f"ssl.principal.mapping.rules makes {name!r} of the subject of its certificate")
+    return f"User:{name}"
 
 
 class _Slot:
@@ -179,12 +208,23 @@ class ClientConnection:
         self._muted_until_ms = 0
         self._closed = False
         self.principal = ANONYMOUS
-        """Set by a body whose client has authenticated."""
+        """Who the client has proved to be (`secured`, `sasl_connection.py`)."""
         self._on_closed: Callable[[], None] | None = None
 
     @property
     def paused(self) -> bool:
         return self._paused
+
+    def secured(self, certificate: bytes | None) -> None:
+        """The body: on a listener with TLS the client has shown this certificate, in DER, or none."""
+        try:
+            self.principal = principal_of(self.listener.security, certificate)
+        except UnusableName as error:
+            self._node.authentication_failed(self, "TLS", "", str(error))
+            self.transport.close()
+            return
+        self.transport.authenticated()
+        self._node.authenticated(self, "TLS")
 
     def when_closed(self, fn: Callable[[], None]) -> None:
         """Call `fn` once the connection is gone (a broker's heartbeats: "broker session"). The last `fn` counts."""
@@ -197,7 +237,7 @@ class ClientConnection:
         decoded = wire.decode(self.listener, frame)
         if isinstance(decoded, wire.RefusedFrame):
             if decoded.response is not None and decoded.header is not None:
-                self._answer_now(decoded.header, decoded.response)
+                self.answer_in_order(decoded.header, decoded.response)
             else:
                 self._node.refused_frame(self, decoded.reason)
                 self.transport.close()
@@ -264,11 +304,14 @@ class ClientConnection:
         route = self.listener.routes.get(header.api_key)
         return quotas.charge(self.principal, header, request, size, route is None or route.has_no_quota)
 
-    def _answer_now(self, header: RequestHeader, response: Any) -> None:
-        if not self._queue:
+    def answer_in_order(self, header: RequestHeader, response: Any) -> None:
+        """Send `response`, or CLOSE the connection, after the answers to all requests before."""
+        if self._queue:
+            self._ready(self._enqueue(header, 0), response)
+        elif response is CLOSE:
+            self.transport.close()
+        else:
             self.transport.send(header, response)
-            return
-        self._ready(self._enqueue(header, 0), response)
 
     def _enqueue(self, header: RequestHeader, size: int) -> _Slot:
         route = self.listener.routes[header.api_key]

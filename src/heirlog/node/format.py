@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from heirlog.controller.bootstrap import format_records
 from heirlog.env import Files
@@ -38,6 +39,8 @@ class Format:
     directory_ids: Mapping[str, Uuid]
     features: Mapping[str, int]
     voters: Sequence[Voter] = ()
+    records: Sequence[Any] = ()
+    """Further metadata of the new cluster: its first users."""
 
 
 def format_node(files: Files, config: StaticConfig, plan: Format, wall_ms: int, on_done: OnDone) -> None:
@@ -46,7 +49,7 @@ def format_node(files: Files, config: StaticConfig, plan: Format, wall_ms: int, 
     Raises ValueError for feature levels that cannot be, StorageFormatError for a directory that is formatted already,
     OSError where one cannot be made or written.
     """
-    records = format_records(plan.features)
+    records = [*format_records(plan.features), *plan.records]
     for path in plan.directory_ids:
         files.mkdirs(path)
     steps: list[Callable[[OnDone], None]] = []

@@ -89,6 +89,9 @@ class MetadataPublisher:
             self._on_image(self.image, journal)
 
 
+PARTS = ("topics", "brokers", "controllers", "features", "partitions", "configs", "acls", "client_quotas", "scram")
+
+
 def differences(before: Image, after: Image, collected: ImageJournal) -> ImageJournal:
     """What turned `before` into `after`, on top of what was collected about `before` and not yet handed over."""
     journal = after.journal()
@@ -99,8 +102,19 @@ def differences(before: Image, after: Image, collected: ImageJournal) -> ImageJo
     _compare(_partitions(before), _partitions(after), journal.partitions)
     _compare(_configs(before), _configs(after), journal.configs)
     _compare(before.acls.by_id, after.acls.by_id, journal.acls)
+    _compare(before.scram, after.scram, journal.scram)
     _compare(_client_quotas(before), _client_quotas(after), journal.client_quotas)
-    for part in ("topics", "brokers", "controllers", "features", "partitions", "configs", "acls", "client_quotas"):
+    for part in (
+        "topics",
+        "brokers",
+        "controllers",
+        "features",
+        "partitions",
+        "configs",
+        "acls",
+        "client_quotas",
+        "scram",
+    ):
         # what was collected earlier remembers an older value "from before"
         getattr(journal, part).update(getattr(collected, part))
     return journal

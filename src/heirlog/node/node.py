@@ -18,15 +18,19 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from heirlog.apis.common.api import Role
+from heirlog.apis.common.call import changed
 from heirlog.context import Context, Reply
-from heirlog.env import NodeEnv
+from heirlog.env import Cancel, NodeEnv
 from heirlog.log_levels import LogLevels
 from heirlog.metadata.authorizer import Authorizer
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.configs import server_value
 from heirlog.metadata.image import Image
 from heirlog.metadata.journal import ImageJournal
+from heirlog.metadata.listener_security import ListenerSecurity
 from heirlog.metadata.state import BrokerRegistration
+from heirlog.node.audit import AuditLog
+from heirlog.node.authentication import AuthenticationCounts, Authenticators
 from heirlog.node.auto_topic_creation import AutoTopicCreationManager
 from heirlog.node.connection import ClientConnection, ReadAhead, Transport
 from heirlog.node.forwarding import Forwarder
@@ -37,9 +41,10 @@ from heirlog.node.router import ApiRoute, ListenerRoutes
 from heirlog.node.snapshots import SnapshotTrigger
 from heirlog.node.wire import api_keys
 from heirlog.pending import Pending
+from heirlog.protocol.api import ApiKey
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.frames import RequestHeader
-from heirlog.protocol.messages import ApiVersionsResponse
+from heirlog.protocol.messages import ApiVersionsRequest, ApiVersionsResponse
 from heirlog.protocol.primitives import Message
 from heirlog.protocol.types import METADATA_TOPIC, ZERO_UUID, Endpoint, PartitionKey, Uuid
 from heirlog.raft.bootstrap import read_bootstrap_records
@@ -54,6 +59,7 @@ from heirlog.raft.quorum_config import QuorumConfig
 from heirlog.raft.replay import CommittedBatch
 from heirlog.raft.snapshot import InvalidSnapshot
 from heirlog.rate_limited_log import RateLimitedLog
+from heirlog.security.exchange import Exchange
 from heirlog.storage.atomic import OnDurable
 from heirlog.storage.errors import StorageFormatError
 from heirlog.storage.log_directory import LogDirectory
@@ -65,6 +71,7 @@ if TYPE_CHECKING:
     from heirlog.controller.controller_registration_manager import ControllerRegistrationManager
     from heirlog.node.client_quotas import ClientQuotaManager
     from heirlog.node.request_metrics import RequestMetrics
+    from heirlog.node.sasl_connection import SaslConnection
 
 R = TypeVar("R")
 NO_NODE = -1
@@ -145,6 +152,9 @@ class Node:
         if config.has_authorizer:
             by_default = config["allow.everyone.if.no.acl.found"]
             self.authorizer = Authorizer(config.super_users, by_default, lambda: self.image.acls)
+        self._authenticators = Authenticators(config, lambda: self.image, lambda: self.cluster_id)
+        self.authentications = AuthenticationCounts()
+        self._audit = AuditLog(env.log)
         self._stopping = False
 
     # for handlers
@@ -391,9 +401,77 @@ class Node:
     # connections
 
     def connected(self, transport: Transport) -> ClientConnection:
+        """On a listener without SASL."""
         connection = ClientConnection(self, self._by_name[transport.listener], transport)
         self._connections[connection] = None
         return connection
+
+    def accepted(self, transport: Transport) -> ClientConnection | SaslConnection:
+        """On any listener."""
+        connection = self.connected(transport)
+        listener = connection.listener
+        if not listener.security.uses_sasl:
+            return connection
+        from heirlog.node.sasl_connection import SaslConnection
+
+        delay_ms = self.config.int("connection.failed.authentication.delay.ms")
+        return SaslConnection(self, listener.security, connection, delay_ms)
+
+    # authentication
+
+    @property
+    def secured_listeners(self) -> list[str]:
+        return [name for name, listener in self._by_name.items() if listener.security.protocol != "PLAINTEXT"]
+
+    @property
+    def now_ms(self) -> int:
+        return self.env.now_ms()
+
+    @property
+    def wall_ms(self) -> int:
+        return self.env.wall_ms()
+
+    def call_later(self, delay_ms: int, fn: Callable[[], None]) -> Cancel:
+        return self.env.call_later(delay_ms, fn)
+
+    def exchange(self, security: ListenerSecurity, mechanism: str, random_bytes: bytes) -> Exchange:
+        return self._authenticators.exchange(security, mechanism, random_bytes)
+
+    def answer_api_versions(
+        self, listener: ListenerRoutes, request: ApiVersionsRequest, context: Context
+    ) -> ApiVersionsResponse:
+        """At once, for a client that has not authenticated: no ACL counts for it, and controllers may have none yet."""
+        answer: ApiVersionsResponse = listener.routes[ApiKey.API_VERSIONS].handle(self, request, context)  # type: ignore[assignment]
+        return answer
+
+    def serves(self, listener: ListenerRoutes) -> bool:
+        return listener.role is Role.CONTROLLER or self._serves_clients
+
+    def when_it_serves(self, fn: Callable[[], None]) -> None:
+        self._held.append(fn)
+
+    def authentication_failed(self, connection: ClientConnection, mechanism: str, name: str, why: str) -> None:
+        self.authentications.failed[connection.listener.name] += 1
+        self.log_limited(
+            "info",
+            "authentication-failed",
+            listener=connection.listener.name,
+            peer=connection.transport.peer_host,
+            mechanism=mechanism,
+            name=name,
+            why=why,
+        )
+
+    def authenticated(self, connection: ClientConnection, mechanism: str) -> None:
+        self.authentications.successful[connection.listener.name] += 1
+        self.env.log(
+            "debug",
+            "authenticated",
+            listener=connection.listener.name,
+            peer=connection.transport.peer_host,
+            mechanism=mechanism,
+            principal=connection.principal,
+        )
 
     def disconnected(self, connection: ClientConnection) -> None:
         self._connections.pop(connection, None)
@@ -431,7 +509,7 @@ class Node:
         if route.waits_for_turn and self.controller.turns.is_used_up:
             return self._hold(route, request, context, self.controller.turns.wait)
         authorizer = self.authorizer
-        if authorizer is None and not route.is_change:
+        if authorizer is None and not route.is_audited:
             return route.handle(self, request, context)
         if authorizer is not None and not authorizer.is_loaded and not self._is_early(authorizer, context):
             return self._hold(route, request, context, self._held_for_acls.append)
@@ -456,6 +534,12 @@ class Node:
         return answer if end == first else self.every_broker.when_all_know(answer, end)
 
     def _serve(self, route: ApiRoute, request: Any, context: Context) -> Reply[Any]:
+        if not route.is_audited:
+            return self._serve_allowed(route, request, context)
+        answer = self._serve_allowed(route, request, context)
+        return changed(answer, lambda response: self._audit.write(route.key, request, context, response))
+
+    def _serve_allowed(self, route: ApiRoute, request: Any, context: Context) -> Reply[Any]:
         authorizer = self.authorizer
         if authorizer is None or route.forwards_all:
             return route.handle(self, request, context)
@@ -585,6 +669,7 @@ def _listeners(config: StaticConfig) -> list[ListenerRoutes]:
             listener.endpoint,
             advertised.get(listener.name, listener.endpoint),
             Role.CONTROLLER if listener.name in config.controller_listener_names else Role.BROKER,
+            config.security(listener.name),
         )
         for listener in config.all_listeners
         if config.is_broker or listener.name in config.controller_listener_names

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import Any
+from typing import Any, Final
 
 from heirlog.apis._index import INDEX
 from heirlog.apis.common.api import Api, Entry, Forwarded, Role, Served, Versions
 from heirlog.context import Context, Reply
+from heirlog.metadata.listener_security import ListenerSecurity
 from heirlog.protocol.api import ApiKey
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.types import Endpoint
@@ -32,6 +33,7 @@ class ApiRoute:
         "forwards_all",
         "has_large_answer",
         "has_no_quota",
+        "is_audited",
         "is_change",
         "is_forwarded",
         "keeps_nothing",
@@ -54,6 +56,8 @@ class ApiRoute:
         """This listener only forwards it."""
         self.is_change = entry.is_change
         """Its answer waits until every broker knows what it has changed."""
+        self.is_audited = entry.is_audited
+        """Each request is a line of the audit log."""
         # an envelope holds a change that a client has sent to a broker
         self.waits_for_turn = self.is_change or (role is Role.CONTROLLER and key == ApiKey.ENVELOPE)
         """Handled in a later turn if the controller has done enough in this one."""
@@ -99,6 +103,9 @@ ROUTES: Mapping[Role, Mapping[int, ApiRoute]] = {
 }
 
 
+OPEN_TO_ALL: Final = ListenerSecurity("", "PLAINTEXT")
+
+
 @dataclass(frozen=True, slots=True)
 class ListenerRoutes:
     """A named listener of this node: where it listens, what it tells others, and what it serves."""
@@ -107,6 +114,7 @@ class ListenerRoutes:
     bind: Endpoint
     advertised: Endpoint
     role: Role
+    security: ListenerSecurity = OPEN_TO_ALL
     routes: Mapping[int, ApiRoute] = field(init=False, repr=False, compare=False)
     """Looked up twice per request: found once."""
 

@@ -1,6 +1,7 @@
 """What consumers of a group tell each other in JoinGroup and SyncGroup, in Kafka's formats.
 
-    ConsumerProtocolSubscription   int16 version | topics | user data | 1: owned partitions | 2: int32 generation | ...
+    ConsumerProtocolSubscription   int16 version | topics | user data | 1: owned partitions | 2: int32 generation
+                                   | 3: rack
     ConsumerProtocolAssignment     int16 version | partitions | user data | ...
 
     topics        int32 count, then int16-prefixed strings         user data    int32-prefixed bytes, -1: none
@@ -28,6 +29,7 @@ NO_GENERATION = -1
 _VERSION = 0
 _VERSION_WITH_OWNED = 1
 _VERSION_WITH_GENERATION = 2
+_VERSION_WITH_RACK = 3
 _HEAD = Struct(">hi")
 _LENGTH = Struct(">h")
 _COUNT = Struct(">i")
@@ -123,9 +125,69 @@ def _user_data_at(subscription: bytes) -> tuple[int, int]:
     return version, position
 
 
-def assignment(partitions: Mapping[str, Sequence[int]]) -> bytes:
-    """partitions: of each topic."""
-    return _LENGTH.pack(_VERSION) + _partitions(partitions) + _NO_USER_DATA
+@dataclass(frozen=True, slots=True)
+class SubscriptionOfMember:
+    """What a coordinator reads in a subscription (KIP-848, online upgrade of a group)."""
+
+    topics: frozenset[str]
+    owned: dict[str, list[int]]
+    """Partitions that the member has; none in version 0, whose members give up everything before they join."""
+    rack_id: str | None
+
+
+def read_subscription(data: bytes) -> SubscriptionOfMember:
+    """Raises ValueError for bytes of another format."""
+    topics = subscribed_topics(data)
+    if topics is None:
+        raise ValueError(f"{len(data)} bytes are not the subscription of a consumer")
+    try:
+        version, position = _user_data_at(data)
+        position = _after_bytes(data, position)
+        owned: dict[str, list[int]] = {}
+        rack_id = None
+        if version >= _VERSION_WITH_OWNED:
+            owned, position = _read_partitions(data, position)
+        if version >= _VERSION_WITH_RACK:
+            (size,) = _LENGTH.unpack_from(data, position + _COUNT.size)
+            start = position + _COUNT.size + _LENGTH.size
+            rack_id = None if size < 0 else data[start : start + size].decode() or None
+    except (StructError, UnicodeDecodeError) as error:
+        raise ValueError(f"the subscription of {len(data)} bytes is cut off: {error}") from error
+    return SubscriptionOfMember(topics, owned, rack_id)
+
+
+def read_assignment(data: bytes) -> tuple[dict[str, list[int]], bytes]:
+    """The partitions of each topic, and the data of a custom assignor. Raises ValueError for bytes of another format.
+
+    Without any bytes there are no partitions.
+    """
+    if not data:
+        return {}, b""
+    try:
+        partitions, position = _read_partitions(data, _LENGTH.size)
+        end = _after_bytes(data, position)
+    except (StructError, UnicodeDecodeError) as error:
+        raise ValueError(f"the assignment of {len(data)} bytes is not one of a consumer: {error}") from error
+    return partitions, data[position + _COUNT.size : end]
+
+
+def version_of(data: bytes) -> int:
+    """The version of a subscription or an assignment."""
+    return int(_LENGTH.unpack_from(data)[0]) if len(data) >= _LENGTH.size else _VERSION
+
+
+def _after_bytes(data: bytes, position: int) -> int:
+    """The position behind nullable bytes. Raises StructError, ValueError."""
+    (size,) = _COUNT.unpack_from(data, position)
+    end = position + _COUNT.size + max(0, int(size))
+    if end > len(data):
+        raise ValueError("the data of the subscription or assignment ends early")
+    return end
+
+
+def assignment(partitions: Mapping[str, Sequence[int]], version: int = _VERSION) -> bytes:
+    """partitions: of each topic. All versions have the same form."""
+    return _LENGTH.pack(version) + _partitions(partitions) + _NO_USER_DATA
 
 
 def assigned_partitions(data: bytes) -> dict[str, list[int]]:

@@ -68,6 +68,10 @@ new: Final[_New] = object.__new__
 """An instance without `__init__`: reading sets every field itself."""
 
 
+SECRETS: Final = frozenset(("auth_bytes", "hmac", "salt", "salted_password", "server_key", "stored_key"))
+"""Fields that no log and no error message may show."""
+
+
 class Struct:
     """A group of fields. Equal to another of its kind with equal fields; mutable, hence not hashable."""
 
@@ -88,7 +92,9 @@ class Struct:
     __hash__ = None  # type: ignore[assignment]  # the documented way to make a class unhashable
 
     def __repr__(self) -> str:
-        fields = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.FIELDS)
+        fields = ", ".join(
+            f"{name}={'[hidden]' if name in SECRETS else repr(getattr(self, name))}" for name in self.FIELDS
+        )
         return f"{self.KIND.__qualname__}({fields})"
 
 

@@ -3,8 +3,11 @@
 A `Channel` lives as long as the node and outlives its connections; a `OutboundConnection` is one connection.
 
     channel   idle --send--> connecting --connected--> greeting --versions known--> ready
-                ^                |                        |                           |
+                ^                |      (TLS first)       |     (SASL first)          |
                 +---- resting <--+------------------------+-- closed, reset, timeout -+
+
+Where a session has an end (KIP-368), the node logs in again on the same connection after `SESSION_SHARE` of it:
+requests that are under way are answered, new ones wait for the login.
 
 Requests wait in the channel until the link is ready, then they are pipelined; answers come in order. When a link ends,
 its requests and those that wait for it fail as "disconnected". The caller decides whether to send them again, because
@@ -23,14 +26,19 @@ import asyncio
 import random
 import socket
 from collections import deque
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
-from heirlog.client.handshake import Handshake, HandshakeRefused, common_version
+from heirlog.client.errors import AuthenticationFailed
+from heirlog.client.handshake import Authentication, Handshake, HandshakeRefused, common_version
 from heirlog.env import OnResult, SendFailure
 from heirlog.protocol.frames import RequestHeader, decode_response, encode_request
 from heirlog.protocol.primitives import Malformed
 from heirlog.protocol.types import Endpoint
 from heirlog.server.stream import FrameStream
+
+if TYPE_CHECKING:
+    from heirlog.server.peers import Peer
 
 MAX_REQUESTS = 1000
 """Unanswered requests per channel; one more fails at once."""
@@ -38,6 +46,8 @@ FIRST_BACKOFF_S = 0.02
 MAX_BACKOFF_S = 0.5
 FRAME_LIMIT = 2**31 - 1
 """Of answers. Kafka's clients set none either: a batch may be larger than any fetch limit (KIP-74)."""
+SESSION_SHARE = 0.85
+"""Of a session: Kafka's clients log in again after 85 to 95 % of it."""
 
 
 class QueuedRequest:
@@ -55,20 +65,29 @@ class ClientPool:
     """All connections that this node opens. `client_id` is what peers see in the request header."""
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, client_id: str, staging: memoryview, setup_timeout_ms: int = 10_000
+        self,
+        loop: asyncio.AbstractEventLoop,
+        client_id: str,
+        staging: memoryview,
+        setup_timeout_ms: int = 10_000,
+        peer_of: Callable[[str], Peer | None] = lambda channel: None,
     ) -> None:
-        """setup_timeout_ms: socket.connection.setup.timeout.ms, of the TCP connection and again of the handshake."""
+        """setup_timeout_ms: socket.connection.setup.timeout.ms, of the TCP connection and again of the handshake.
+
+        peer_of: how to log in to what a channel reaches; None: without TLS and SASL.
+        """
         self.loop = loop
         self.client_id = client_id
         self.staging = staging
         self.setup_timeout_s = setup_timeout_ms / 1000
+        self._peer_of = peer_of
         self._channels: dict[tuple[Endpoint, str], Channel] = {}
 
     def send(self, to: Endpoint, channel: str, request: Any, on_result: OnResult, timeout_ms: int) -> None:
         """See `heirlog.env.Env.send`."""
         found = self._channels.get((to, channel))
         if found is None:
-            found = self._channels[to, channel] = Channel(self, to)
+            found = self._channels[to, channel] = Channel(self, to, self._peer_of(channel))
         found.send(QueuedRequest(request, on_result, self.loop.time() + timeout_ms / 1000))
 
     def disconnect(self, to: Endpoint) -> None:
@@ -87,8 +106,9 @@ class ClientPool:
 class Channel:
     """The queue towards one endpoint for one purpose."""
 
-    def __init__(self, pool: ClientPool, endpoint: Endpoint) -> None:
+    def __init__(self, pool: ClientPool, endpoint: Endpoint, peer: Peer | None = None) -> None:
         self.pool = pool
+        self.peer = peer
         self._loop = pool.loop
         self._endpoint = endpoint
         self._waiting: deque[QueuedRequest] = deque()
@@ -108,10 +128,13 @@ class Channel:
             self._loop.call_soon(request.on_result, full)
             return
         self._set_timer(request.deadline)
-        if link is not None and link.ready:
+        if link is not None and link.ready and not link.must_log_in:
             link.send(request)
             return
         self._waiting.append(request)
+        if link is not None and link.ready:
+            link.log_in_again()
+            return
         if link is None and self._connecting is None and self._start_timer is None:
             backoff = max(0.0, self._retry_at - self._loop.time())
             if backoff:
@@ -161,10 +184,12 @@ class Channel:
             self._connect_failed(error)
             return
         self._connecting = None
-        self._link = OutboundConnection(self, sock)
-        self._set_timer(self._link.send_handshake())
+        self._link = OutboundConnection(self, sock, self._endpoint.host)
+        self._set_timer(self._link.begin())
 
     def link_ready(self, link: OutboundConnection) -> None:
+        if self._stopped:
+            return
         self._backoff_s = 0.0
         while self._waiting:
             link.send(self._waiting.popleft())
@@ -179,21 +204,25 @@ class Channel:
 
     def _connect_failed(self, error: OSError) -> None:
         self._back_off()
-        self._fail_all([], error.strerror or str(error) or "timed out while connecting")
+        why = error.strerror or str(error) or "timed out while connecting"
+        self._fail_all([], why, is_refused=isinstance(error, ConnectionRefusedError))
 
     def _back_off(self) -> None:
         self._backoff_s = min(max(2 * self._backoff_s, FIRST_BACKOFF_S), MAX_BACKOFF_S)
         self._retry_at = self._loop.time() + self._backoff_s * random.uniform(0.5, 1)
 
-    def _fail_all(self, requests: list[QueuedRequest], reason: str) -> None:
+    def _fail_all(self, requests: list[QueuedRequest], reason: str, is_refused: bool = False) -> None:
         """Fail `requests` and then the waiting ones. They are removed first: a callback may send again at once."""
         requests += self._waiting
         self._waiting = deque()
-        failure = SendFailure("disconnected", f"{self._endpoint}: {reason}")
+        failure = SendFailure("disconnected", f"{self._endpoint}: {reason}", is_refused)
         for request in requests:
             request.on_result(failure)
 
     # time
+
+    def watch(self, deadline: float) -> None:
+        self._set_timer(deadline)
 
     def _set_timer(self, deadline: float) -> None:
         """One timer per channel, at the earliest deadline or before."""
@@ -217,33 +246,86 @@ class Channel:
 
     def _watch_remaining(self) -> None:
         deadlines = [request.deadline for request in self._waiting]
-        if self._link is not None:
-            deadlines += [request.deadline for request in self._link.sent]
+        if self._link is not None and (next_deadline := self._link.next_deadline) is not None:
+            deadlines.append(next_deadline)
         if deadlines:
             self._set_timer(min(deadlines))
 
 
 class OutboundConnection:
-    """One connection: greets, then carries. A `stream.Receiver`."""
+    """One connection: greets, logs in, then carries. A `tls_stream.TlsReceiver`."""
 
-    __slots__ = ("_channel", "_correlation_id", "_handshake", "_ranges", "ready", "sent", "stream")
+    __slots__ = (
+        "_authentication",
+        "_began_at",
+        "_channel",
+        "_correlation_id",
+        "_greeted",
+        "_handshake",
+        "_login_at",
+        "_ranges",
+        "_setup_deadline",
+        "ready",
+        "sent",
+        "stream",
+    )
 
-    def __init__(self, channel: Channel, sock: socket.socket) -> None:
+    def __init__(self, channel: Channel, sock: socket.socket, host: str) -> None:
         self._channel = channel
         self._correlation_id = 0
         self._handshake = Handshake()
+        self._authentication: Authentication | None = None
         self._ranges: dict[int, tuple[int, int]] = {}
+        self._greeted = False
+        self._began_at = 0.0
+        self._login_at: float | None = None
+        """When to log in again; None: never."""
+        self._setup_deadline: float | None = None
+        """While the TLS handshake is under way."""
         self.ready = False
         self.sent: deque[QueuedRequest] = deque()
-        self.stream = FrameStream(channel.pool.loop, sock, channel.pool.staging, FRAME_LIMIT, self)
+        pool, peer = channel.pool, channel.peer
+        if peer is None:
+            self.stream = FrameStream(pool.loop, sock, pool.staging, FRAME_LIMIT, self)
+        else:
+            self.stream = peer.stream(pool.loop, sock, pool.staging, FRAME_LIMIT, self, host)
 
-    def send_handshake(self) -> float:
+    def begin(self) -> float:
+        """The deadline of the first step."""
+        peer = self._channel.peer
+        if peer is None or not peer.uses_tls:
+            return self._send_handshake()
+        pool = self._channel.pool
+        self._setup_deadline = pool.loop.time() + pool.setup_timeout_s
+        return self._setup_deadline
+
+    def on_secured(self, certificate: bytes | None) -> None:
+        """The TLS handshake is done; OpenSSL has checked the certificate."""
+        self._setup_deadline = None
+        self._send_handshake()
+
+    @property
+    def next_deadline(self) -> float | None:
+        deadlines = [request.deadline for request in self.sent]
+        if self._setup_deadline is not None:
+            deadlines.append(self._setup_deadline)
+        return min(deadlines, default=None)
+
+    def _send_handshake(self) -> float:
         """Ask for the peer's versions; the deadline."""
         version, message = self._handshake.request()
+        return self._put_setup(message, version, self._handshake_answered)
+
+    def _put_setup(self, message: Any, version: int, on_result: OnResult) -> float:
         pool = self._channel.pool
-        request = QueuedRequest(message, self._handshake_answered, pool.loop.time() + pool.setup_timeout_s)
+        request = QueuedRequest(message, on_result, pool.loop.time() + pool.setup_timeout_s)
         self._put(request, version)
+        self._channel.watch(request.deadline)
         return request.deadline
+
+    @property
+    def must_log_in(self) -> bool:
+        return self._login_at is not None and self._channel.pool.loop.time() >= self._login_at
 
     def send(self, request: QueuedRequest) -> None:
         version = common_version(type(request.message), self._ranges)
@@ -256,6 +338,9 @@ class OutboundConnection:
         self._put(request, version)
 
     def drop_late(self, now: float) -> None:
+        if self._setup_deadline is not None and self._setup_deadline <= now:
+            self.stream.abort("timed out during the TLS handshake")
+            return
         late = [request for request in self.sent if request.deadline <= now]
         if not late:
             return
@@ -270,7 +355,7 @@ class OutboundConnection:
             return False
         request = self.sent[0]
         version = request.version
-        if not self.ready:
+        if not self._greeted:
             version = self._handshake.answer_version(frame)
         try:
             correlation_id, response = decode_response(request.api_key, version, frame)
@@ -309,15 +394,62 @@ class OutboundConnection:
             self.stream.abort(str(error))
             return
         if ranges is None:
-            self.send_handshake()
+            self._send_handshake()
             return
         self._ranges = ranges
+        self._greeted = True
+        self._log_in()
+
+    def _log_in(self) -> None:
+        """Also again, on a connection that is in use."""
+        peer = self._channel.peer
+        if peer is None or peer.mechanism_name is None:
+            self._is_ready()
+            return
+        self.ready = False
+        self._login_at = None
+        self._began_at = self._channel.pool.loop.time()
+        self._authentication = Authentication(peer.mechanism_name, peer.mechanism(), self._ranges)
+        self._login_step(self._authentication.first)
+
+    def log_in_again(self) -> None:
+        self._log_in()
+
+    def _login_answered(self, response: Any) -> None:
+        if isinstance(response, SendFailure):
+            return  # as above
+        authentication = self._authentication
+        assert authentication is not None, "it has asked"
+        self._login_step(lambda: authentication.answered(response))
+
+    def _login_step(self, step: Callable[[], Any]) -> None:
+        authentication = self._authentication
+        assert authentication is not None, "made before its first step"
+        try:
+            message = step()
+        except AuthenticationFailed as error:
+            self.stream.abort(f"this node could not log in: {error}")
+            return
+        if message is not None:
+            version = common_version(type(message), self._ranges)
+            assert version is not None, "checked by Authentication"
+            self._put_setup(message, version, self._login_answered)
+            return
+        self._authentication = None
+        if authentication.session_lifetime_ms > 0:
+            self._login_at = self._began_at + SESSION_SHARE * authentication.session_lifetime_ms / 1000
+        self._is_ready()
+
+    def _is_ready(self) -> None:
         self.ready = True
         self._channel.link_ready(self)
 
 
 async def connected_socket(loop: asyncio.AbstractEventLoop, endpoint: Endpoint) -> socket.socket:
-    """Connect to the first address of the endpoint that answers; raises OSError of the last that did not."""
+    """Connect to the first address of the endpoint that answers; raises OSError of one that did not.
+
+    ConnectionRefusedError: of all addresses.
+    """
     failure: OSError | None = None
     for family, address in await addresses(loop, endpoint):
         sock = socket.socket(family, socket.SOCK_STREAM)
@@ -325,7 +457,8 @@ async def connected_socket(loop: asyncio.AbstractEventLoop, endpoint: Endpoint) 
         try:
             await loop.sock_connect(sock, address)
         except OSError as error:
-            failure = error
+            if failure is None or isinstance(failure, ConnectionRefusedError):
+                failure = error
             sock.close()
         except asyncio.CancelledError:
             sock.close()

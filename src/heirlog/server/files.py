@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 import sys
 import threading
 from collections.abc import Callable, Sequence
@@ -269,6 +268,9 @@ class OsFiles:
         os.makedirs(path, exist_ok=True)
 
     def rmdir(self, path: str) -> None:
+        # it loads compression libraries, and most nodes never delete a log: their starts take less time without it
+        import shutil
+
         shutil.rmtree(path)
 
     def list(self, path: str) -> list[str]:

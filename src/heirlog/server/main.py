@@ -23,15 +23,18 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from heirlog.client.security import SecurityError
 from heirlog.log_levels import LogLevels
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.node.node import Node
 from heirlog.protocol.types import Endpoint
 from heirlog.server.client_pool import ClientPool
 from heirlog.server.connection_limits import connection_limits, exempt_listeners
+from heirlog.server.door import Doors
 from heirlog.server.env import ServerEnv
 from heirlog.server.files import Deliver, OsFiles
 from heirlog.server.logs import Logger
+from heirlog.server.peers import Peers
 from heirlog.server.stream import STAGING_SIZE
 from heirlog.server.transport import BACKLOG, Server
 
@@ -129,20 +132,30 @@ class NodeServer:
         self._signalled = False
         staging = memoryview(bytearray(STAGING_SIZE))
         self._files = files(self._loop.call_soon_threadsafe)
+        try:
+            self._doors = Doors(self._loop, config)
+            self._peers = Peers(self._loop, config)
+        except SecurityError as error:
+            raise StartRefused(str(error)) from error
         self._pool = ClientPool(
-            self._loop, f"heirlog-{config.node_id}", staging, config.int("socket.connection.setup.timeout.ms")
+            self._loop,
+            f"heirlog-{config.node_id}",
+            staging,
+            config.int("socket.connection.setup.timeout.ms"),
+            self._peers.of_channel,
         )
         self._env = ServerEnv(self._loop, self._files, self._pool, log, self._stopped)
         self._node = Node(self._env, config, unusable, levels, time.monotonic_ns)
         self._server = Server(
             self._loop,
-            self._node.connected,
+            self._node.accepted,
             log,
             frame_limit=config["socket.request.max.bytes"],
             max_idle_ms=config["connections.max.idle.ms"],
             limits=lambda: connection_limits(self._node.server_value),
             exempt=exempt_listeners(config),
             staging=staging,
+            doors=self._doors.by_listener,
             backlog=config["socket.listen.backlog.size"] if "socket.listen.backlog.size" in config.given else BACKLOG,
         )
 
@@ -167,6 +180,7 @@ class NodeServer:
             # before another process can see the node, and ask it to stop
             for number in (signal.SIGTERM, signal.SIGINT):
                 self._loop.add_signal_handler(number, self._asked_to_stop)
+            self._loop.add_signal_handler(signal.SIGHUP, self._reload_certificates)
             self._listen()
             self._loop.call_soon(self._start, on_listening)
             self._loop.run_forever()
@@ -216,6 +230,16 @@ class NodeServer:
             return
         self._signalled = True
         self._node.shutdown()
+
+    def _reload_certificates(self) -> None:
+        """SIGHUP: the stores are read again, for new connections in both directions."""
+        try:
+            self._doors.reload()
+            self._peers.reload()
+        except SecurityError as error:
+            self._log("error", "certificates-not-reloaded", why=str(error))
+        else:
+            self._log("info", "certificates-reloaded")
 
     def _failed(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         error = context.get("exception")

@@ -77,7 +77,6 @@ class FrameStream:
         "_fd",
         "_filled",
         "_frame",
-        "_frame_limit",
         "_frame_size",
         "_head",
         "_loop",
@@ -90,6 +89,7 @@ class FrameStream:
         "_staging",
         "_throttled",
         "_writing",
+        "frame_limit",
         "last_active",
     )
 
@@ -100,12 +100,14 @@ class FrameStream:
         staging: memoryview,
         frame_limit: int,
         receiver: Receiver,
+        out: SendQueue | None = None,
     ) -> None:
+        """out: what sends, where it is not the usual queue on `sock`."""
         self._loop = loop
         self._sock = sock
         self._fd = sock.fileno()
         self._staging = staging
-        self._frame_limit = frame_limit
+        self.frame_limit = frame_limit
         self._receiver = receiver
         self._head = b""
         self._frame = NO_FRAME
@@ -115,7 +117,7 @@ class FrameStream:
         self._backlog: memoryview | None = None
         self._backlog_at = 0
         self._backlog_is_scheduled = False
-        self._out = SendQueue(sock)
+        self._out = SendQueue(sock) if out is None else out
         self._paused = False
         self._throttled = False
         self._reading = False
@@ -165,7 +167,7 @@ class FrameStream:
         if not count:
             return 1, 0
         self._room = self._staging
-        if self._head or count < 5 or FRAME_SIZE.unpack_from(target)[0] != count - 4 or count > self._frame_limit:
+        if self._head or count < 5 or FRAME_SIZE.unpack_from(target)[0] != count - 4 or count > self.frame_limit:
             self._cut(target[:count], 0)
         else:
             self._hand_over(bytearray(target[4:count]))  # exactly one frame, as most requests come
@@ -238,7 +240,7 @@ class FrameStream:
             if not budget or self._paused or self._closing or self._out.size > OUTPUT_LIMIT:
                 break
             (length,) = FRAME_SIZE.unpack_from(data, at)
-            if not 0 < length <= self._frame_limit:
+            if not 0 < length <= self.frame_limit:
                 self._refuse(length)
                 return
             end = at + 4 + length
@@ -287,7 +289,7 @@ class FrameStream:
 
     def _refuse(self, length: int) -> None:
         self._corked = False
-        self._end(f"a frame of {length} bytes; the limit is {self._frame_limit}")
+        self._end(f"a frame of {length} bytes; the limit is {self.frame_limit}")
 
     def resume(self) -> None:
         """After `on_frame` said False: hand over again, from the next turn of the loop on."""

@@ -1,9 +1,10 @@
-"""Listening sockets and the connections accepted on them.
+r"""Listening sockets and the connections accepted on them.
 
 A connection joins a `FrameStream` to the node's `ClientConnection`: frames go up, answers come down through `send`.
 The node decides the order of answers; here only bytes, limits and ends live.
 
     accepted --> open --peer or node closes, reset, oversize frame, idle--> closed   (`ClientConnection.closed`, once)
+       \--TLS, SASL--^  (`door.py`)
 
 A connection on which nothing moved for `connections.max.idle.ms` is closed, also one whose peer never reads its
 answers. One sweep looks at all of them; no timer per connection. How many there may be: `connection_limits`.
@@ -13,10 +14,12 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import re
+import secrets
 import socket
 import traceback
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Protocol
 
 from heirlog.env import EventLog
@@ -24,13 +27,19 @@ from heirlog.protocol.frames import RequestHeader, encode_response
 from heirlog.protocol.types import Endpoint
 from heirlog.rate_limited_log import RateLimitedLog
 from heirlog.server.connection_limits import UNLIMITED, ConnectionLimits
-from heirlog.server.stream import STAGING_SIZE, FrameStream
+from heirlog.server.door import OPEN, Door
+from heirlog.server.stream import STAGING_SIZE
 
 ACCEPTS_PER_TURN = 64
 BACKLOG = 1024
 """Unless the file says otherwise. More than Kafka's 50: there a thread does nothing but accept connections."""
 OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 RETRY_ACCEPT_SECONDS = 0.1
+TOO_LATE = "it did not authenticate in time (heirlog.authentication.timeout.ms)"
+FRAME_REFUSED = re.compile(r"a frame of (\d+) bytes")
+TLS_RECORD = 0x1603
+"""The first bytes of a TLS handshake, which are taken for a size of 369 MB."""
+LOOKS_LIKE_TLS = "this looks like TLS, which this listener does not speak"
 
 
 class ConnectionHandler(Protocol):
@@ -41,6 +50,9 @@ class ConnectionHandler(Protocol):
 
     def received_frame(self, frame: memoryview) -> None: ...
 
+    def secured(self, certificate: bytes | None) -> None:
+        """The TLS handshake is done. certificate: the client's, in DER."""
+
     def closed(self) -> None: ...
 
     def read_failed(self, path: str, error: OSError) -> None: ...
@@ -49,19 +61,34 @@ class ConnectionHandler(Protocol):
 class InboundConnection:
     """See `heirlog.node.connection.Transport`."""
 
-    __slots__ = ("_client", "_server", "_stream", "listener", "peer_host")
+    __slots__ = ("_client", "_server", "_stream", "deadline", "listener", "peer_host")
 
     def __init__(self, server: Server, listener: str, sock: socket.socket, peer_host: str) -> None:
         self._server = server
         self.listener = listener
         self.peer_host = peer_host
-        self._stream = FrameStream(server.loop, sock, server.staging, server.frame_limit, self)
+        door = server.doors.get(listener, OPEN)
+        self.deadline: float | None = None
+        """By when the client must have proved who it is; None: it has, or need not."""
+        if door is not OPEN:
+            self.deadline = server.loop.time() + door.timeout_s
+        self._stream = door.stream(server.loop, sock, server.staging, server.frame_limit, self)
         self._client = server.connected(self)
 
     # for the node
 
     def send(self, header: RequestHeader, response: Any) -> None:
         self._stream.write(encode_response(header.api_key, header.api_version, header.correlation_id, response))
+
+    def send_token(self, token: bytes) -> None:
+        self._stream.write([len(token).to_bytes(4, "big") + token])
+
+    def authenticated(self) -> None:
+        self.deadline = None
+        self._stream.frame_limit = self._server.frame_limit
+
+    def random_bytes(self, count: int) -> bytes:
+        return secrets.token_bytes(count)
 
     def close(self) -> None:
         self._stream.close()
@@ -93,6 +120,10 @@ class InboundConnection:
             return False
         return not self._client.paused
 
+    def on_secured(self, certificate: bytes | None) -> None:
+        if not self._server.silent:
+            self.run(lambda: self._client.secured(certificate))
+
     def on_closed(self, reason: str) -> None:
         self._server.forget(self, reason)
         if not self._server.silent:
@@ -112,8 +143,8 @@ class Server:
     """The listeners of one node.
 
     frame_limit: `socket.request.max.bytes`. max_idle_ms: `connections.max.idle.ms`, negative for never.
-    limits: asked for each newcomer. exempt: listeners that are open also beyond `max.connections`. backlog: connections
-    of a listener that the system accepts for it meanwhile.
+    limits: asked for each newcomer. exempt: listeners that are open also beyond `max.connections`. doors: of the
+    listeners with TLS or SASL. backlog: connections of a listener that the system accepts for it meanwhile.
     """
 
     def __init__(
@@ -127,9 +158,11 @@ class Server:
         limits: Callable[[], ConnectionLimits] = lambda: UNLIMITED,
         exempt: Collection[str] = (),
         staging: memoryview | None = None,
+        doors: Mapping[str, Door] | None = None,
         backlog: int = BACKLOG,
     ) -> None:
         self.loop = loop
+        self.doors = doors or {}
         self.connected = connected
         self.frame_limit = frame_limit
         self.staging = memoryview(bytearray(STAGING_SIZE)) if staging is None else staging
@@ -200,8 +233,16 @@ class Server:
         if reason:
             self._log("debug", "connection-closed", listener=connection.listener, peer=connection.peer_host, why=reason)
         if reason.startswith("a frame of"):
+            size = FRAME_REFUSED.match(reason)
+            is_tls = size is not None and int(size[1]) >> 16 == TLS_RECORD
+            why = f"{reason} ({LOOKS_LIKE_TLS})" if is_tls else reason
             self._log_limited(
-                "warning", "frame-refused", listener=connection.listener, peer=connection.peer_host, why=reason
+                "warning", "frame-refused", listener=connection.listener, peer=connection.peer_host, why=why
+            )
+        elif reason.startswith(("TLS:", TOO_LATE)):
+            # also a client that has closed because it does not trust this node
+            self._log_limited(
+                "info", "authentication-failed", listener=connection.listener, peer=connection.peer_host, why=reason
             )
         if self._is_full:
             self._accept_if_room()
@@ -262,10 +303,11 @@ class Server:
             del self._per_host[host]
 
     def _make_room(self) -> None:
-        """A node has come on an exempt listener: the client that was quiet for longest goes."""
+        """A node has come on an exempt listener: the client that was quiet for longest goes, before those that have
+        proved who they are one that has not."""
         clients = [one for one in self._connections if one.listener not in self._exempt]
         if clients:
-            min(clients, key=lambda one: one.last_active).abort(
+            min(clients, key=lambda one: (one.deadline is None, one.last_active)).abort(
                 "max.connections is reached, and this connection was idle longest"
             )
 
@@ -296,16 +338,20 @@ class Server:
             self.loop.add_reader(sock.fileno(), self._accept, name, sock)
 
     def _sweep_every(self) -> float:
-        if self._max_idle < 0:
-            return 10.0
-        return min(max(self._max_idle / 4, 0.01), 10.0)
+        limits = [door.timeout_s for door in self.doors.values()]
+        if self._max_idle >= 0:
+            limits.append(self._max_idle)
+        return min([10.0, *(max(limit / 4, 0.01) for limit in limits)])
 
     def _close_idle(self) -> None:
         self._sweep = self.loop.call_later(self._sweep_every(), self._close_idle)
         if self._is_full:
             self._accept_if_room()  # the limit may have been raised
+        now = self.loop.time()
+        for connection in [one for one in self._connections if one.deadline is not None and one.deadline < now]:
+            connection.abort(TOO_LATE)
         if self._max_idle < 0:
             return
-        oldest = self.loop.time() - self._max_idle
+        oldest = now - self._max_idle
         for connection in [one for one in self._connections if one.last_active < oldest]:
             connection.abort("idle")

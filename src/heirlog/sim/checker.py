@@ -314,12 +314,16 @@ class Checker:
             self.oracle.must_not("T3", invariants.t3_leader_counts_isr_and_elr(me, isr, state, min_isr), name)
 
     def _check_domain(self, me: BrokerId, node: Node, key: Key, partition: Partition, name: str) -> None:
-        fetched = key in node.broker.fetchers.fetched_partitions
-        shutting_down = node.broker.state in (BrokerState.PENDING_CONTROLLED_SHUTDOWN, BrokerState.SHUTTING_DOWN)
-        self.oracle.must_not("T1", invariants.t1_state_is_in_its_domain(me, partition, fetched, shutting_down), name)
+        broker = node.broker
+        fetched = key in broker.fetchers.fetched_partitions
+        shutting_down = broker.state in (BrokerState.PENDING_CONTROLLED_SHUTDOWN, BrokerState.SHUTTING_DOWN)
         known = node.image.brokers.get(me)
         fenced = known is not None and known.fenced
-        self.oracle.must_not("T1", invariants.t1_fenced_broker_does_not_lead(me, fenced, partition), name)
+        sentence = invariants.t1_state_is_in_its_domain(
+            me, partition, fetched, shutting_down
+        ) or invariants.t1_fenced_broker_does_not_lead(me, fenced, partition)
+        if sentence is not None:
+            self.oracle.must_not("T1", sentence, name)
 
     def _leader_changed(
         self, me: BrokerId, key: Key, state: PartitionRegistration, partition: Partition, model: PartitionModel
@@ -334,6 +338,7 @@ class Checker:
             self._begin_lineage(key, state, partition, model, begins)
         elif epoch < model.began_at_epoch:
             return
+        self.transactions.leads(key, partition)
         if partition.high_watermark > model.true.offset:
             model.expose(partition.high_watermark, partition.log.epochs.entries)
             self.transactions.exposed(key, partition)

@@ -19,6 +19,7 @@ from typing import TypeVar
 from heirlog.metadata.config_def import StaticConfig, parse_static
 from heirlog.metadata.features import DEFAULT_FEATURES
 from heirlog.metadata.image import ELR_VERSION
+from heirlog.metadata.state import TRANSACTION_VERSION
 from heirlog.node.format import Format, format_node
 from heirlog.node.node import Node
 from heirlog.protocol.types import NO_BROKER_EPOCH, BrokerId, Endpoint, Uuid
@@ -108,6 +109,7 @@ class SimCluster:
         config: Mapping[str, str] | None = None,
         racks: Sequence[str] = (),
         release: Release = NEWEST,
+        transaction_version: int = 0,
         without_faults: Set[int] = frozenset(),
     ) -> None:
         """racks: brokers are in them in turn. release: what all nodes are at first (`upgrade` changes it). It also says
@@ -132,8 +134,10 @@ class SimCluster:
         self.metadata_directory_ids: dict[str, Uuid] = {}
         """With its node id, this identifies a voter."""
         self._by_name: dict[str, Machine] = {}
+        self._brokers: dict[int, Machine] = {}
+        """By node id."""
         self._controllers: dict[int, Machine] = {}
-        """By node id; the machines of controllers, dedicated or not."""
+        """The same for controllers, dedicated or not."""
         self._properties: dict[str, dict[str, str]] = {}
         for number in range(1, brokers + 1):
             roles = "broker,controller" if combined and number <= controllers else "broker"
@@ -142,7 +146,8 @@ class SimCluster:
         if not combined:
             for name, number in zip(voting, numbers, strict=True):
                 self._add(name, number, "controller", voting, common)
-        self._features = release.formatted({**DEFAULT_FEATURES, ELR_VERSION: 1 if elr else 0})
+        levels = {**DEFAULT_FEATURES, ELR_VERSION: 1 if elr else 0, TRANSACTION_VERSION: transaction_version}
+        self._features = release.formatted(levels)
         for machine in self._by_name.values():
             machine.release = release
 
@@ -164,6 +169,8 @@ class SimCluster:
         }
         self._properties[name] = properties
         machine = self._by_name[name] = Machine(name, node_id, parse_static(properties))
+        if machine.config.is_broker:
+            self._brokers[node_id] = machine
         if machine.config.is_controller:
             self._controllers[node_id] = machine
 
@@ -201,7 +208,7 @@ class SimCluster:
         return self._by_name[name]
 
     def broker(self, broker_id: int) -> Machine:
-        return self._by_name[f"broker-{broker_id}"]
+        return self._brokers[broker_id]
 
     def controller_machine(self, node_id: int) -> Machine:
         return self._controllers[node_id]

@@ -165,7 +165,7 @@ class SimConnection:
             label = f"late answer to {type(request).__name__}"
             self._world.schedule(1000, self.client, label, partial(self._answered, header.correlation_id, answer))
             return True
-        late_ms = loose.request_late_ms(request)
+        late_ms = loose.request_late_ms(self.client, request)
         if late_ms is None:
             return False
         self.forth.stalled = True
@@ -224,18 +224,19 @@ class SimConnection:
         self._fail_calls(why)
         self._network.put_last(self.forth, "client-closed", self._server_closes)
 
-    def client_closed(self, why: str) -> None:
+    def client_closed(self, why: str, is_refused: bool = False) -> None:
+        """is_refused: nothing listens at the endpoint."""
         if self.client_open and self.client.alive:
-            self._fail_calls(why)
+            self._fail_calls(why, is_refused)
 
-    def _fail_calls(self, why: str) -> None:
+    def _fail_calls(self, why: str, is_refused: bool = False) -> None:
         self.client_open = False
         if self._next_deadline is not None:
             self._next_deadline.cancel()
             self._next_deadline = None
         self._network.forget(self)
         calls, self.calls = self.calls, {}
-        failure = SendFailure("disconnected", f"{self.endpoint}: {why}")
+        failure = SendFailure("disconnected", f"{self.endpoint}: {why}", is_refused)
         for call in calls.values():
             # an event each: a failure may end the process, and then the next must not run
             self._world.schedule(
@@ -251,7 +252,7 @@ class SimConnection:
         if self.server is None:
             found = self._network.listening(self.endpoint)
             if found is None or not self.client_open:
-                self._network.put_last(self.back, "refused", lambda: self.client_closed("refused"))
+                self._network.put_last(self.back, "refused", lambda: self.client_closed("refused", True))
                 return
             self._accept(found)
         server = self.server
@@ -329,6 +330,15 @@ class SimConnection:
         correlation_id = header.correlation_id
         label = f"{self.endpoint.host}<{type(response).__name__}"
         self._network.put(self.back, self.client, label, partial(self._answered, correlation_id, hand_over), self)
+
+    def send_token(self, token: bytes) -> None:
+        raise AssertionError("listeners of the simulator have no SASL")
+
+    def authenticated(self) -> None:
+        """There are no limits to lift."""
+
+    def random_bytes(self, count: int) -> bytes:
+        raise AssertionError("listeners of the simulator have no SASL")
 
     def close(self) -> None:
         server = self.server

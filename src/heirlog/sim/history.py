@@ -7,6 +7,7 @@ had the same name one after the other are different. What one client did is reco
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
@@ -186,6 +187,10 @@ class History:
     copies: list[Copies] = field(default_factory=list)
     transactions: list[TransactionAttempt] = field(default_factory=list)
     initialized: list[InitializedProducer] = field(default_factory=list)
+    repeated: list[Finding] = field(default_factory=list)
+    """Requests that were answered, and got another answer when their bytes came again (X18)."""
+    transaction_counts: Counter[str] = field(default_factory=Counter)
+    """How often producers did what has to happen in some run."""
     read_committed: set[str] = field(default_factory=set)
     """Clients that read committed records only."""
     sent: int = 0

@@ -154,20 +154,16 @@ def t4_member_holds_what_is_committed(
     """A member of ISR or ELR, registered in its current incarnation, has every record below the true high watermark."""
     if broker not in state.isr and broker not in state.elr:
         return None
-    list_name = "ISR" if broker in state.isr else "ELR"
-    if log.log_end_offset < true.offset:
-        return (
-            f"broker {broker} in the {list_name} ends at {log.log_end_offset}, below the high watermark {true.offset} "
-            "that a leader exposed"
+    true_offset = true.offset
+    if log.log_end_offset < true_offset:
+        broken = f"ends at {log.log_end_offset}, below the high watermark {true_offset} that a leader exposed"
+    elif true_offset > log.log_start_offset and (epoch := log.epochs.epoch_for_offset(true_offset - 1)) != true.epoch:
+        broken = (
+            f"has a record of epoch {epoch} at offset {true_offset - 1}, where one of epoch {true.epoch} was committed"
         )
-    if true.offset > log.log_start_offset:
-        epoch = log.epochs.epoch_for_offset(true.offset - 1)
-        if epoch != true.epoch:
-            return (
-                f"broker {broker} in the {list_name} has a record of epoch {epoch} at offset {true.offset - 1}, where "
-                f"one of epoch {true.epoch} was committed"
-            )
-    return None
+    else:
+        return None
+    return f"broker {broker} in the {'ISR' if broker in state.isr else 'ELR'} {broken}"
 
 
 def t5_leader_holds_what_was_acknowledged(broker: int, acknowledged_end: int, log: LogView) -> str | None:

@@ -35,32 +35,42 @@ class _KeptAnswer(NamedTuple):
 
 
 class LooseTransport:
-    def __init__(self, random: Random, share: float) -> None:
-        """share: of the messages that may be kept, how many are."""
+    def __init__(
+        self, random: Random, share: float, *, only: tuple[type, ...] = (), late_ms: tuple[int, int] = (100, LATE_MS)
+    ) -> None:
+        """share: of the messages that may be kept, how many are. only: of these requests, and no answers. late_ms: how
+        late they arrive, from and to.
+        """
         self._random = random
-        self._share = share
+        self.share = share
+        self._only = only
+        self._late_ms = late_ms
         self._next_of: set[str] = set()
         self._answers: dict[tuple[str, type], _KeptAnswer] = {}
         self.late_requests = 0
+        self.late_from = ""
+        """The host whose request was kept last."""
         self.late_answers = 0
 
     def keep_next_answer(self, host: str) -> None:
         """Of those to this host."""
         self._next_of.add(host)
 
-    def request_late_ms(self, request: Any) -> int | None:
+    def request_late_ms(self, client: Process, request: Any) -> int | None:
         """How late the request arrives, after its connection has closed; None: it is not kept."""
-        if NAMES_ITS_SENDER.isdisjoint(request.FIELDS) or self._random.random() >= self._share:
+        may_be_kept = type(request) in self._only if self._only else not NAMES_ITS_SENDER.isdisjoint(request.FIELDS)
+        if not may_be_kept or self._random.random() >= self.share:
             return None
         self.late_requests += 1
-        return self._random.randrange(100, LATE_MS)
+        self.late_from = client.host.name
+        return self._random.randrange(*self._late_ms)
 
     def keeps_answer(self, client: Process, request: Any, hand_over: Callable[[], Any]) -> bool:
         """Whether the answer to this request does not arrive now."""
-        if not isinstance(request, KEPT_ANSWERS):
+        if self._only or not isinstance(request, KEPT_ANSWERS):
             return False
         host = client.host.name
-        if host not in self._next_of and self._random.random() >= ANSWERS_PER_REQUEST * self._share:
+        if host not in self._next_of and self._random.random() >= ANSWERS_PER_REQUEST * self.share:
             return False
         self._next_of.discard(host)
         self._answers[host, type(request)] = _KeptAnswer(client, hand_over)

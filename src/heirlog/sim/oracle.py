@@ -133,9 +133,12 @@ class Oracle:
         """T4 for a broker whose registered incarnation runs; also whether it has caught up (T11)."""
         if model.begins_at_epoch is not None or partition.offline or not self.runs_as_registered(me, node):
             return
-        self.may_have_caught_up(me, partition, model)
+        if model.not_caught_up or model.last_standing:
+            self.may_have_caught_up(me, partition, model)
         if me not in model.last_standing:
-            self.must_not("T4", t4_member_holds_what_is_committed(me, state, model.true, partition.log), model.name)
+            sentence = t4_member_holds_what_is_committed(me, state, model.true, partition.log)
+            if sentence is not None:
+                self.broken("T4", f"{model.name}: {sentence}")
 
     def may_have_caught_up(self, me: BrokerId, partition: Partition, model: PartitionModel) -> None:
         if (me in model.not_caught_up or me in model.last_standing) and _holds_everything(partition, model):

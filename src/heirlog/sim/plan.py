@@ -39,11 +39,23 @@ class RunPlan:
     transactions: bool = False
     """Producers of transactions, consume-transform-produce loops, and readers of committed records."""
     drowsy: bool = False
-    """Producers of transactions sleep in most of them, have the longest timeout, and know version 0 only."""
+    """Producers of transactions sleep in most of them, have the longest timeout, and know version 0, unless all of them
+    know version 2.
+    """
     used_up_epochs: bool = False
     """The producers of transactions begin near the last epoch of their ids."""
+    transaction_version: int = 0
+    """The level with which the cluster is formatted, if its release knows the feature."""
     transaction_version_changes: bool = False
     """transaction.version is switched off and on, all the time."""
+    only_version_2: bool = False
+    """All producers of transactions know version 2."""
+    late_repeats: bool = False
+    """Producers of transactions that know version 2 send the bytes of answered requests once more, later."""
+    cleaned_transactions: bool = False
+    """An additional, compacted topic that producers of transactions write."""
+    overtaken_offsets: bool = False
+    """A group whose offsets are committed plainly while a transaction has written earlier ones."""
     compacted: bool = False
     """An additional, compacted topic."""
     recreated: bool = False

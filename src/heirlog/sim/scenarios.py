@@ -16,7 +16,9 @@
     voter-rot               `heirlog.sim.voter_rot`
     lying-disks             `heirlog.sim.lying_disks`
     rolling-upgrade         `heirlog.sim.upgrades`
-    transactions, late-coordinators, zombie-copiers    `heirlog.sim.transaction_races`
+    transactions, late-coordinators, zombie-copiers, late-markers, zombie-markers, lost-markers, used-up-ids,
+    overtaken-offsets, cleaned-transactions     `heirlog.sim.transaction_races`
+    consumer-groups         `heirlog.sim.consumer_group_races`
     manager-switch          `heirlog.sim.switches`
     durability:...          brokers that fail independently of each other (`heirlog.sim.durability`)
     U1 ... U18, replaced-disk   unclean recovery (`heirlog.sim.recoveries.catalogue`)
@@ -40,6 +42,7 @@ from heirlog.protocol.types import BrokerId
 from heirlog.sim import (
     bit_rot,
     broken_disks,
+    consumer_group_races,
     late_answers,
     lying_disks,
     older_metadata,
@@ -248,7 +251,7 @@ SCENARIOS: Mapping[str, Scenario] = {
     "broken-disks": Scenario(broken_disks.broken_disks_plan, broken_disks.broken_disks),
     "outages": Scenario(with_nodes(swarms.outages_plan), swarms.outages),
     "controllers": Scenario(swarms.controllers_plan, swarms.controllers),
-    "swarm": Scenario(with_nodes(swarms.swarm_plan), swarms.swarm),
+    "swarm": Scenario(swarms.lighter(with_nodes(swarms.swarm_plan)), swarms.swarm),
     "loose-transport": Scenario(with_nodes(swarms.swarm_plan), swarms.loose_transport),
     "moves": Scenario(with_nodes(swarms.moves_plan), swarms.moves),
     "rolling-upgrade": Scenario(with_nodes(upgrades.rolling_upgrade_plan), upgrades.rolling_upgrade),
@@ -275,6 +278,15 @@ SCENARIOS: Mapping[str, Scenario] = {
     "transactions": Scenario(transaction_races.transactions_plan, transaction_races.transactions),
     "late-coordinators": Scenario(transaction_races.late_coordinators_plan, transaction_races.late_coordinators),
     "zombie-copiers": Scenario(transaction_races.late_coordinators_plan, transaction_races.zombie_copiers),
+    "late-markers": Scenario(transaction_races.late_markers_plan, transaction_races.late_markers),
+    "zombie-markers": Scenario(transaction_races.zombie_markers_plan, transaction_races.zombie_markers),
+    "lost-markers": Scenario(transaction_races.transactions_plan, transaction_races.lost_markers),
+    "used-up-ids": Scenario(transaction_races.used_up_ids_plan, transaction_races.used_up_ids),
+    "overtaken-offsets": Scenario(transaction_races.overtaken_offsets_plan, transaction_races.restarts),
+    "cleaned-transactions": Scenario(
+        transaction_races.cleaned_transactions_plan, transaction_races.cleaned_transactions
+    ),
+    "consumer-groups": Scenario(consumer_group_races.consumer_groups_plan, consumer_group_races.consumer_groups),
     "manager-switch": Scenario(switches.manager_switch_plan, switches.manager_switch),
     **{name: Scenario(quorum_elections.elections_plan, play) for name, play in quorum_elections.ELECTIONS.items()},
     **{name: Scenario(plan, play) for name, (plan, play) in RECOVERIES.items()},

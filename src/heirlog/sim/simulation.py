@@ -39,6 +39,7 @@ from heirlog.sim.clients.pipelined import PipelinedProducer
 from heirlog.sim.clients.producer import ACKS_ALL, Producer, Workload
 from heirlog.sim.cluster import RECOVERY_MANAGER, SimCluster
 from heirlog.sim.compaction_checker import lost_key
+from heirlog.sim.consumer_group_history import ConsumerGroupHistory, consumer_findings
 from heirlog.sim.disk import SimDisk
 from heirlog.sim.group_history import GroupHistory
 from heirlog.sim.healed_quorum import HealedQuorum
@@ -59,6 +60,8 @@ RECREATED = "r"
 MANY = "m"
 TRANSACTIONAL = "x"
 TRANSACTIONAL_PARTITIONS = 2
+CLEANED = "y"
+"""Written in transactions, and compacted."""
 MANY_INTERVAL_MS = 8000
 GROUP = "g"
 COMPACTED_CONFIG = {
@@ -67,6 +70,7 @@ COMPACTED_CONFIG = {
     "min.cleanable.dirty.ratio": "0.01",
     "delete.retention.ms": "3600000",
 }
+CLEANED_CONFIG = {**COMPACTED_CONFIG, "internal.segment.bytes": "1500", "delete.retention.ms": "4000"}
 AUDITOR = "auditor"
 """Reads everything once more in the end."""
 GROUP_LIMIT_MS = 30_000
@@ -95,6 +99,7 @@ class Simulation:
             elr=plan.elr,
             racks=plan.racks,
             release=plan.release,
+            transaction_version=plan.transaction_version,
             wire=plan.wire,
             without_faults=plan.without_faults,
             config={
@@ -109,6 +114,8 @@ class Simulation:
         self.consumers: list[Consumer] = []
         self.group_history = GroupHistory(GROUP)
         self.members: list[Member] = []
+        self.consumer_history: ConsumerGroupHistory | None = None
+        """Of a group of the consumer protocol, if the script has one."""
         self.recreator: TopicRecreator | None = None
         self.transactions = (
             TransactionalLoad(
@@ -116,8 +123,8 @@ class Simulation:
                 TOPIC,
                 TRANSACTIONAL,
                 [RECREATED] if plan.recreated else [],
-                used_up_epochs=plan.used_up_epochs,
-                drowsy=plan.drowsy,
+                [CLEANED] if plan.cleaned_transactions else [],
+                plan,
             )
             if plan.transactions
             else None
@@ -163,6 +170,8 @@ class Simulation:
             topics[MANY] = self.plan.many
         if self.plan.transactions:
             topics[TRANSACTIONAL] = TRANSACTIONAL_PARTITIONS
+        if self.plan.cleaned_transactions:
+            topics[CLEANED] = 1
         return topics
 
     def _make_topics(self) -> None:
@@ -170,6 +179,7 @@ class Simulation:
         configs = {
             TOPIC: {"min.insync.replicas": str(self.plan.min_isr), **self.plan.topic_config},
             COMPACTED: COMPACTED_CONFIG,
+            CLEANED: CLEANED_CONFIG,
         }
         self.checker.oracle.placed_by_hand.update(assignments)
         creator = self.cluster.run_client(
@@ -179,7 +189,7 @@ class Simulation:
 
     def _start_clients(self) -> None:
         plan, bootstrap = self.plan, self.cluster.bootstrap
-        written = [topic for topic in self.topics() if topic not in (COMPACTED, MANY, TRANSACTIONAL)]
+        written = [topic for topic in self.topics() if topic not in (COMPACTED, MANY, TRANSACTIONAL, CLEANED)]
         plain = Workload(ACKS_ALL, 0, plan.batch_records, plan.interval_ms, idempotent=False, keyed=(COMPACTED,))
         idempotent = replace(plain, idempotent=True)
         self._produce("producer-1", written, plain)
@@ -503,6 +513,7 @@ class Simulation:
             *(() if self.transactions is None else self.transactions.findings(losses)),
             *lost_key(compacted, self._last_read, 3_000_000 + seen.sent, losses),
             *group_history.findings(self.group_history, losses),
+            *(() if self.consumer_history is None else consumer_findings(self.consumer_history, losses)),
         ]
         self._count()
         unreadable = [one for one in self.lost() if not one.partition.startswith(f"{RECREATED}-")]
@@ -513,7 +524,7 @@ class Simulation:
             raise Violation(findings[0].check, findings[0].sentence)
 
     def _has_markers(self, partition: str) -> bool:
-        return self.plan.transactions and partition.startswith((f"{TRANSACTIONAL}-", f"{RECREATED}-"))
+        return self.plan.transactions and partition.startswith((f"{TRANSACTIONAL}-", f"{RECREATED}-", f"{CLEANED}-"))
 
     def _latest_unknown(self) -> Iterator[Finding]:
         """T12 of every answer to ListOffsets(latest)."""
@@ -552,7 +563,7 @@ class Simulation:
         ]
 
 
-_OF_COMPACTED = f"{COMPACTED}-"
+_OF_COMPACTED = (f"{COMPACTED}-", f"{CLEANED}-")
 
 
 def _is_compacted(partition: str) -> bool:

@@ -49,6 +49,8 @@ BROKERS = (3, 3, 3, 3, 3, 3, 3, 4, 5, 7)
 FACTORS = (3, 3, 3, 3, 3, 3, 2, 4, 5)
 """Replication factors; never more than there are brokers."""
 RACKS = ("a", "b", "c")
+NO_OP_INTERVAL = "metadata.max.idle.interval.ms"
+NO_OP_MS = (500, 2000, 2000, 4000)
 SNAPSHOT_BYTES = "metadata.log.max.record.bytes.between.snapshots"
 SHORT_METADATA_LOG = {"metadata.max.retention.bytes": "1", "metadata.log.segment.ms": "2000"}
 """One snapshot is kept, and the log after it."""
@@ -109,10 +111,30 @@ def with_nodes(plan: Callable[[Random], RunPlan]) -> Callable[[Random], RunPlan]
     return drawn
 
 
+def lighter(plan: Callable[[Random], RunPlan]) -> Callable[[Random], RunPlan]:
+    """`plan` with less of what takes time and decides nothing: a record shares the fate of its batch, and with Kafka's
+    500 ms half of what nodes fetch of the metadata log are records that change nothing. Drawn last, as above.
+    """
+
+    def drawn(random: Random) -> RunPlan:
+        made = plan(random)
+        made.batch_records //= 2
+        made.config = {**made.config, NO_OP_INTERVAL: str(NO_OP_MS[random.randrange(0, len(NO_OP_MS))])}
+        return made
+
+    return drawn
+
+
+def drawn_transaction_version(random: Random) -> int:
+    """Mostly what a new cluster has."""
+    return (2, 2, 2, 1, 0)[random.randrange(0, 5)]
+
+
 def _draw_transactions(plan: RunPlan, random: Random) -> None:
     """A third of the runs has transactions. They take 1.5 times as long."""
     plan.transactions = not random.randrange(0, TRANSACTIONS_IN) and not plan.many
     plan.used_up_epochs = not random.randrange(0, 10)
+    plan.transaction_version = drawn_transaction_version(random)
     plan.transaction_version_changes = plan.transactions and not random.randrange(0, 4)
 
 

@@ -5,10 +5,14 @@
         a marker                ->  X2    it repeats a decision that is committed
         a transactional batch   ->  X10   the sequences of an epoch have no gap and no repetition
                                     X19   the coordinator knew that the partition takes part
-    a replica changes           ->  X7    its LSO never falls within a leader epoch, and is at most the HW
+    a replica changes           ->  X7    its LSO never falls within a leader epoch, and is at most the HW; leaders that
+                                          answer ListOffsets(latest) never expose a lower one than those before
     the end of a run            ->  X8    nothing is open
                                     X13   coordinators know what their log says
+                                    X15   so do group coordinators            (`heirlog.sim.transaction_rules`)
                                     X16   the LSO and the index of aborted transactions are what the log's bytes say
+                                    X17   a cleaned log shows what was committed
+                                    X20   what producers got as an answer is what the logs say
 
 An election on a lossy basis may lose decisions, markers and records. From then on nothing is judged of its partition,
 and of the ids whose records it may have lost.
@@ -16,9 +20,10 @@ and of the ids whose records it may have lost.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 
+from heirlog.broker.groups import records as group_records
 from heirlog.broker.groups.offsets import TopicPartition
 from heirlog.broker.partition import Partition
 from heirlog.broker.transactions.records import StoredTransaction, read_record
@@ -27,8 +32,18 @@ from heirlog.metadata.topic_name import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from heirlog.node.node import Node
 from heirlog.protocol.batch import BatchHeader, decode_records, walk
 from heirlog.protocol.transaction_marker import read_marker
+from heirlog.sim.history import InitializedProducer
 from heirlog.sim.oracle import Key, Oracle
 from heirlog.sim.transaction_log import TransactionLog
+from heirlog.sim.transaction_rules import (
+    Ended,
+    KeyedRecord,
+    WrittenOffset,
+    x7_stable_offset_never_falls,
+    x15_offsets_are_those_of_the_log,
+    x17_cleaning_keeps_what_is_committed,
+    x20_answers_are_kept,
+)
 
 READ_BYTES = 1 << 20
 
@@ -55,6 +70,13 @@ class TransactionChecker:
         """Per partition and producer id: epoch and last sequence."""
         self._stable: dict[tuple[str, Key], tuple[Partition, int, int, int]] = {}
         """Per machine and partition: leader epoch, LSO and log end."""
+        self._exposed_stable: dict[Key, tuple[int, int]] = {}
+        """Per partition, the highest LSO that a leader has exposed, and the newest epoch in which one did."""
+        self.compacted: Collection[str] = ()
+        """Those of the topics that are compacted."""
+        self._records: dict[Key, dict[int, list[KeyedRecord]]] = {}
+        """Per compacted partition and producer id, the records of the open transaction."""
+        self._committed_records: dict[Key, list[KeyedRecord]] = {}
 
     def _is_judged(self, topic: str) -> bool:
         return bool(self.topics) and (topic in self.topics or topic in (OFFSETS_TOPIC, TRANSACTIONS_TOPIC))
@@ -80,6 +102,7 @@ class TransactionChecker:
         if not self._is_judged(topic):
             return
         self._ends[key] = min(self._ends.get(key, 0), start)
+        self._exposed_stable.pop(key, None)
         self._lossy.add(key)
         self._lossy_names.add((topic, key[1]))
         if topic == TRANSACTIONS_TOPIC:
@@ -98,6 +121,9 @@ class TransactionChecker:
             self._take_marker(key, partition, data, position, header)
         elif header.is_transactional:
             self._take_batch(key, partition, header)
+            if partition.topic in self.compacted:
+                records = self._records.setdefault(key, {}).setdefault(header.producer_id, [])
+                records += _keyed(data, position)
 
     def _take_records(self, index: int, data: memoryview, position: int, header: BatchHeader) -> None:
         if header.is_control:
@@ -116,6 +142,9 @@ class TransactionChecker:
         self, key: Key, partition: Partition, data: memoryview, position: int, header: BatchHeader
     ) -> None:
         marker = read_marker(data[position : position + header.size], header)
+        ended = self._records.get(key, {}).pop(header.producer_id, [])
+        if marker is not None and marker.commit and ended:
+            self._committed_records.setdefault(key, []).extend(ended)
         ends_open = self._open.get(key, {}).pop(header.producer_id, None) is not None
         if marker is None or key in self._lossy:
             return
@@ -162,6 +191,19 @@ class TransactionChecker:
         if stable < before[2]:
             self._oracle.broken("X7", f"{name} falls from {before[2]} to {stable} in epoch {epoch}")
 
+    def leads(self, key: Key, partition: Partition) -> None:
+        """X7 of a leader that changed, and that answers ListOffsets(latest) for committed records."""
+        if not self._is_judged(partition.topic) or not partition.knows_its_end:
+            return
+        epoch, stable = partition.leader_epoch, partition.last_stable_offset
+        highest, newest_epoch = self._exposed_stable.get(key, (0, 0))
+        if epoch < newest_epoch:
+            return  # it does not know yet that it was replaced
+        self._exposed_stable[key] = (max(highest, stable), epoch)
+        self._broken_by(
+            "X7", x7_stable_offset_never_falls(f"{partition.topic}-{partition.index}", highest, stable, epoch)
+        )
+
     # the end
 
     def is_settled(self, nodes: Collection[Node]) -> bool:
@@ -203,12 +245,50 @@ class TransactionChecker:
         return partition.key in self._lossy or self._decisions_lost
 
     def check_end(self, nodes: Collection[Node]) -> None:
-        """X13, X16; once the cluster is quiet."""
+        """X13, X15 to X17; once the cluster is quiet."""
         for node in nodes:
             for partition in node.broker.replicas.all_partitions():
                 if self._is_judged(partition.topic) and partition.topic not in (OFFSETS_TOPIC, TRANSACTIONS_TOPIC):
                     self._check_bytes(partition)
             self._check_coordinator(node)
+            self._check_groups(node)
+
+    def check_answers(self, initialized: Iterable[InitializedProducer]) -> None:
+        """X20, once every transaction has ended."""
+        promised = [
+            (one.transactional_id, (one.producer_id, one.producer_epoch))
+            for one in initialized
+            if self.log.is_judged(one.producer_id)
+        ]
+        self._broken_by("X20", x20_answers_are_kept(promised, self.log.held))
+
+    def _broken_by(self, rule: str, sentence: str | None) -> None:
+        if sentence is not None:
+            self._oracle.broken(rule, sentence)
+
+    def _check_groups(self, node: Node) -> None:
+        """X15 of the group coordinators of a broker."""
+        for partition in node.broker.replicas.partitions_named(OFFSETS_TOPIC).values():
+            shard = node.broker.groups.shard_at(partition.index)
+            if shard is None or not shard.loaded or partition.key in self._lossy:
+                continue
+            committed = {
+                (group.group_id, place): value
+                for group in shard.groups.values()
+                for place, value in group.offsets.committed.items()
+            }
+            unstable = [(name, place) for name in shard.groups for place in shard.transactional.unstable(name)]
+            found = x15_offsets_are_those_of_the_log(_offsets(partition), committed, unstable)
+            self._broken_by("X15", None if found is None else f"{partition.topic}-{partition.index}, {found}")
+
+    def _check_scan(self, partition: Partition) -> None:
+        """X17 of one replica of a compacted topic."""
+        log = partition.log
+        start, end = log.log_start_offset, partition.last_stable_offset
+        scanned = _committed_scan(partition, start, end)
+        committed = self._committed_records.get(partition.key, [])
+        found = x17_cleaning_keeps_what_is_committed(committed, scanned, start, end)
+        self._broken_by("X17", None if found is None else f"{partition.topic}-{partition.index}: {found}")
 
     def _check_coordinator(self, node: Node) -> None:
         for shard in node.broker.transactions.shards():
@@ -240,6 +320,11 @@ class TransactionChecker:
         stable = min([partition.high_watermark, *opened.values(), *undecided])
         if partition.last_stable_offset != stable:
             self._oracle.broken("X16", f"{name}: the LSO is {partition.last_stable_offset}, and by its bytes {stable}")
+        if partition.topic in self.compacted:
+            # the first batches of an aborted transaction may be gone, and its entry in the index stays as it is
+            if partition.key not in self._lossy:
+                self._check_scan(partition)
+            return
         found = sorted(entry[:3] for entry in log.aborted_transactions(0, log.log_end_offset))
         if found != sorted(aborted):
             self._oracle.broken("X16", f"{name}: the index has {found}, and its bytes say {sorted(aborted)}")
@@ -251,6 +336,40 @@ def _core(transaction: Transaction) -> Transaction:
 
 
 _PREPARED = (TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT)
+
+
+def _keyed(data: memoryview, position: int) -> list[KeyedRecord]:
+    return [KeyedRecord(each.offset, each.key, each.value) for each in decode_records(data, position)]
+
+
+def _offsets(partition: Partition) -> Iterator[WrittenOffset | Ended]:
+    """What a partition of `__consumer_offsets` says about offsets, below the high watermark."""
+    for data, position, header in _batches(partition, partition.log.log_start_offset, partition.high_watermark):
+        if header.is_control:
+            marker = read_marker(data[position : position + header.size], header)
+            if marker is not None:
+                yield Ended(header.producer_id, marker.commit)
+            continue
+        for record in decode_records(data, position):
+            stored = group_records.read_record(record.key, record.value)
+            if isinstance(stored, group_records.StoredOffset):
+                by = header.producer_id if header.is_transactional else None
+                yield WrittenOffset(by, (stored.group, stored.partition), stored.value)
+
+
+def _committed_scan(partition: Partition, start: int, end: int) -> Iterator[KeyedRecord]:
+    """What a consumer of committed records gets, which filters as Apache Kafka's does."""
+    upcoming = sorted(partition.log.aborted_transactions(start, end), key=lambda entry: entry.first_offset)
+    aborted: set[int] = set()
+    for data, position, header in _batches(partition, start, end):
+        while upcoming and upcoming[0].first_offset <= header.last_offset:
+            aborted.add(upcoming.pop(0).producer_id)
+        if header.is_control:
+            marker = read_marker(data[position : position + header.size], header)
+            if marker is not None and not marker.commit:
+                aborted.discard(header.producer_id)
+        elif not header.is_transactional or header.producer_id not in aborted:
+            yield from (each for each in _keyed(data, position) if start <= each.offset < end)
 
 
 def _batches(partition: Partition, start: int, upto: int) -> Iterator[tuple[memoryview, int, BatchHeader]]:

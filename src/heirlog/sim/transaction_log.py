@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from heirlog.broker.groups.offsets import TopicPartition
 from heirlog.broker.transactions.records import StoredTransaction
 from heirlog.broker.transactions.state import LAST_PRODUCER_EPOCH, Transaction, TransactionState
-from heirlog.protocol.transaction_marker import EPOCH_PER_TRANSACTION
 
 Producer = tuple[int, int]
 """Producer id and epoch."""
@@ -52,6 +51,8 @@ class TransactionLog:
         self.ids: dict[str, KnownId] = {}
         self.added: dict[Producer, set[TopicPartition]] = {}
         """Per producer, the partitions that it has ever added."""
+        self.held: dict[str, set[Producer]] = {}
+        """Per transactional id, the producers that it had outside of an end of a transaction."""
         self._decided: dict[Producer, list[tuple[bool, frozenset[TopicPartition]]]] = {}
         """Per producer of a Prepare record, in their order: whether it commits, and the partitions."""
         self._id_of: dict[int, str] = {}
@@ -93,11 +94,13 @@ class TransactionLog:
         elif now.state in _PREPARED:
             commit = now.state is TransactionState.PREPARE_COMMIT
             self._decided.setdefault(producer, []).append((commit, now.partitions))
+        if now.state not in _PREPARED:
+            self.held.setdefault(name, set()).add(producer)
         return broken
 
     def _judge(self, name: str, before: KnownId | None, now: Transaction, exempt: Exempt) -> Broken | None:
         state = None if before is None else before.transaction.state
-        allowed = state in _BEFORE[now.state] or _is_abort_of_nothing(state, now)
+        allowed = state in _BEFORE[now.state] or _is_abort_of_nothing(before, now)
         if not allowed:
             former = "nothing" if state is None else state.text
             return "X1", f"{name}: {now.state.text} of producer {_who(now)} follows {former}"
@@ -136,13 +139,14 @@ class TransactionLog:
         return None
 
 
-def _is_abort_of_nothing(state: TransactionState | None, now: Transaction) -> bool:
-    """Of clients that raise the epoch with each transaction."""
+def _is_abort_of_nothing(before: KnownId | None, now: Transaction) -> bool:
+    """Of clients that raise the epoch with each transaction; values of version 0 do not say which clients those are."""
     return (
-        now.state is TransactionState.PREPARE_ABORT
-        and now.client_version >= EPOCH_PER_TRANSACTION
+        before is not None
+        and now.state is TransactionState.PREPARE_ABORT
         and not now.partitions
-        and state in (_EMPTY, *_COMPLETE)
+        and before.transaction.state in (_EMPTY, *_COMPLETE)
+        and now.producer_epoch == before.transaction.producer_epoch + 1
     )
 
 

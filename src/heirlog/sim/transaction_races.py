@@ -3,6 +3,13 @@
     transactions        again and again a step of some transaction is waited for, and then something happens to a broker
     late-coordinators   the same with one kind of fault: what the coordinator sends arrives late
     zombie-copiers      no faults: members of a group sleep inside transactions while the group rebalances
+    late-markers        markers arrive once more, seconds later, from the same coordinator
+    zombie-markers      a coordinator is killed, and its markers arrive seconds later
+    lost-markers        the leader of a partition fails before a marker has left it
+    used-up-ids         a coordinator is killed when it has decided which producer id follows a used-up one
+    overtaken-offsets   brokers are killed while offsets are committed plainly, and earlier ones in transactions
+    cleaned-transactions
+                        brokers are killed while a compacted topic is written in transactions, and one gets a new disk
 
     init, add, prepare, complete    the record is in the coordinator's log, and not below the high watermark yet
     markers                         the outcome is committed, and some partition has no marker yet
@@ -21,18 +28,26 @@ from random import Random
 
 from heirlog.broker.partition import ReplicaRole
 from heirlog.broker.transactions.records import read_record
-from heirlog.broker.transactions.state import TransactionState
+from heirlog.broker.transactions.state import NO_PRODUCER_ID, TransactionState
 from heirlog.metadata.topic_name import TRANSACTIONS_TOPIC
 from heirlog.node.node import Node
 from heirlog.protocol.batch import decode_records, walk
+from heirlog.protocol.messages import WriteTxnMarkersRequest
+from heirlog.protocol.transaction_marker import EPOCH_PER_TRANSACTION
+from heirlog.sim.loose_transport import LooseTransport
 from heirlog.sim.plan import RunPlan
 from heirlog.sim.simulation import TRANSACTIONAL, Simulation
+from heirlog.sim.swarms import drawn_transaction_version
 
 ROUNDS, LATE_ROUNDS = 4, 6
 STEP_LIMIT_MS = 4000
 INIT, ADD, PREPARE, COMPLETE, MARKERS, LOAD = "init", "add", "prepare", "complete", "markers", "load"
 STEPS = (INIT, ADD, PREPARE, COMPLETE, MARKERS, LOAD)
 ZOMBIES_MS = 15_000
+LATE_MARKERS_MS, MARKERS_KEPT, REQUEST_TIMEOUT_MS = 20_000, 0.15, 1500
+ZOMBIE_MARKERS_LATE_MS = (2500, 5000)
+USED_UP_LIMIT_MS, SUCCESSORS = 12_000, 2
+RESTARTS = 8
 LATE_STEPS = (ADD, PREPARE)
 HIT_AT = "transaction.hit-at-"
 """Counters: something happened at this step."""
@@ -60,12 +75,48 @@ def transactions_plan(random: Random) -> RunPlan:
         used_up_epochs=not random.randrange(0, 3),
         recreated=not random.randrange(0, 3),
         transaction_version_changes=not random.randrange(0, 3),
+        late_repeats=not random.randrange(0, 2),
+        transaction_version=drawn_transaction_version(random),
     )
 
 
 def late_coordinators_plan(random: Random) -> RunPlan:
     plan = transactions_plan(random)
     plan.drowsy, plan.used_up_epochs, plan.transaction_version_changes = True, False, False
+    plan.transaction_version = 0
+    return plan
+
+
+def late_markers_plan(random: Random) -> RunPlan:
+    plan = transactions_plan(random)
+    plan.drowsy, plan.only_version_2, plan.transaction_version = True, True, EPOCH_PER_TRANSACTION
+    plan.transaction_version_changes, plan.recreated, plan.used_up_epochs = False, False, False
+    plan.config = {"request.timeout.ms": str(REQUEST_TIMEOUT_MS)}
+    return plan
+
+
+def zombie_markers_plan(random: Random) -> RunPlan:
+    plan = late_coordinators_plan(random)
+    plan.recreated = False
+    return plan
+
+
+def used_up_ids_plan(random: Random) -> RunPlan:
+    plan = transactions_plan(random)
+    plan.used_up_epochs, plan.only_version_2, plan.transaction_version = True, True, EPOCH_PER_TRANSACTION
+    plan.transaction_version_changes, plan.recreated = False, False
+    return plan
+
+
+def overtaken_offsets_plan(random: Random) -> RunPlan:
+    plan = late_coordinators_plan(random)
+    plan.drowsy, plan.recreated, plan.overtaken_offsets = False, False, True
+    return plan
+
+
+def cleaned_transactions_plan(random: Random) -> RunPlan:
+    plan = transactions_plan(random)
+    plan.recreated, plan.cleaned_transactions = False, True
     return plan
 
 
@@ -81,6 +132,122 @@ def zombie_copiers(simulation: Simulation) -> None:
     simulation.cluster.run_for(ZOMBIES_MS)
 
 
+def late_markers(simulation: Simulation) -> None:
+    """No faults but these: see `heirlog.sim.loose_transport`."""
+    cluster = simulation.cluster
+    late_ms = (REQUEST_TIMEOUT_MS, 3 * REQUEST_TIMEOUT_MS)
+    loose = LooseTransport(
+        cluster.world.stream("late-markers"), MARKERS_KEPT, only=(WriteTxnMarkersRequest,), late_ms=late_ms
+    )
+    cluster.network.loose = loose
+    cluster.run_for(LATE_MARKERS_MS)
+    cluster.network.loose = None
+    simulation.world.counters["transaction.late-markers"] += loose.late_requests
+
+
+def zombie_markers(simulation: Simulation) -> None:
+    """Clients of version 0: only the coordinator's epoch tells the markers of two transactions of an epoch apart."""
+    cluster, random = simulation.cluster, simulation.random
+    loose = LooseTransport(
+        cluster.world.stream("zombie-markers"), 0.0, only=(WriteTxnMarkersRequest,), late_ms=ZOMBIE_MARKERS_LATE_MS
+    )
+    cluster.network.loose = loose
+    for _ in range(ROUNDS):
+        cluster.run_for(random.randrange(500, 2000))
+        kept = loose.late_requests
+        loose.share = 1.0
+        cluster.run_until(lambda kept=kept: loose.late_requests > kept, STEP_LIMIT_MS)  # type: ignore[misc]
+        loose.share = 0.0
+        if loose.late_requests > kept:
+            _kill_and_start(simulation, loose.late_from, random.randrange(500, 1500))
+            cluster.run_for(ZOMBIE_MARKERS_LATE_MS[1])
+    cluster.network.loose = None
+    simulation.world.counters["transaction.zombie-markers"] += loose.late_requests
+
+
+def lost_markers(simulation: Simulation) -> None:
+    """The high watermark has reached other records before the marker, and the marker is on no other replica."""
+    cluster, random = simulation.cluster, simulation.random
+    for _ in range(ROUNDS):
+        cluster.run_for(random.randrange(300, 1500))
+        seen: dict[tuple[str, int, int], int] = {}
+        found: list[str] = []
+
+        def is_there(seen: dict[tuple[str, int, int], int] = seen, found: list[str] = found) -> bool:
+            found[:] = _with_marker_on_its_way(simulation, seen)
+            return bool(found)
+
+        if cluster.run_until(is_there, STEP_LIMIT_MS):
+            simulation.world.counters[HIT_AT + "marker"] += 1
+            _kill_and_start(simulation, found[0], random.randrange(500, 3000))
+
+
+def _with_marker_on_its_way(simulation: Simulation, seen: dict[tuple[str, int, int], int]) -> list[str]:
+    """Leaders whose high watermark has moved, and not beyond a marker that was in the log already. seen: per broker,
+    partition and marker, the high watermark when it was found first.
+    """
+    found = []
+    for machine, node in simulation.checker.oracle.running_brokers():
+        for partition in node.broker.replicas.partitions_named(TRANSACTIONAL).values():
+            if partition.role is not ReplicaRole.LEADER or not partition.knows_its_end:
+                continue
+            watermark, where = partition.high_watermark, (machine.name, partition.index)
+            for one in partition.log.producers.transactions._unreplicated:
+                seen.setdefault((*where, one.last_offset), watermark)
+            # the log may have forgotten the transaction meanwhile: without guard 31 it does
+            if any(
+                before < watermark <= marker for (name, index, marker), before in seen.items() if (name, index) == where
+            ):
+                found.append(machine.name)
+    return found
+
+
+def used_up_ids(simulation: Simulation) -> None:
+    cluster, random = simulation.cluster, simulation.random
+    for _ in range(SUCCESSORS):
+        if cluster.run_until(lambda: bool(_with_successor(simulation)), USED_UP_LIMIT_MS):
+            simulation.world.counters[HIT_AT + "successor"] += 1
+            _kill_and_start(simulation, _with_successor(simulation)[0], random.randrange(500, 1500))
+            cluster.run_for(random.randrange(300, 1500))
+
+
+def _with_successor(simulation: Simulation) -> list[str]:
+    """Coordinators of a decided transaction whose producer id is used up."""
+    return [
+        machine.name
+        for machine, node in simulation.checker.oracle.running_brokers()
+        for shard in node.broker.transactions.shards()
+        if any(each.state.is_prepared and each.next_producer_id != NO_PRODUCER_ID for each in shard.all())
+    ]
+
+
+def _kill_and_start(simulation: Simulation, name: str, down_ms: int) -> None:
+    simulation.cluster.kill(name)
+    simulation.cluster.run_for(down_ms)
+    simulation.cluster.start(name)
+
+
+def restarts(simulation: Simulation) -> None:
+    """One broker after the other is killed, and soon returns."""
+    cluster, random = simulation.cluster, simulation.random
+    for _ in range(RESTARTS):
+        cluster.run_for(random.randrange(800, 2500))
+        name = cluster.broker_names[random.randrange(0, len(cluster.broker_names))]
+        _kill_and_start(simulation, name, random.randrange(50, 600))
+
+
+def cleaned_transactions(simulation: Simulation) -> None:
+    """In the end a broker gets a new disk, and copies what cleaning has left of the transactions."""
+    restarts(simulation)
+    cluster, random = simulation.cluster, simulation.random
+    name = cluster.broker_names[random.randrange(0, len(cluster.broker_names))]
+    cluster.kill(name)
+    cluster.run_for(1000)
+    simulation.replace_disk(name)
+    cluster.start(name)
+    cluster.run_for(5000)
+
+
 def _play(simulation: Simulation, steps: Sequence[str], actions: Sequence[str], rounds: int) -> None:
     cluster, random = simulation.cluster, simulation.random
     cluster.run_for(random.randrange(500, 2000))
@@ -94,7 +261,7 @@ def _play(simulation: Simulation, steps: Sequence[str], actions: Sequence[str], 
 
         if cluster.run_until(is_there, STEP_LIMIT_MS):
             simulation.world.counters[HIT_AT + step] += 1
-            _hit(simulation, step, hit[random.randrange(0, len(hit))], actions[random.randrange(0, len(actions))])
+            hit_broker(simulation, step, hit[random.randrange(0, len(hit))], actions[random.randrange(0, len(actions))])
         cluster.run_for(random.randrange(300, 3000))
 
 
@@ -136,7 +303,8 @@ def _uncommitted(node: Node) -> Iterator[TransactionState]:
                         yield stored.transaction.state
 
 
-def _hit(simulation: Simulation, step: str, name: str, action: str) -> None:
+def hit_broker(simulation: Simulation, step: str, name: str, action: str) -> None:
+    """Something happens to a broker, and it comes back."""
     cluster, random = simulation.cluster, simulation.random
     others = [other for other in cluster.broker_names if other != name]
     if action == PAUSE:

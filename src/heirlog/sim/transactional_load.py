@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import count
 from random import Random
 from typing import Protocol
 
@@ -23,12 +24,14 @@ from heirlog.sim.checker import Checker
 from heirlog.sim.clients.consumer import Consumer
 from heirlog.sim.clients.copier import Copier
 from heirlog.sim.clients.member import OffsetsReader
+from heirlog.sim.clients.overtaken_committer import OvertakenCommitter
 from heirlog.sim.clients.transactional_producer import TransactionalProducer
 from heirlog.sim.clients.transactions import TransactionalId
 from heirlog.sim.cluster import SimCluster
 from heirlog.sim.group_history import GroupHistory
 from heirlog.sim.history import Finding, History, KnownLoss
 from heirlog.sim.history_checks import transactions
+from heirlog.sim.plan import RunPlan
 
 COPY_GROUP = "copiers"
 WRITERS = {"writer-1": "shared", "writer-2": "shared", "writer-3": "alone"}
@@ -45,15 +48,19 @@ SETTLE_LIMIT_MS = 30_000
 AUDIT_LIMIT_MS = 20_000
 AGING_MS = 5
 DROWSY = 0.3
+REPEATS = 0.2
+"""Chance that an answered request is sent once more."""
 FIRST_AGED_EPOCH = 32_755
 """Of producers whose epochs are soon used up."""
 
 
 def age(shard: TransactionShard, transactional_id: str) -> bool:
-    """Whether the id is there, and had no transaction yet."""
+    """Raise the epoch of an id that is there, and had no transaction yet. Whether it needs no further attempt."""
     entry = shard._entries.get(transactional_id)
-    if entry is None or entry.is_pending or entry.transaction.producer_epoch != 0:
+    if entry is None or entry.is_pending:
         return False
+    if entry.transaction.producer_epoch != 0:
+        return True
     if entry.transaction.state is not TransactionState.EMPTY:
         return False
     entry.transaction = replace(entry.transaction, producer_epoch=FIRST_AGED_EPOCH)
@@ -81,19 +88,27 @@ class LoadedRun(Protocol):
 
 class TransactionalLoad:
     def __init__(
-        self, run: LoadedRun, source: str, output: str, recreated: Sequence[str], *, used_up_epochs: bool, drowsy: bool
+        self,
+        run: LoadedRun,
+        source: str,
+        output: str,
+        recreated: Sequence[str],
+        compacted: Sequence[str],
+        plan: RunPlan,
     ) -> None:
         """source: the topic that is copied, output: the one that is written; recreated: others that are written, and
-        deleted now and then. used_up_epochs: every id soon needs another producer id.
+        deleted now and then; compacted: others that are written and compacted.
         """
-        self._drowsy = drowsy
-        self._young: set[str] = {*WRITERS.values(), *COPIERS} if used_up_epochs else set()
+        self._plan = plan
+        self._young: set[str] = {*WRITERS.values(), *COPIERS} if plan.used_up_epochs else set()
         """Ids whose epoch is still to be raised."""
         self._run = run
+        self._compacted = compacted
         self._source, self._topic, self._recreated = source, output, recreated
         self._random: Random = run.cluster.world.stream("transactions")
         self._checker = run.checker.transactions
         self._group = GroupHistory(COPY_GROUP)
+        self._overtaken: OvertakenCommitter | None = None
         self._writers: list[TransactionalProducer] = []
         self._copiers: list[Copier] = []
         self._readers: list[Consumer] = []
@@ -102,14 +117,22 @@ class TransactionalLoad:
     def start(self) -> None:
         run, recreated, output = self._run, self._recreated, self._topic
         bootstrap, history = run.cluster.bootstrap, run.history
-        self._checker.topics, self._checker.recreated = [output, *recreated], recreated
+        self._checker.topics = [output, *recreated, *self._compacted]
+        self._checker.recreated, self._checker.compacted = recreated, self._compacted
         first_value = FIRST_VALUE
         for name, transactional_id in WRITERS.items():
             who = self._who(transactional_id)
             writer = run.cluster.run_client(
                 name,
                 lambda env, name=name, who=who, first_value=first_value: TransactionalProducer(  # type: ignore[misc]
-                    env, name, bootstrap, [output, *recreated], history, who, first_value, unrecorded=recreated
+                    env,
+                    name,
+                    bootstrap,
+                    [output, *recreated, *self._compacted],
+                    history,
+                    who,
+                    first_value,
+                    unrecorded=[*recreated, *self._compacted],
                 ),
             )
             self._writers.append(writer)
@@ -133,6 +156,11 @@ class TransactionalLoad:
             )
             self._copiers.append(copier)
             first_value += VALUES
+        if self._plan.overtaken_offsets:
+            self._overtaken = run.cluster.run_client(
+                "overtaken",
+                lambda env: OvertakenCommitter(env, "overtaken", bootstrap, self._source, history, count(first_value)),
+            )
         self._age()
         self._readers.append(run.reader(COMMITTED_READER, [output], reads_committed=True))
 
@@ -149,18 +177,22 @@ class TransactionalLoad:
 
     def _who(self, transactional_id: str) -> TransactionalId:
         random = self._random
-        if self._drowsy:
-            return TransactionalId(transactional_id, TIMEOUTS_MS[-1], sleeps=DROWSY)
+        if self._plan.drowsy:
+            knows = EPOCH_PER_TRANSACTION * self._plan.only_version_2
+            return TransactionalId(transactional_id, TIMEOUTS_MS[-1], knows, sleeps=DROWSY)
         timeout_ms = TIMEOUTS_MS[random.randrange(0, len(TIMEOUTS_MS))]
-        return TransactionalId(transactional_id, timeout_ms, EPOCH_PER_TRANSACTION * random.randrange(0, 2))
+        knows = EPOCH_PER_TRANSACTION * max(random.randrange(0, 2), self._plan.only_version_2)
+        return TransactionalId(
+            transactional_id, timeout_ms, knows, repeats=REPEATS if self._plan.late_repeats and knows else 0.0
+        )
 
     def stop(self) -> None:
         for client in self._producers:
             client.stop()
 
     @property
-    def _producers(self) -> list[TransactionalProducer | Copier]:
-        return [*self._writers, *self._copiers]
+    def _producers(self) -> list[TransactionalProducer | Copier | OvertakenCommitter]:
+        return [*self._writers, *self._copiers, *([self._overtaken] if self._overtaken else [])]
 
     def settle(self) -> None:
         """X8: every transaction ends, by its producer or by its time limit."""
@@ -206,6 +238,9 @@ class TransactionalLoad:
             AUDIT_LIMIT_MS,
         )
         self._checker.check_end(self._nodes())
+        if not self._plan.transaction_version_changes:
+            # values of version 0 have no room for the next producer id
+            self._checker.check_answers(run.history.initialized)
         for reader in self._readers:
             reader.stop()
 
@@ -214,6 +249,9 @@ class TransactionalLoad:
         committed = {read.partition: max(read.offset, 0) for read in self._group.reads}
         self._group.reads.clear()
         yield from group_history.findings(self._group, losses)
+        yield from history.repeated
+        if self._overtaken is not None:
+            yield from self._overtaken.findings
         yield from transactions.lost_transaction(history, COMMITTED_AUDITOR, self._audited, losses)
         yield from transactions.torn_transaction(history, COMMITTED_AUDITOR, self._audited, losses)
         yield from transactions.copied_once(history, COMMITTED_AUDITOR, committed, losses)
@@ -221,6 +259,8 @@ class TransactionalLoad:
         for attempt in history.transactions:
             counters[f"transaction.{_NAMES[attempt.outcome]}"] += 1
         counters["transaction.copied"] += sum(committed.values())
+        for name, times in history.transaction_counts.items():
+            counters[f"transaction.{name}"] += times
 
 
 _NAMES = {True: "committed", False: "not-committed", None: "unknown"}

@@ -222,14 +222,37 @@ class World:
         self._sequence += 1
         heappush(self._heap, (time_us, self._sequence, process, label, fn, None))
 
+    def run_until(self, time_ms: int) -> None:
+        """Run everything that happens up to and including that moment."""
+        end_us = time_ms * 1000
+        self._run(end_us, None)
+        self.now_us = max(self.now_us, end_us)
+
+    def run_for(self, duration_ms: int) -> None:
+        self.run_until(self.now_us // 1000 + duration_ms)
+
+    def run_while(self, waiting: Callable[[], bool], timeout_ms: int) -> bool:
+        """Run until `waiting()` is false; True if that happened within the time."""
+        end_us = self.now_us + timeout_ms * 1000
+        if not self._run(end_us, waiting):
+            self.now_us = end_us
+            return False
+        return True
+
     def step(self, end_us: int) -> bool:
         """Run the next event; False when there is none up to and including that moment."""
-        heap = self._heap
-        while heap and heap[0][0] <= end_us:
+        events = self.events_run
+        return self._run(end_us, lambda: self.events_run == events)
+
+    def _run(self, end_us: int, waiting: Callable[[], bool] | None) -> bool:
+        """Run event after event, up to and including that moment, or until `waiting()` is false: True then."""
+        heap, unhashed, listeners = self._heap, self._unhashed, self.event_listeners
+        while waiting is None or waiting():
+            if not heap or heap[0][0] > end_us:
+                return False
             time_us, _, process, label, fn, event = entry = heappop(heap)
             if event is not None and event.is_cancelled:
                 continue
-            unhashed = self._unhashed
             if process is None:
                 unhashed += (time_us, "-", label, 0)
             elif process.exit is not None:
@@ -245,29 +268,8 @@ class World:
             if len(unhashed) >= _TRACE_FLUSH:
                 self._flush_trace()
             fn()
-            for listener in self.event_listeners:
+            for listener in listeners:
                 listener(process)
-            return True
-        return False
-
-    def run_until(self, time_ms: int) -> None:
-        """Run everything that happens up to and including that moment."""
-        end_us = time_ms * 1000
-        step = self.step
-        while step(end_us):
-            pass
-        self.now_us = max(self.now_us, end_us)
-
-    def run_for(self, duration_ms: int) -> None:
-        self.run_until(self.now_us // 1000 + duration_ms)
-
-    def run_while(self, waiting: Callable[[], bool], timeout_ms: int) -> bool:
-        """Run until `waiting()` is false; True if that happened within the time."""
-        end_us = self.now_us + timeout_ms * 1000
-        while waiting():
-            if not self.step(end_us):
-                self.now_us = end_us
-                return False
         return True
 
     # traces

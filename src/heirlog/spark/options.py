@@ -35,7 +35,8 @@ SOURCE_OPTIONS = (
     *("startingOffsets", "startingOffsetsDefault", "startingOffsetsByTimestamp", "startingTimestamp"),
     *("endingOffsets", "endingOffsetsDefault", "endingOffsetsByTimestamp", "endingTimestamp"),
     *("startingOffsetsByTimestampStrategy", "maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay"),
-    *("minPartitions", "maxRecordsPerPartition", "failOnDataLoss", "onDataLoss", "quarantinePath", "includeHeaders"),
+    *("minPartitions", "maxRecordsPerPartition", "maxBytesPerPartition", "failOnDataLoss"),
+    *("onDataLoss", "quarantinePath", "includeHeaders"),
     *("columns", "commitGroup", "groupIdPrefix", "kafkaConsumer.pollTimeoutMs"),
     *("fetchOffset.numRetries", "fetchOffset.retryIntervalMs", "pushFilters"),
 )
@@ -119,6 +120,8 @@ class Options:
     max_trigger_delay_ms: int
     min_partitions: int | None
     max_records: int | None
+    max_bytes: int | None
+    """Of a task, estimated."""
     on_data_loss: OnDataLoss
     quarantine_path: str | None
     commit_group: str | None
@@ -178,6 +181,7 @@ def read_options(given: Mapping[str, str], *, streaming: bool) -> Options:
         max_trigger_delay_ms=max_trigger_delay_ms,
         min_partitions=_positive(options, "minPartitions", LARGEST_INT),
         max_records=_positive(options, "maxRecordsPerPartition"),
+        max_bytes=_positive(options, "maxBytesPerPartition"),
         on_data_loss=on_data_loss,
         quarantine_path=quarantine_path,
         commit_group=options.get("commitgroup") or None,

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from heirlog.spark.options import TopicPartition
 
@@ -81,6 +82,16 @@ def split(ranges: Sequence[Range], min_partitions: int | None = None, max_record
 def _parts(size: int, total: int, wanted: int) -> int:
     # half up, as Java rounds
     return max(math.floor(size / total * wanted + 0.5), 1)
+
+
+def cut_at(one: Range, offsets: Sequence[int]) -> list[Range]:
+    """The range in parts that begin at its start and at these offsets, which are sorted; without empty parts."""
+    places = sorted({one.start, one.stop, *(offset for offset in offsets if one.start < offset < one.stop)})
+    return [
+        # the epoch of the record before a later part is not known yet
+        replace(one, start=start, stop=stop, last_epoch=one.last_epoch if start == one.start else -1)
+        for start, stop in pairwise(places)
+    ]
 
 
 def _equal_parts(one: Range, parts: int) -> list[Range]:

@@ -22,7 +22,7 @@ from py4j.java_gateway import JavaClass  # type: ignore[import-untyped]  # it ha
 from pyspark import SparkContext, java_gateway
 from pyspark.sql import SparkSession
 
-from heirlog.spark import interpreter, java, register, scratch
+from heirlog.spark import interpreter, java, register, scratch, worker_python
 
 _LOCAL = {
     "spark.driver.host": "127.0.0.1",
@@ -55,7 +55,8 @@ def start(
     """A session with the `heirlog` source in it. `master` may be a Spark Connect address (`sc://host:port`).
 
     log: a file for Spark's own errors, made with the first of them; without one they go to standard error.
-    Raises JavaNotFoundError with a sentence where a local session has no Java to run on.
+    Raises JavaNotFoundError with a sentence where a local session has no Java to run on, and WorkerPythonError where
+    PYSPARK_PYTHON is a Python without heirlog.
     """
     given = dict(conf or {})
     builder = SparkSession.builder.appName(app_name)
@@ -67,7 +68,9 @@ def start(
         name_files_in_utf_8(os.environ)
         # Spark would take the python3 of PATH, which need not be the one that has heirlog
         python = interpreter.program() if master.startswith("local") else sys.executable
-        os.environ.setdefault("PYSPARK_PYTHON", python)
+        chosen = os.environ.setdefault("PYSPARK_PYTHON", python)
+        # `register` would see it too, but only after Java has started
+        worker_python.check(chosen, list(filter(None, given.get("spark.submit.pyFiles", "").split(","))))
         builder = builder.master(master)
         options: dict[str, object] = {"log4j2.configurationFile": _LOGGING.as_uri(), "java.io.tmpdir": scratch.folder()}
         if log is not None:

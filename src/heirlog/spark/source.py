@@ -32,7 +32,7 @@ from pyspark.sql.types import (
 )
 
 from heirlog.blocking import Client
-from heirlog.spark import loss, resolve
+from heirlog.spark import loss, resolve, sizes
 from heirlog.spark.current_state import CurrentState
 from heirlog.spark.loss import Cause, Loss
 from heirlog.spark.narrow import Narrowing, narrowing
@@ -47,7 +47,7 @@ from heirlog.spark.options import (
     read_options,
     sink_options,
 )
-from heirlog.spark.plan import Range, split
+from heirlog.spark.plan import Range
 from heirlog.spark.read import read_range
 from heirlog.spark.sink import HeirlogStreamWriter, HeirlogWriter
 from heirlog.spark.stream import HeirlogStreamReader
@@ -159,7 +159,7 @@ class HeirlogReader(SentToWorkers, DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         """As of now. Raises DataLoss for offsets that are not there, NoOffset, KafkaError, OSError."""
         ranges = resolve.ask(self._options, self._narrowed)
-        split_ranges = split(ranges, self._options.min_partitions, self._options.max_records)
+        split_ranges = sizes.tasks(self._options, ranges)
         # without partitions Spark makes one of its own, which reads an empty range
         return [InputPartition(part) for part in split_ranges] or [InputPartition(None)]
 

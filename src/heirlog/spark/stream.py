@@ -32,12 +32,12 @@ from pyspark.sql.streaming.datasource import (
 
 from heirlog.blocking import Client
 from heirlog.protocol.errors import KafkaError
-from heirlog.spark import clients, groups, loss, resolve
+from heirlog.spark import clients, groups, loss, resolve, sizes
 from heirlog.spark.current_state import CurrentState
 from heirlog.spark.loss import Cause, Loss
-from heirlog.spark.offsets import StreamOffset, by_topic, stream_offset
+from heirlog.spark.offsets import MEMBER, StreamOffset, by_topic, stream_offset
 from heirlog.spark.options import EARLIEST, LATEST, Options, TopicPartition
-from heirlog.spark.plan import Range, share, split, waiting
+from heirlog.spark.plan import Range, share, waiting
 from heirlog.spark.read import read_range
 from heirlog.spark.worker import SentToWorkers
 
@@ -57,6 +57,8 @@ class HeirlogStreamReader(SentToWorkers, DataSourceStreamReader, SupportsTrigger
         """Where an AvailableNow query ends."""
         self._seen: dict[TopicPartition, int] | None = None
         """Where the logs ended when `latestOffset` looked."""
+        self._lag: dict[TopicPartition, int] = {}
+        """Records between the end of the batch and the end of the log, then."""
         self._last_batch_ms = 0.0
         self._committed_end: dict[str, Any] | None = None
         """Where the group of commitGroup is."""
@@ -96,6 +98,7 @@ class HeirlogStreamReader(SentToWorkers, DataSourceStreamReader, SupportsTrigger
         begins = {**current_state.begins, **{one.topic_partition: one.resume for one in current_state.losses}}
         begins = {partition: begins[partition] for partition in current_state.partitions}
         ends = self._limited(begins, current_state.ends(begins), limit)
+        self._lag = {key: max(0, self._seen.get(key, end) - end) for key, end in ends.items()}
         if not current_state.losses and ends == dict(before.offsets):
             return start
         known = {} if current_state.losses else before.epochs
@@ -116,9 +119,12 @@ class HeirlogStreamReader(SentToWorkers, DataSourceStreamReader, SupportsTrigger
         return ReadMaxRows(options.max_offsets if options.max_offsets is not None else 2**63 - 1)
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
-        # for the progress of the query; Spark asks it right behind latestOffset
+        """For the progress of the query: what the logs have, and how far behind that the query is after this batch."""
+        # Spark asks it right behind latestOffset
         seen, self._seen = self._seen, None
-        return by_topic(resolve.ask(self._options, self._latest) if seen is None else seen)
+        if seen is None:
+            return by_topic(resolve.ask(self._options, self._latest))
+        return {**by_topic(seen), MEMBER: {"lag": by_topic(self._lag)}}
 
     def prepareForTriggerAvailableNow(self) -> None:
         self._target = resolve.ask(self._options, self._latest)
@@ -174,7 +180,7 @@ class HeirlogStreamReader(SentToWorkers, DataSourceStreamReader, SupportsTrigger
             )
             for partition, stop in sorted(ends.items())
         ]
-        return [InputPartition(part) for part in split(ranges, options.min_partitions, options.max_records)]
+        return [InputPartition(part) for part in sizes.tasks(options, ranges)]
 
     def _still_there(self, after: StreamOffset) -> dict[TopicPartition, int]:
         """The ends of a batch that was planned by an earlier run: its tasks would wait for records that are gone."""

@@ -26,7 +26,13 @@ if TYPE_CHECKING:
 
 _TIMEOUT_S = 60.0
 _ENTRIES = ("spark.pyspark.python", "spark.pyspark.driver.python")
-_ASK = "import sys, importlib.util as u; sys.exit(not all(map(u.find_spec, ('heirlog', 'pyarrow', 'numba'))))"
+_VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
+_NEEDED = ("heirlog", "pyarrow", "numba")
+_ASK = f"""
+import importlib.util, sys
+is_same = sys.version_info[:2] == {sys.version_info[:2]}
+sys.exit(not (is_same and all(map(importlib.util.find_spec, {_NEEDED}))))
+"""
 
 
 class WorkerPythonError(RuntimeError):
@@ -35,25 +41,28 @@ class WorkerPythonError(RuntimeError):
 
 def provide(context: SparkContext) -> None:
     """Let the session's Python processes run a Python that has heirlog. Raises WorkerPythonError."""
-    chosen = context.pythonExec
-    if has_heirlog(chosen, _archives(context)):
-        return
-    if _is_default(context):
+    if _is_default(context) and not has_heirlog(context.pythonExec, _archives(context)):
         is_local = (context.master or "").startswith("local")
         context.pythonExec = interpreter.program() if is_local else sys.executable
         return
-    raise WorkerPythonError(
-        f"Spark's workers would run {chosen}, which does not have heirlog[spark]: before Spark starts, set "
-        f"PYSPARK_PYTHON to {sys.executable}, or to another Python that has it"
-    )
+    check(context.pythonExec, _archives(context))
+
+
+def check(program: str, archives: list[str]) -> None:
+    """archives: what Spark adds to the path of its Python processes. Raises WorkerPythonError."""
+    if not has_heirlog(program, archives):
+        raise WorkerPythonError(
+            f"Spark's workers would run {program}, which does not have heirlog[spark] for Python {_VERSION}: before "
+            f"Spark starts, set PYSPARK_PYTHON to {sys.executable}, or to another Python {_VERSION} that has it"
+        )
 
 
 def has_heirlog(program: str, archives: list[str]) -> bool:
-    """archives: what Spark adds to the path of its Python processes."""
+    """Whether the program is a Python of this version with all that a task needs; Spark refuses another version."""
     found = shutil.which(program)
     if found is None:
         return False
-    if Path(found).absolute().parent == Path(sys.executable).absolute().parent or found == interpreter.program():
+    if _is_this_python(Path(found)) or found == interpreter.program():
         return True
     path = os.pathsep.join([*archives, *filter(None, [os.environ.get("PYTHONPATH")])])
     # -B and another folder: the question leaves no files, and answers nothing for what is in this folder by chance
@@ -62,6 +71,12 @@ def has_heirlog(program: str, archives: list[str]) -> bool:
         return not subprocess.run([found, "-B", "-c", _ASK], env=environment, timeout=_TIMEOUT_S).returncode
     except (OSError, subprocess.SubprocessError):
         return False
+
+
+def _is_this_python(program: Path) -> bool:
+    """By its folder as well: environments link to the same file."""
+    this = Path(sys.executable)
+    return program.absolute().parent == this.absolute().parent and program.resolve() == this.resolve()
 
 
 def _archives(context: SparkContext) -> list[str]:

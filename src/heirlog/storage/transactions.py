@@ -26,6 +26,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
+def is_decided(marker_offset: int, high_watermark: int) -> bool:
+    """Guard 31: a transaction is undecided until its marker is below the high watermark.
+
+    Without it the last stable offset goes back when the next leader does not have the marker.
+    """
+    return marker_offset < high_watermark
+
+
 class CompletedTransaction(NamedTuple):
     first_offset: int
     last_offset: int
@@ -71,8 +79,8 @@ class Transactions:
     def high_watermark_moved(self, high_watermark: int) -> None:
         """Markers below the high watermark are final."""
         waiting = self._unreplicated
-        if waiting and waiting[0].last_offset < high_watermark:
-            self._unreplicated = waiting = [one for one in waiting if one.last_offset >= high_watermark]
+        if waiting and is_decided(waiting[0].last_offset, high_watermark):
+            self._unreplicated = waiting = [one for one in waiting if not is_decided(one.last_offset, high_watermark)]
             starts = [one.first_offset for one in waiting]
             starts += list(self._ongoing.values())[:1]
             self.first_unstable_offset = min(starts, default=None)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from heirlog.broker.groups import admin, offset_requests
 from heirlog.broker.groups.offsets import OffsetAndMetadata
 from heirlog.broker.groups.records import offset_record
+from heirlog.broker.groups.shard import GroupCoordinatorShard
 from heirlog.broker.internal_topic_loader import LOAD_SLICE_BYTES
 from heirlog.broker.internal_topic_shards import partition_for
 from heirlog.protocol.batch import encode_batch
@@ -30,6 +31,7 @@ from heirlog.protocol.messages import (
 )
 from heirlog.protocol.transaction_marker import TransactionMarker
 from heirlog.storage.unchecked_bytes import UncheckedBytes
+from heirlog.storage.verification import UNVERIFIED
 
 from ..fakes import TOPIC_IDS, Rig, answer_of, context, state
 
@@ -145,6 +147,31 @@ def test_a_group_belongs_to_the_partition_of_javas_hash(group: str, java_hash: i
 
 
 # -- commits ----------------------------------------------------------------------------------------------------------
+
+
+def test_below_min_isr_a_new_coordinator_answers_what_is_committed() -> None:
+    rig = Coordinating([1, 2], min_insync_replicas="2")
+    rig.commit(5)
+    rig.followed()
+    assert rig.committed() == 5
+    rig.commit(9)  # not committed: broker 2 has not fetched it
+    rig.lead(7, isr=[1])
+    assert rig.committed() == 5
+    stable = OffsetFetchRequest(
+        group_id="g",
+        topics=[OffsetFetchRequest.OffsetFetchRequestTopic(name="foo", partition_indexes=[0])],
+        require_stable=True,
+    )
+    loading = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    assert offset_requests.fetch(rig.broker.groups, stable, context(7)).error_code == loading
+    answer = answer_of(rig.commit(6))
+    assert answer.topics[0].partitions[0].error_code == loading
+    rig.lead(8, isr=[1, 2])
+    assert rig.committed() == "COORDINATOR_LOAD_IN_PROGRESS", "the newest commit is about to be known"
+    end = rig.partition(OFFSETS).log.log_end_offset
+    rig.fetch(end, replica=2, leader_epoch=8, last_fetched_epoch=5, topic=OFFSETS)
+    rig.env.advance(1)
+    assert rig.committed() == 9
 
 
 def test_a_commit_is_answered_and_seen_when_it_is_replicated() -> None:
@@ -305,6 +332,70 @@ def test_offsets_of_a_transaction_are_loaded_only_if_it_was_committed() -> None:
     commit_in_transaction(9, "open", 40)
     rig.lead(6)
     assert [rig.committed(group) for group in ("committed", "aborted", "overtaken", "open")] == [10, -1, 31, -1]
+
+
+class InTransactions(Coordinating):
+    """Producer 7 writes offsets of a group in a transaction, in the partition that this broker leads."""
+
+    @property
+    def shard(self) -> GroupCoordinatorShard:
+        return self.broker.groups.shards()[0]
+
+    def write(self, group: str, offset: int) -> None:
+        codes: list[ErrorCode] = []
+        written = {("foo", 0): OffsetAndMetadata(offset, -1, "", self.env.wall_ms())}
+        self.shard.commit_transactional(group, written, (7, 0), UNVERIFIED, codes.append)
+        assert codes == [ErrorCode.NONE]
+
+    def end(self, *, commit: bool) -> None:
+        codes: list[ErrorCode] = []
+        self.shard.end_transaction(TransactionMarker(commit, 0), (7, 0), 0, codes.append)
+        assert codes == [ErrorCode.NONE]
+
+    def after_the_end(self, group: str) -> list[int]:
+        """The committed offset once the transaction has committed, and what the next coordinator loads."""
+        self.end(commit=True)
+        now = self.committed(group)
+        self.lead(6)
+        return [now, self.committed(group)]
+
+
+def test_a_group_is_deleted_with_the_offsets_of_open_transactions() -> None:
+    rig = InTransactions()
+    rig.commit(5, "both")
+    rig.write("both", 6)
+    request = DeleteGroupsRequest(groups_names=["both"])
+    (result,) = answer_of(admin.delete_groups(rig.broker.groups, request)).results
+    assert result.error_code == ErrorCode.NONE
+    assert rig.after_the_end("both") == [-1, -1]
+
+
+def test_an_offset_that_is_written_after_the_deletion_of_its_group_counts() -> None:
+    rig = InTransactions()
+    rig.commit(5, "both")
+    rig.write("both", 6)
+    answer_of(admin.delete_groups(rig.broker.groups, DeleteGroupsRequest(groups_names=["both"])))
+    rig.write("both", 8)
+    assert rig.after_the_end("both") == [8, 8]
+
+
+@pytest.mark.parametrize("has_others", [True, False])
+def test_offsets_of_a_deleted_topic_that_an_open_transaction_has_written_go_with_it(has_others: bool) -> None:
+    rig = InTransactions()
+    if has_others:
+        rig.commit(5, "late")
+    rig.write("late", 6)
+    rig.delete_topic("foo")
+    rig.publish()
+    assert rig.after_the_end("late") == [-1, -1]
+
+
+def test_an_open_transaction_keeps_the_offsets_of_a_group_that_expires() -> None:
+    rig = InTransactions(offsets_retention_minutes="1")
+    rig.commit(5, "both")
+    rig.write("both", 6)
+    rig.env.advance(3_600_000)
+    assert rig.after_the_end("both") == [6, 6]
 
 
 def test_a_damaged_batch_of_the_only_copy_is_skipped_and_the_rest_is_loaded() -> None:

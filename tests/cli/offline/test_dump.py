@@ -13,6 +13,7 @@ from cli.conftest import Heirlog
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from heirlog.broker.groups.consumer.records import CurrentMember, GroupEpoch, write_consumer_record
 from heirlog.broker.groups.offsets import OffsetAndMetadata
 from heirlog.broker.groups.records import group_record, offset_record
 from heirlog.cli.offline.decode import Decoder, Stopped
@@ -110,10 +111,12 @@ def test_offsets_and_groups_are_decoded(heirlog: Heirlog, tmp_path: Path) -> Non
         offset_record("g", ("orders", 1), None),
         group_record("g", GroupMetadataValue(protocol_type="consumer", generation=5)),
         (b"\x00\x63?", b"v"),
+        write_consumer_record(GroupEpoch("g", 7)),
+        write_consumer_record(CurrentMember("g", "m", None)),
     ]
     data = bytes(encode_batch([(key, value, (), NOW_MS) for key, value in stored]))
     path = put(tmp_path / "__consumer_offsets-7", "00000000000000000000.log", data)
-    _, offset, forgotten, group, unknown = rows(heirlog, path)
+    _, offset, forgotten, group, unknown, epoch, member = rows(heirlog, path)
     assert (offset["record"], offset["group"], offset["topic"], offset["partition"]) == (
         "OffsetCommit",
         "g",
@@ -124,6 +127,12 @@ def test_offsets_and_groups_are_decoded(heirlog: Heirlog, tmp_path: Path) -> Non
     assert forgotten["fields"] is None
     assert group["record"] == "GroupMetadata" and group["fields"]["generation"] == 5
     assert unknown["record"] == "unknown"
+    assert (epoch["record"], epoch["group"], epoch["fields"]["epoch"]) == ("ConsumerGroupMetadata", "g", 7)
+    assert (member["record"], member["member_id"], member["fields"]) == (
+        "ConsumerGroupCurrentMemberAssignment",
+        "m",
+        None,
+    )
 
 
 def test_transactions_are_decoded_in_their_topic_and_elsewhere_on_request(heirlog: Heirlog, tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ ABSENT = {
     "kafka_server_controllermutation_": "no quotas",
     "kafka_server_controllerserver_": "the process's values say it",
     "kafka_server_fetch_queue_size": "no quotas",
-    "kafka_server_group_coordinator_metrics_": "no KIP-848 groups; classic ones are under kafka_coordinator_group_",
+    "kafka_server_group_coordinator_metrics_": "rates and times of its threads",
     "kafka_server_kafka_metrics_count": "the number of Java metric objects",
     "kafka_server_kafkarequesthandlerpool_": "one thread: networkprocessoravgidlepercent is its",
     "kafka_server_kafkaserver_linux_disk_": "the process's values say it",
@@ -92,6 +92,7 @@ OURS = {
     "kafka_replication_electable_replicas_count": "KIP-966",
     "kafka_network_requestmetrics_": "..._count, as exporters before 1.0 called it",
     "kafka_server_raft_metrics_current_state_info": "as exporters before 1.0 called it",
+    "kafka_server_group_coordinator_metrics_consumer_group_count": "KIP-848; a bean that only some rules take",
     "kafka_server_socket_server_metrics_connection_count": "a bean that only some rules take",
 }
 

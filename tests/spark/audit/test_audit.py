@@ -11,6 +11,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from cli.json_shapes import mistakes_of
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from patience import eventually
@@ -74,7 +75,9 @@ def inventory_of(data: Path) -> Inventory:
 
 def audited(spark: SparkSession, data: Path, out: Path) -> Audit:
     out.mkdir()
-    return run(spark, inventory_of(data), out)
+    found = run(spark, inventory_of(data), out)
+    assert not mistakes_of("audit", found.as_json())
+    return found
 
 
 def page_of(found: Audit) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 
 import pyarrow
 import pyarrow.dataset
 import pytest
+from cli.json_shapes import mistakes_of
 from pyarrow import parquet
 
 from heirlog.spark.pipeline.compact import _compact_table
@@ -36,7 +38,9 @@ def files(table: BatchTable) -> list[Path]:
 def test_rows_of_many_files_share_a_row_group(table: BatchTable) -> None:
     for number in range(5):
         write(table, number, id=[number * 2, number * 2 + 1])
-    assert _compact_table(table, finished=3, target_bytes=TARGET_BYTES).files_after == 1
+    compacted = _compact_table(table, finished=3, target_bytes=TARGET_BYTES)
+    assert compacted.files_after == 1
+    assert not mistakes_of("pipeline compact", {"tables": [asdict(compacted)]})
     (merged, untouched) = files(table)
     assert parquet.read_metadata(merged).num_row_groups == 1
     assert parquet.ParquetFile(merged).read().column("id").to_pylist() == list(range(8))

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pyarrow.dataset
 import pytest
+from cli.json_shapes import mistakes
 from pyspark.sql import SparkSession
 
 from heirlog.spark.pipeline.batch import as_letters, refuse_columns
@@ -277,7 +278,8 @@ def test_a_continuous_pipeline_that_is_ended_by_a_signal_says_what_it_did(folder
         errors.seek(0)
         received = errors.read()
         assert job.returncode == 0, received
-        assert json.loads(said.read())["rows_out"] == 5
+        printed = said.read()
+        assert json.loads(printed)["rows_out"] == 5 and not mistakes(command[3:], printed)
         assert received.splitlines()[-1] == "numbers was stopped; run it again to continue from there"
         assert "Traceback" not in received
 

@@ -98,6 +98,8 @@ class Api(Generic[Q, R]):
     node is not the active controller. None: the error code of the whole answer says it."""
     is_change: bool = False
     """A client changes metadata by it: the answer waits until every broker knows the change (`read_your_writes`)."""
+    is_audited: bool = False
+    """Each request is a line of the audit log (`node.audit`), as every change is."""
     has_large_answer: bool = False
     """The answer may be far larger than the request: a connection may be ahead by few of them (`node.connection`)."""
     keeps_nothing: bool = False
@@ -157,6 +159,7 @@ class Entry(NamedTuple):
     has_large_answer: bool
     keeps_nothing: bool
     has_no_quota: bool
+    is_audited: bool
 
 
 def entry(api: Api[Any, Any], role: Role, module: str) -> Entry | None:
@@ -179,4 +182,5 @@ def entry(api: Api[Any, Any], role: Role, module: str) -> Entry | None:
         has_large_answer=api.has_large_answer,
         keeps_nothing=api.keeps_nothing,
         has_no_quota=api.has_no_quota or served.needs == NODES_ONLY,
+        is_audited=served.handle is not None and (api.is_audited or (api.is_change and role is Role.CONTROLLER)),
     )

@@ -1,4 +1,4 @@
-"""ListGroups, DescribeGroups and DeleteGroups: groups as an operator sees them.
+"""ListGroups, DescribeGroups, ConsumerGroupDescribe and DeleteGroups: groups as an operator sees them.
 
 A group that does not exist is described as Dead, as on Apache Kafka; from DescribeGroups 6 on also with
 GROUP_ID_NOT_FOUND. Subscriptions are only shown for a Stable group: in other states the members have not agreed on a
@@ -13,13 +13,18 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from heirlog.broker.groups.consumer.group import ConsumerGroup
+from heirlog.broker.groups.consumer.requests import DescribedConsumerGroup, described
 from heirlog.broker.groups.coordinator import GroupCoordinator
-from heirlog.broker.groups.group import ClassicGroup, GroupState
+from heirlog.broker.groups.group import CONSUMER, ClassicGroup, GroupState
+from heirlog.broker.groups.shard import Group
 from heirlog.context import Context
 from heirlog.metadata.acls import NOT_ASKED, OPERATIONS, ResourceType, bit_field
 from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
     DeleteGroupsRequest,
     DeleteGroupsResponse,
     DescribeGroupsRequest,
@@ -44,18 +49,60 @@ def list_groups(coordinator: GroupCoordinator, request: ListGroupsRequest) -> Li
     for shard in coordinator.shards():
         if not shard.loaded:
             response.error_code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-        elif not types or CLASSIC in types:
+        else:
             response.groups += [
-                ListGroupsResponse.ListedGroup(
-                    group_id=group.group_id,
-                    protocol_type=group.protocol_type or "",
-                    group_state=group.state.value,
-                    group_type=CLASSIC,
-                )
-                for group in shard.groups.values()
-                if not states or group.state.value.lower() in states
+                listed
+                for listed in map(_listed, shard.groups.values())
+                if listed is not None
+                and (not types or listed.group_type in types)
+                and (not states or listed.group_state.lower() in states)
             ]
     return response
+
+
+def _listed(group: Group) -> ListGroupsResponse.ListedGroup | None:
+    """None for a group that nothing committed says of yet."""
+    if isinstance(group, ClassicGroup):
+        protocol_type, state, kind = group.protocol_type or "", group.state.value, CLASSIC
+    elif group.committed.exists:
+        protocol_type, state, kind = CONSUMER, group.committed.phase.value, CONSUMER
+    else:
+        return None
+    return ListGroupsResponse.ListedGroup(
+        group_id=group.group_id, protocol_type=protocol_type, group_state=state, group_type=kind
+    )
+
+
+def describe_consumer_groups(
+    coordinator: GroupCoordinator, request: ConsumerGroupDescribeRequest, context: Context
+) -> ConsumerGroupDescribeResponse:
+    operations = GROUP_OPERATIONS if request.include_authorized_operations else NOT_ASKED
+    return ConsumerGroupDescribeResponse(
+        groups=[
+            _describe_consumer(coordinator, group_id, operations, context)
+            for group_id in dict.fromkeys(request.group_ids)
+        ]
+    )
+
+
+def _describe_consumer(
+    coordinator: GroupCoordinator, group_id: str, operations: int, context: Context
+) -> ConsumerGroupDescribeResponse.DescribedGroup:
+    refused = partial(DescribedConsumerGroup, group_id=group_id)
+    if not coordinator.serves_consumer_protocol:
+        return refused(error_code=ErrorCode.UNSUPPORTED_VERSION)
+    if not group_id:
+        return refused(error_code=ErrorCode.INVALID_GROUP_ID)
+    shard = coordinator.shard_of(group_id)
+    if isinstance(shard, ErrorCode):
+        return refused(error_code=shard)
+    group = shard.groups.get(group_id)
+    if not isinstance(group, ConsumerGroup) or not group.committed.exists:
+        what = "not found" if group is None else "is not a consumer group"
+        return refused(error_code=ErrorCode.GROUP_ID_NOT_FOUND, error_message=f"Group {group_id} {what}.")
+    refuses = context.refuses
+    may_describe = None if refuses is None else lambda topic: not refuses(topic)
+    return described(group.committed, coordinator.image(), coordinator.assignors, operations, may_describe)
 
 
 def describe_groups(
@@ -77,7 +124,8 @@ def _describe(
     if isinstance(shard, ErrorCode):
         return Described(group_id=group_id, error_code=shard, error_message=None)
     group = shard.groups.get(group_id)
-    if group is None:
+    if not isinstance(group, ClassicGroup):
+        # one of another protocol looks as if it did not exist
         answer = Described(group_id=group_id, group_state=GroupState.DEAD.value, error_message=None)
         if version >= NOT_FOUND_VERSION:
             answer.error_code = ErrorCode.GROUP_ID_NOT_FOUND
@@ -138,10 +186,11 @@ def delete_groups(coordinator: GroupCoordinator, request: DeleteGroupsRequest) -
             settled(group_id, shard)
             continue
         group = shard.groups.get(group_id)
-        if group is None:
+        if group is None or not group.exists:
             settled(group_id, ErrorCode.GROUP_ID_NOT_FOUND)
             continue
-        shard.membership.sessions.end_overdue(group)
+        if isinstance(group, ClassicGroup):
+            shard.membership.sessions.end_overdue(group)
         if not group.is_empty:
             settled(group_id, ErrorCode.NON_EMPTY_GROUP)
         else:

@@ -9,25 +9,33 @@ for a coordinator.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from heirlog.broker.groups.group import ClassicGroup, GroupState
+from heirlog.broker.groups.consumer.group import ConsumerGroup
+from heirlog.broker.groups.consumer.protocol import ConsumerGroupConfig, GroupTimes, heartbeat_refusal
+from heirlog.broker.groups.consumer.requests import check_heartbeat
+from heirlog.broker.groups.consumer.values import ConsumerGroupPhase
+from heirlog.broker.groups.group import CONSUMER, ClassicGroup, GroupState
 from heirlog.broker.groups.membership import GroupLimits, join_refusal, request_bytes
-from heirlog.broker.groups.shard import GroupCoordinatorConfig, GroupCoordinatorShard
+from heirlog.broker.groups.shard import Group, GroupCoordinatorConfig, GroupCoordinatorShard
 from heirlog.broker.internal_topic_shards import InternalTopicShards
 from heirlog.broker.partition import Partition
 from heirlog.broker.replica_manager import ReplicaManager
 from heirlog.context import Context
 from heirlog.env import Env
 from heirlog.metadata.config_def import StaticConfig
+from heirlog.metadata.configs import group_value
 from heirlog.metadata.image import Image
 from heirlog.metadata.journal import ImageJournal
 from heirlog.metadata.survey import Survey, in_groups
 from heirlog.metadata.topic_name import OFFSETS_TOPIC
 from heirlog.pending import Pending
-from heirlog.protocol.errors import ErrorCode
+from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.messages import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
     HeartbeatRequest,
     HeartbeatResponse,
     JoinGroupRequest,
@@ -37,12 +45,14 @@ from heirlog.protocol.messages import (
     SyncGroupRequest,
     SyncGroupResponse,
 )
+from heirlog.protocol.types import Uuid
 
 NAMED_MEMBERS_VERSION = 3
 """LeaveGroup: several members, each with an error of its own."""
 PROTOCOL_NAMED_VERSION = 5
 """SyncGroup: from this version on the member names the protocol that it believes the group has (KIP-559)."""
 _MINUTE_MS = 60_000
+_TIMES = ("consumer.session.timeout.ms", "consumer.heartbeat.interval.ms")
 NAME_MAX_CHARACTERS = 8191
 """Limit of group and instance ids, protocol types and names. Newer requests of Kafka allow longer ones, but neither
 records nor the responses of older versions have room for more than 32,767 bytes.
@@ -53,6 +63,15 @@ MEMBERS_BYTES_MAX = 256 * 1024 * 1024
 """Limit of all members of all groups of this broker, with their ids, subscriptions and assignments. Beyond it no new
 member is accepted and no member may grow. Enough for some 100,000 members with short subscriptions.
 """
+
+
+@dataclass(slots=True)
+class GroupCounts:
+    """Groups of a broker by state, for each protocol, and their committed offsets."""
+
+    classic: Counter[GroupState] = field(default_factory=Counter)
+    consumer: Counter[ConsumerGroupPhase] = field(default_factory=Counter)
+    offsets: int = 0
 
 
 def group_id_error(group_id: str) -> str | None:
@@ -73,8 +92,15 @@ class GroupCoordinator:
             max_session_timeout_ms=static.int("group.max.session.timeout.ms"),
             max_size=static.int("group.max.size"),
         )
+        self._static = static
+        self.assignors: Sequence[str] = static["group.consumer.assignors"]
         self._config = GroupCoordinatorConfig(
             limits=self._limits,
+            consumer=ConsumerGroupConfig(
+                self.assignors,
+                static.int("group.consumer.max.size"),
+                str(static["group.consumer.migration.policy"]).lower(),
+            ),
             commit_timeout_ms=static.int("offsets.commit.timeout.ms"),
             compression=static.int("offsets.topic.compression.codec"),
             retention_ms=static.int("offsets.retention.minutes") * _MINUTE_MS,
@@ -85,7 +111,10 @@ class GroupCoordinator:
 
     def on_image(self, image: Image, changed: ImageJournal | None) -> None:
         """Called after the partitions have followed the image. `changed` is None if anything may differ."""
-        if changed is not None:
+        if changed is None:
+            for shard in self._shards.shards():
+                shard.topics_changed(None, created=True)
+        else:
             gone = frozenset(
                 before.name
                 for changed_id, before in changed.topics.items()
@@ -94,10 +123,27 @@ class GroupCoordinator:
             if gone:
                 for shard in self._shards.shards():
                     shard.forget_topics(gone)
+            grown = {topic_id for (topic_id, _), before in changed.partitions.items() if before is None}
+            topics = grown | set(changed.topics)
+            if topics:
+                self._topics_changed(image, changed, topics)
         self._shards.on_image(image, changed)
 
+    def _topics_changed(self, image: Image, changed: ImageJournal, topic_ids: Collection[Uuid]) -> None:
+        """Topics were created, deleted, or got partitions: their groups look at them again."""
+        images = (each for topic_id in topic_ids for each in (changed.topics.get(topic_id), image.topics.get(topic_id)))
+        names = frozenset(each.name for each in images if each is not None)
+        created = any(changed.topics.get(topic_id, image) is None for topic_id in topic_ids)
+        for shard in self._shards.shards():
+            shard.topics_changed(names, created=created)
+
     def _new_shard(self, partition: Partition) -> GroupCoordinatorShard:
-        return GroupCoordinatorShard(self._env, self._replicas, partition, self._config, self._has_room)
+        return GroupCoordinatorShard(
+            self._env, self._replicas, partition, self._config, self._has_room, self.image, self._times_of
+        )
+
+    def _times_of(self, group_id: str) -> GroupTimes:
+        return GroupTimes(*(group_value(self.image(), self._static, group_id, name) for name in _TIMES))
 
     def _has_room(self, more_bytes: int) -> bool:
         return sum(shard.memory_use.bytes for shard in self._shards.shards()) + more_bytes <= MEMBERS_BYTES_MAX
@@ -124,17 +170,27 @@ class GroupCoordinator:
             return ErrorCode.NOT_COORDINATOR
         return shard if shard.loaded else ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
-    def counts(self) -> Survey[tuple[Counter[GroupState], int]]:
+    def shard_to_fetch(self, group_id: str, *, stable: bool) -> GroupCoordinatorShard | ErrorCode:
+        """As `shard_of`, for a client that reads committed offsets. stable: open transactions must be known, too."""
+        found = self.shard_of(group_id)
+        shard = self._shards.shard_of(group_id)
+        if found is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and not stable and shard is not None:
+            return shard if shard.knows_committed else found
+        return found
+
+    def counts(self) -> Survey[GroupCounts]:
         """Groups by state, and committed offsets."""
-        states: Counter[GroupState] = Counter()
-        offsets = 0
+        counts = GroupCounts()
         for shard in self.shards():
             for groups in in_groups(shard.groups.values()):
                 for group in groups:
-                    states[group.state] += 1
-                    offsets += len(group.offsets.committed)
+                    if isinstance(group, ClassicGroup):
+                        counts.classic[group.state] += 1
+                    elif group.committed.exists:
+                        counts.consumer[group.committed.phase] += 1
+                    counts.offsets += len(group.offsets.committed)
                 yield
-        return states, offsets
+        return counts
 
     def shards(self) -> list[GroupCoordinatorShard]:
         """All shards of this broker, loaded or not."""
@@ -143,6 +199,28 @@ class GroupCoordinator:
     def _shard_with_members(self, group_id: str) -> GroupCoordinatorShard | ErrorCode:
         return self.shard_of(group_id) if group_id else ErrorCode.INVALID_GROUP_ID
 
+    # -- the consumer protocol ----------------------------------------------------------------------------------
+
+    @property
+    def serves_consumer_protocol(self) -> bool:
+        """Whether groups may use the consumer protocol, by this broker's configuration and the cluster's features."""
+        protocols = self._static["group.coordinator.rebalance.protocols"]
+        return CONSUMER in protocols and self.image().group_version >= 1
+
+    def consumer_group_heartbeat(
+        self, request: ConsumerGroupHeartbeatRequest, context: Context
+    ) -> ConsumerGroupHeartbeatResponse | Pending[Any]:
+        if not self.serves_consumer_protocol:
+            return heartbeat_refusal(ErrorCode.UNSUPPORTED_VERSION)
+        try:
+            check_heartbeat(request, context.api_version, self.assignors)
+        except KafkaError as error:
+            return heartbeat_refusal(error.code, str(error))
+        shard = self.shard_of(request.group_id)
+        if isinstance(shard, ErrorCode):
+            return heartbeat_refusal(shard)
+        return shard.consumer_heartbeat(request, context)
+
     # -- the group protocol -------------------------------------------------------------------------------------
 
     def join_group(self, request: JoinGroupRequest, context: Context) -> JoinGroupResponse | Pending[Any]:
@@ -150,9 +228,17 @@ class GroupCoordinator:
         code = shard if isinstance(shard, ErrorCode) else self._join_refusal(shard, request)
         if isinstance(shard, ErrorCode) or code is not ErrorCode.NONE:
             return join_refusal(code, context.api_version, request.member_id)
-        group = shard.group_or_new(request.group_id)
-        answer: JoinGroupResponse | Pending[Any] = shard.membership.join(group, request, context)
-        shard.forget_if_no_record(group)
+        group = shard.groups.get(request.group_id)
+        if isinstance(group, ConsumerGroup) and group.exists:
+            if not group.is_empty:
+                joined: JoinGroupResponse | Pending[Any] = shard.join_consumer_group(group, request, context)
+                return joined
+            code = shard.replace_by_classic(group)
+            if code is not ErrorCode.NONE:
+                return join_refusal(code, context.api_version, request.member_id)
+        classic = shard.classic_or_new(request.group_id)
+        answer: JoinGroupResponse | Pending[Any] = shard.membership.join(classic, request, context)
+        shard.forget_if_no_record(classic)
         return answer
 
     def _join_refusal(self, shard: GroupCoordinatorShard, request: JoinGroupRequest) -> ErrorCode:
@@ -179,24 +265,28 @@ class GroupCoordinator:
         if isinstance(group, ErrorCode):
             return SyncGroupResponse(error_code=group)
         shard, found = group
+        if isinstance(found, ConsumerGroup):
+            return shard.classic_members.sync(found, request)
         answer: SyncGroupResponse | Pending[Any] = shard.membership.sync(found, request)
         return answer
 
-    def heartbeat(self, request: HeartbeatRequest, context: Context) -> HeartbeatResponse:
+    def heartbeat(self, request: HeartbeatRequest, context: Context) -> HeartbeatResponse | Pending[Any]:
         group = self._group(request.group_id)
         if group is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
             return HeartbeatResponse()
         if isinstance(group, ErrorCode):
             return HeartbeatResponse(error_code=group)
         shard, found = group
+        if isinstance(found, ConsumerGroup):
+            return shard.classic_members.heartbeat(found, request)
         return HeartbeatResponse(error_code=shard.membership.heartbeat(found, request))
 
-    def _group(self, group_id: str) -> tuple[GroupCoordinatorShard, ClassicGroup] | ErrorCode:
+    def _group(self, group_id: str) -> tuple[GroupCoordinatorShard, Group] | ErrorCode:
         shard = self._shard_with_members(group_id)
         if isinstance(shard, ErrorCode):
             return shard
         group = shard.groups.get(group_id)
-        return ErrorCode.UNKNOWN_MEMBER_ID if group is None else (shard, group)
+        return ErrorCode.UNKNOWN_MEMBER_ID if group is None or not group.exists else (shard, group)
 
     def leave_group(self, request: LeaveGroupRequest, context: Context) -> LeaveGroupResponse | Pending[Any]:
         if context.api_version < NAMED_MEMBERS_VERSION:
@@ -207,7 +297,17 @@ class GroupCoordinator:
         if isinstance(shard, ErrorCode):
             return LeaveGroupResponse(error_code=shard)
         group = shard.groups.get(request.group_id)
-        if group is None:
+        pending: Pending[Any] = Pending()
+
+        def answer(code: ErrorCode, members: Sequence[LeaveGroupResponse.MemberResponse]) -> None:
+            if code is ErrorCode.NONE and context.api_version < NAMED_MEMBERS_VERSION:
+                code = ErrorCode(members[0].error_code)
+            pending.complete(LeaveGroupResponse(error_code=code, members=list(members)))
+
+        if isinstance(group, ConsumerGroup) and group.exists:
+            shard.classic_members.leave(group, request, answer)
+            return pending
+        if not isinstance(group, ClassicGroup):
             members = [
                 LeaveGroupResponse.MemberResponse(
                     member_id=member.member_id,
@@ -218,12 +318,5 @@ class GroupCoordinator:
             ]
         else:
             members = shard.membership.leave(group, request)
-        pending: Pending[Any] = Pending()
-
-        def answer(code: ErrorCode) -> None:
-            if code is ErrorCode.NONE and context.api_version < NAMED_MEMBERS_VERSION:
-                code = ErrorCode(members[0].error_code)
-            pending.complete(LeaveGroupResponse(error_code=code, members=members))
-
-        shard.after_writes(answer)
+        shard.after_writes(lambda code: answer(code, members))
         return pending

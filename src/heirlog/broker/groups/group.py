@@ -148,6 +148,11 @@ class ClassicGroup:
         return self.state is GroupState.EMPTY
 
     @property
+    def exists(self) -> bool:
+        """A classic group exists as long as it is known; one of the consumer protocol while it has records."""
+        return True
+
+    @property
     def is_unused(self) -> bool:
         """The group has no members, no offsets and no pending ids."""
         return self.is_empty and not self.offsets.committed and not self.pending_members

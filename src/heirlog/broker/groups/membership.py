@@ -101,6 +101,11 @@ class Membership:
         self._on_unused = on_unused
         self.sessions = MemberSessions(env, self._session_expired)
 
+    def take_over(self, group: ClassicGroup, why: str) -> None:
+        """A stable group that used another protocol until now: its members are asked to join again."""
+        self.sessions.begin(group)
+        self._rebalance(group, why)
+
     # -- JoinGroup ----------------------------------------------------------------------------------------------
 
     def join(self, group: ClassicGroup, request: JoinGroupRequest, context: Context) -> Any:

@@ -7,6 +7,7 @@ depends on how it was committed (KIP-211):
     only offsets under this group id                 the commit
     a group without members                          the moment its last member left, or the commit if that was later
     a stable consumer group                          the commit, and only for topics that no member subscribes to
+    a group of the consumer protocol                 the commit, and only for topics that no member subscribes to
     any other group                                  never deleted
 
 Source: KIP-211; KIP-496 (OffsetDelete).
@@ -14,11 +15,12 @@ Source: KIP-211; KIP-496 (OffsetDelete).
 
 from __future__ import annotations
 
+from heirlog.broker.groups.consumer.group import ConsumerGroup
 from heirlog.broker.groups.group import ClassicGroup
 from heirlog.broker.groups.offsets import NO_EXPIRY, OffsetAndMetadata, TopicPartition
 
 
-def expired_offsets(group: ClassicGroup, wall_ms: int, retention_ms: int) -> list[TopicPartition]:
+def expired_offsets(group: ClassicGroup | ConsumerGroup, wall_ms: int, retention_ms: int) -> list[TopicPartition]:
     """The offsets of the group that are to be deleted now."""
     return [
         partition
@@ -27,10 +29,16 @@ def expired_offsets(group: ClassicGroup, wall_ms: int, retention_ms: int) -> lis
     ]
 
 
-def _is_expired(group: ClassicGroup, topic: str, committed: OffsetAndMetadata, wall_ms: int, retention_ms: int) -> bool:
+def _is_expired(
+    group: ClassicGroup | ConsumerGroup, topic: str, committed: OffsetAndMetadata, wall_ms: int, retention_ms: int
+) -> bool:
     if committed.expire_ms != NO_EXPIRY:
         return wall_ms >= committed.expire_ms
-    if group.protocol_type is None:
+    if isinstance(group, ConsumerGroup):
+        if group.is_subscribed_to(topic):
+            return False
+        unneeded_since_ms = committed.commit_ms
+    elif group.protocol_type is None:
         unneeded_since_ms = committed.commit_ms
     elif group.is_empty:
         unneeded_since_ms = max(committed.commit_ms, group.state_since_ms)

@@ -3,12 +3,16 @@
 A commit is accepted from
 
     a member            that names its id and the generation it is in; not while that generation waits for its
-                        assignment (the member may no longer own the partitions that it commits)
+                        assignment (the member may no longer own the partitions that it commits). Members of the
+                        consumer protocol name their epoch (`consumer/offset_rules.py`)
     any other client    with generation -1, while the group has no members: a consumer that assigns
                         its own partitions, or an operator
 
 Each partition is checked separately: first whether it exists, then whether the metadata is short enough. The accepted
 partitions are one batch.
+
+Offsets of a partition of `__consumer_offsets` below min ISR are read as far as they are committed, also where this
+coordinator cannot load the rest; who asks for stable offsets waits.
 
 A group that does not exist has no committed offsets: OffsetFetch answers -1 for each partition, without an error. The
 log stores topic names. From version 10 on requests and responses have topic ids, which are translated with this
@@ -22,10 +26,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
+from heirlog.broker.groups.consumer.group import ConsumerGroup
+from heirlog.broker.groups.consumer.offset_rules import commit_refusal, fetch_refusal
 from heirlog.broker.groups.coordinator import GroupCoordinator
 from heirlog.broker.groups.group import CONSUMER, ClassicGroup, GroupState
 from heirlog.broker.groups.offsets import NO_EXPIRY, OffsetAndMetadata, TopicPartition
-from heirlog.broker.groups.shard import GroupCoordinatorShard
+from heirlog.broker.groups.shard import Group, GroupCoordinatorShard
 from heirlog.context import Context
 from heirlog.env import Env
 from heirlog.metadata.image import Image
@@ -85,10 +91,12 @@ def commit(
     if isinstance(shard, ErrorCode):
         return answered(shard)
     code = _commit_refusal(shard, request, context.api_version)
-    if code is not ErrorCode.NONE:
-        return answered(code)
     group = shard.groups.get(request.group_id)
-    if group is not None:
+    if code is not ErrorCode.NONE:
+        if isinstance(group, ConsumerGroup):
+            return shard.consumer.once_committed(group, answered(code), answered)
+        return answered(code)
+    if isinstance(group, ClassicGroup):
         shard.membership.committed(group, request.member_id)
     wall_ms = env.wall_ms()
     expire_ms = NO_EXPIRY if request.retention_time_ms == -1 else min(wall_ms + request.retention_time_ms, FOREVER_MS)
@@ -129,11 +137,13 @@ def _commit_refusal(shard: GroupCoordinatorShard, request: OffsetCommitRequest, 
     """The error if this client may not commit for the group, else NONE."""
     group = shard.groups.get(request.group_id)
     generation = request.generation_id_or_member_epoch
-    if group is None:
+    if group is None or not group.exists:
         if generation < 0:
             return ErrorCode.NONE
         # a generation of a group that does not exist any more
         return ErrorCode.GROUP_ID_NOT_FOUND if version >= NOT_FOUND_VERSION else ErrorCode.ILLEGAL_GENERATION
+    if isinstance(group, ConsumerGroup):
+        return commit_refusal(group.state, request.member_id, generation, version)
     if generation < 0 and group.is_empty:
         return ErrorCode.NONE
     if generation < 0 and not request.member_id and request.group_instance_id is None:
@@ -210,16 +220,21 @@ def is_stable(*, is_open: bool) -> bool:
 
 
 def _committed(
-    coordinator: GroupCoordinator, group_id: str, *, stable: bool
+    coordinator: GroupCoordinator, group_id: str, *, stable: bool, member_id: str | None = None, epoch: int = -1
 ) -> dict[TopicPartition, OffsetAndMetadata | ErrorCode] | ErrorCode:
     """What to say of each partition of a group.
 
-    stable: UNSTABLE_OFFSET_COMMIT for each partition whose offset an open transaction has written.
+    stable: UNSTABLE_OFFSET_COMMIT for each partition whose offset an open transaction has written. member_id, epoch: of
+    the member that asks, if it names itself.
     """
-    shard = coordinator.shard_of(group_id)
+    shard = coordinator.shard_to_fetch(group_id, stable=stable)
     if isinstance(shard, ErrorCode):
         return shard
     group = shard.groups.get(group_id)
+    if isinstance(group, ConsumerGroup) and group.committed.exists:
+        code = fetch_refusal(group.committed, member_id, epoch)
+        if code is not ErrorCode.NONE:
+            return code
     found: dict[TopicPartition, OffsetAndMetadata | ErrorCode] = {}
     if group is not None:
         found |= group.offsets.committed
@@ -229,9 +244,9 @@ def _committed(
     return found
 
 
-def _all_committed(coordinator: GroupCoordinator, group_id: str) -> Iterable[TopicPartition]:
+def _all_committed(coordinator: GroupCoordinator, group_id: str, *, stable: bool) -> Iterable[TopicPartition]:
     """The partitions of a request that names none."""
-    shard = coordinator.shard_of(group_id)
+    shard = coordinator.shard_to_fetch(group_id, stable=stable)
     group = None if isinstance(shard, ErrorCode) else shard.groups.get(group_id)
     return () if group is None else group.offsets.committed
 
@@ -240,13 +255,15 @@ def _fetch_group(
     coordinator: GroupCoordinator, asked: OffsetFetchRequest.OffsetFetchRequestGroup, by_id: bool, *, stable: bool
 ) -> OffsetFetchResponse.OffsetFetchResponseGroup:
     answer = OffsetFetchResponse.OffsetFetchResponseGroup(group_id=asked.group_id)
-    committed = _committed(coordinator, asked.group_id, stable=stable)
+    committed = _committed(
+        coordinator, asked.group_id, stable=stable, member_id=asked.member_id, epoch=asked.member_epoch
+    )
     if isinstance(committed, ErrorCode):
         answer.error_code = committed
         return answer
     image = coordinator.image()
     if asked.topics is None:
-        for name, partitions in _by_topic(_all_committed(coordinator, asked.group_id)):
+        for name, partitions in _by_topic(_all_committed(coordinator, asked.group_id, stable=stable)):
             topic = image.topic_named(name)
             if by_id and topic is None:
                 # the topic is deleted, and the tombstones are not committed yet: it has no id any more
@@ -281,7 +298,7 @@ def _fetch_one(coordinator: GroupCoordinator, request: OffsetFetchRequest, versi
     code = committed if isinstance(committed, ErrorCode) else ErrorCode.NONE
     known = {} if isinstance(committed, ErrorCode) else committed
     if request.topics is None:
-        wanted = _by_topic(_all_committed(coordinator, request.group_id))
+        wanted = _by_topic(_all_committed(coordinator, request.group_id, stable=request.require_stable))
     elif code is not ErrorCode.NONE and version >= OWN_ERROR_VERSION:
         wanted = []
     else:
@@ -340,9 +357,9 @@ def delete(coordinator: GroupCoordinator, request: OffsetDeleteRequest) -> Offse
     if isinstance(shard, ErrorCode):
         return OffsetDeleteResponse(error_code=shard)
     group = shard.groups.get(request.group_id)
-    if group is None:
+    if group is None or not group.exists:
         return OffsetDeleteResponse(error_code=ErrorCode.GROUP_ID_NOT_FOUND)
-    if not group.is_empty and group.protocol_type != CONSUMER:
+    if isinstance(group, ClassicGroup) and not group.is_empty and group.protocol_type != CONSUMER:
         return OffsetDeleteResponse(error_code=ErrorCode.NON_EMPTY_GROUP)
     forgotten: dict[TopicPartition, OffsetAndMetadata | None] = {}
     topics = []
@@ -373,7 +390,7 @@ def delete(coordinator: GroupCoordinator, request: OffsetDeleteRequest) -> Offse
     return pending
 
 
-def _deletion_problem(image: Image, group: ClassicGroup, topic: str, partition: int) -> ErrorCode:
+def _deletion_problem(image: Image, group: Group, topic: str, partition: int) -> ErrorCode:
     if image.partition_named(topic, partition) is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     return ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if group.is_subscribed_to(topic) else ErrorCode.NONE

@@ -4,8 +4,8 @@
     value   int16 version | OffsetCommitValue or GroupMetadataValue
 
 heirlog writes versions that every broker since Kafka 2.1 reads: an offset as version 3 (1 with an expiry of its own,
-which later versions lack), a group as version 3. Keys of other versions belong to groups with another protocol
-(KIP-848, share groups) and are skipped.
+which later versions lack), a group as version 3. Keys 3 to 8 and 16 belong to groups of the consumer protocol
+(`consumer/records.py`). Keys of other versions (share and streams groups) are skipped.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import NamedTuple, TypeAlias
 
+from heirlog.broker.groups.consumer.records import ConsumerGroupRecord, read_consumer_record
 from heirlog.broker.groups.offsets import NO_EXPIRY, OffsetAndMetadata, TopicPartition
 from heirlog.protocol.primitives import Malformed, decode, encode_bytes
 from heirlog.protocol.records import GroupMetadataKey, GroupMetadataValue, OffsetCommitKey, OffsetCommitValue
@@ -57,11 +58,13 @@ def group_record(group: str, value: GroupMetadataValue | None) -> KeyValue:
     return key_bytes, _VERSION.pack(GROUP_VALUE_VERSION) + encode_bytes(value, GROUP_VALUE_VERSION)
 
 
-def read_record(key: bytes | None, value: bytes | None) -> StoredOffset | StoredGroup | None:
+def read_record(key: bytes | None, value: bytes | None) -> StoredOffset | StoredGroup | ConsumerGroupRecord | None:
     """None for a record of another kind of group. Raises Malformed."""
     version = _version_of(key)
-    if key is None or version < 0 or version > GROUP_KEY_VERSION:
+    if key is None or version < 0:
         return None
+    if version > GROUP_KEY_VERSION:
+        return read_consumer_record(version, key, value)
     if version == GROUP_KEY_VERSION:
         group = decode(GroupMetadataKey, key, GROUP_KEY_VERSION, _VERSION.size).group
         if value is None:

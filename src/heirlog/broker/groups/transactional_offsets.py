@@ -22,6 +22,14 @@ from typing import NamedTuple
 from heirlog.broker.groups.offsets import OffsetAndMetadata, TopicPartition
 
 
+def is_newest(is_replaced: bool) -> bool:
+    """Guard 32: an offset of a transaction does not replace one that was written later.
+
+    Without it the commit of an earlier transaction takes a group back to what it has read already.
+    """
+    return not is_replaced
+
+
 class GroupPartition(NamedTuple):
     group: str
     partition: TopicPartition
@@ -30,8 +38,9 @@ class GroupPartition(NamedTuple):
 class _Written(NamedTuple):
     number: int
     """In the order of the records."""
-    value: OffsetAndMetadata | None
-    """None: a later record has replaced it."""
+    value: OffsetAndMetadata
+    is_replaced: bool = False
+    """By a later record."""
 
 
 class TransactionalOffsets:
@@ -66,7 +75,7 @@ class TransactionalOffsets:
         for producer_id in self._producers.get(key.group, {}).get(key.partition, ()):
             written = self._by_producer[producer_id][key]
             if written.number <= upto_number:
-                self._by_producer[producer_id][key] = _Written(written.number, None)
+                self._by_producer[producer_id][key] = written._replace(is_replaced=True)
 
     def ended(self, producer_id: int, *, commit: bool) -> Iterator[tuple[GroupPartition, OffsetAndMetadata]]:
         """The transaction of a producer has ended: the offsets that are committed by that."""
@@ -81,9 +90,13 @@ class TransactionalOffsets:
         if not commit:
             return
         for key, written in offsets.items():
-            if written.value is not None:
+            if is_newest(written.is_replaced):
                 self._replace(key, written.number)
                 yield key, written.value
+
+    def groups(self) -> list[str]:
+        """Groups for which an open transaction has written an offset. Some of them have nothing else."""
+        return list(self._producers)
 
     def is_unstable(self, group: str, partition: TopicPartition) -> bool:
         """Whether an open transaction has written an offset of this partition."""

@@ -17,6 +17,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeAlias
 
+from heirlog.broker.groups.consumer.group import ConsumerGroup
+from heirlog.broker.groups.consumer.offset_rules import transactional_refusal
 from heirlog.broker.groups.coordinator import GroupCoordinator
 from heirlog.broker.groups.group import GroupState
 from heirlog.broker.groups.offset_requests import METADATA_MAX_BYTES
@@ -157,8 +159,10 @@ def _sorted_out(
 
 def _group_error(shard: GroupCoordinatorShard, request: TxnOffsetCommitRequest) -> ErrorCode:
     group = shard.groups.get(request.group_id)
-    if group is None:
+    if group is None or not group.exists:
         return ErrorCode.NONE if request.generation_id < 0 else ErrorCode.ILLEGAL_GENERATION
+    if isinstance(group, ConsumerGroup):
+        return transactional_refusal(group.state, request.member_id, request.group_instance_id, request.generation_id)
     if group.state is GroupState.DEAD:
         return ErrorCode.COORDINATOR_NOT_AVAILABLE
     if request.generation_id < 0 and (group.is_empty or not (request.member_id or request.group_instance_id)):

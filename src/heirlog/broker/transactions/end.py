@@ -14,8 +14,9 @@ committed the next transaction of the producer waits (CONCURRENT_TRANSACTIONS).
     48 INVALID_TXN_STATE   51 CONCURRENT_TRANSACTIONS   90 PRODUCER_FENCED
 
 Version 5 (KIP-890) raises the epoch with every end, so that a late batch of a former transaction is refused by its
-epoch alone. *Again*: the request names the epoch from before that increase, because its answer was lost. An *abort of
-nothing* writes PrepareAbort without partitions: the producer cannot know whether its first batch has arrived.
+epoch alone. *Again*: the request names the epoch from before that increase, because its answer was lost. (Apache Kafka
+takes any increase for that, also one by InitProducerId for another producer, and then two producers share an epoch.) An
+*abort of nothing* writes PrepareAbort without partitions: the producer cannot know whether its first batch has arrived.
 
 A commit that comes again and finds CompleteAbort met an abort by the coordinator. Apache Kafka 4.2 answers it with
 INVALID_TXN_STATE, which ends the application; the answer here is that of its later versions (KAFKA-20785).
@@ -78,7 +79,7 @@ def end_with_new_epoch(
     # with the reserved epoch, a complete transaction was aborted by a coordinator that did not decide a next id: the
     # producer is fenced, and must not get that epoch as an answer
     is_fenced = before.is_reserved_epoch and not before.state.is_prepared
-    again = used_up or (before.producer_epoch == producer.epoch + 1 and not is_fenced)
+    again = used_up or (_raised_from(before, producer.epoch) and not is_fenced)
     if not _is_possible_epoch(before, producer, again):
         return ErrorCode.PRODUCER_FENCED
     if before.state.is_prepared:
@@ -90,6 +91,13 @@ def end_with_new_epoch(
     if commit:
         return ErrorCode.INVALID_TXN_STATE
     return _end_and_raise(before, False, wall_ms, wall_ms, fresh_producer_id)
+
+
+def _raised_from(before: Transaction, epoch: int) -> bool:
+    """Whether an end has raised the epoch from this one, and not InitProducerId for another producer: that one may end
+    its transactions without raising the epoch, and must not share it with its predecessor.
+    """
+    return before.producer_epoch == epoch + 1 and before.last_producer_epoch == epoch
 
 
 def _asks_again_with_used_up_id(before: Transaction, producer: ProducerIdAndEpoch) -> bool:

@@ -33,6 +33,14 @@ _VERSION = Struct(">h")
 _LONGEST_ID = 2**63 - 1
 
 
+def has_no_room_for_successor(version: int) -> bool:
+    """Guard 34: the producer id that follows a used-up one is stored with the outcome, from version 1 of the value on.
+
+    Without it the next coordinator refuses a producer that has got this id as its answer (KAFKA-20310).
+    """
+    return version == 0
+
+
 class StoredTransaction(NamedTuple):
     transactional_id: str
     transaction: Transaction | None
@@ -63,9 +71,10 @@ def transaction_value(stored: Transaction, transaction_version: int) -> bytes:
     )
     if version:
         value.previous_producer_id = stored.previous_producer_id
-        value.next_producer_id = stored.next_producer_id
         value.client_transaction_version = stored.client_version
         value.last_producer_epoch = stored.last_producer_epoch
+    if not has_no_room_for_successor(version):
+        value.next_producer_id = stored.next_producer_id
     return _VERSION.pack(version) + encode_bytes(value, version)
 
 

@@ -19,6 +19,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
+from heirlog.broker.groups.consumer.records import as_messages
 from heirlog.broker.groups.records import StoredGroup, StoredOffset, read_record
 from heirlog.broker.transactions.records import read_value
 from heirlog.broker.transactions.state import TransactionState
@@ -323,6 +324,11 @@ def _group(record: Record) -> Row:
     if isinstance(stored, StoredGroup):
         fields = None if stored.value is None else _fields(stored.value)
         return {"record": "GroupMetadata", "group": stored.group, "fields": fields}
+    if stored is not None:
+        key, value = as_messages(stored)
+        names = {name: text for name, text in _fields(key).items() if name != "group_id"}
+        fields = None if value is None else _fields(value)
+        return {"record": type(key).__name__.removesuffix("Key"), "group": stored.group, **names, "fields": fields}
     return {"record": "unknown", **_payload(record)}
 
 

@@ -48,6 +48,8 @@ class ApiKey(IntEnum):
     OFFSET_DELETE = 47
     DESCRIBE_CLIENT_QUOTAS = 48
     ALTER_CLIENT_QUOTAS = 49
+    DESCRIBE_USER_SCRAM_CREDENTIALS = 50
+    ALTER_USER_SCRAM_CREDENTIALS = 51
     VOTE = 52
     BEGIN_QUORUM_EPOCH = 53
     END_QUORUM_EPOCH = 54
@@ -64,6 +66,8 @@ class ApiKey(IntEnum):
     DESCRIBE_TRANSACTIONS = 65
     LIST_TRANSACTIONS = 66
     ALLOCATE_PRODUCER_IDS = 67
+    CONSUMER_GROUP_HEARTBEAT = 68
+    CONSUMER_GROUP_DESCRIBE = 69
     CONTROLLER_REGISTRATION = 70
     ASSIGN_REPLICAS_TO_DIRS = 73
     LIST_CONFIG_RESOURCES = 74
@@ -118,6 +122,8 @@ TABLE: dict[ApiKey, tuple[str, int, int, int, int, str]] = {
     ApiKey.OFFSET_DELETE: ("OffsetDelete", 0, 0, 0, 32767, "offset_delete"),
     ApiKey.DESCRIBE_CLIENT_QUOTAS: ("DescribeClientQuotas", 0, 1, 1, 1, "describe_client_quotas"),
     ApiKey.ALTER_CLIENT_QUOTAS: ("AlterClientQuotas", 0, 1, 1, 1, "alter_client_quotas"),
+    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: ("DescribeUserScramCredentials", 0, 0, 0, 0, "describe_user_scram_credentials"),
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: ("AlterUserScramCredentials", 0, 0, 0, 0, "alter_user_scram_credentials"),
     ApiKey.VOTE: ("Vote", 0, 2, 2, 0, "vote"),
     ApiKey.BEGIN_QUORUM_EPOCH: ("BeginQuorumEpoch", 0, 1, 1, 1, "begin_quorum_epoch"),
     ApiKey.END_QUORUM_EPOCH: ("EndQuorumEpoch", 0, 1, 1, 1, "end_quorum_epoch"),
@@ -134,6 +140,8 @@ TABLE: dict[ApiKey, tuple[str, int, int, int, int, str]] = {
     ApiKey.DESCRIBE_TRANSACTIONS: ("DescribeTransactions", 0, 0, 0, 0, "describe_transactions"),
     ApiKey.LIST_TRANSACTIONS: ("ListTransactions", 0, 2, 2, 0, "list_transactions"),
     ApiKey.ALLOCATE_PRODUCER_IDS: ("AllocateProducerIds", 0, 0, 0, 0, "allocate_producer_ids"),
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: ("ConsumerGroupHeartbeat", 0, 1, 1, 0, "consumer_group_heartbeat"),
+    ApiKey.CONSUMER_GROUP_DESCRIBE: ("ConsumerGroupDescribe", 0, 1, 1, 0, "consumer_group_describe"),
     ApiKey.CONTROLLER_REGISTRATION: ("ControllerRegistration", 0, 0, 0, 0, "controller_registration"),
     ApiKey.ASSIGN_REPLICAS_TO_DIRS: ("AssignReplicasToDirs", 0, 0, 0, 0, "assign_replicas_to_dirs"),
     ApiKey.LIST_CONFIG_RESOURCES: ("ListConfigResources", 0, 1, 1, 0, "list_config_resources"),

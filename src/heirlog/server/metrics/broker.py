@@ -7,6 +7,7 @@ from operator import attrgetter
 
 from heirlog.broker.broker import Broker
 from heirlog.broker.broker_topic_metrics import BrokerTopicMetrics
+from heirlog.broker.groups.consumer.values import ConsumerGroupPhase
 from heirlog.broker.groups.group import GroupState
 from heirlog.broker.partition import Partition, ReplicaRole
 from heirlog.metadata.survey import in_groups
@@ -202,15 +203,21 @@ def _purgatories(node: Node, broker: Broker) -> Iterator[Family | None]:
 
 
 def _groups(broker: Broker) -> Iterator[Family | None]:
-    states, offsets = yield from broker.groups.counts()
-    yield gauge(GROUPS + "numgroups", "Groups that this broker coordinates.", sum(states.values()))
+    counts = yield from broker.groups.counts()
+    total = sum(counts.classic.values()) + sum(counts.consumer.values())
+    yield gauge(GROUPS + "numgroups", "Groups that this broker coordinates.", total)
     for state in GroupState:
         yield gauge(
             f"{GROUPS}numgroups{state.value.lower()}",
-            f"Groups that this broker coordinates in state {state.value}.",
-            states[state],
+            f"Classic groups that this broker coordinates in state {state.value}.",
+            counts.classic[state],
         )
-    yield gauge(GROUPS + "numoffsets", "Committed offsets of the groups that this broker coordinates.", offsets)
+    yield gauges(
+        "kafka_server_group_coordinator_metrics_consumer_group_count",
+        "Groups of the consumer protocol that this broker coordinates, by state.",
+        [({"state": phase.value.lower()}, counts.consumer[phase]) for phase in ConsumerGroupPhase],
+    )
+    yield gauge(GROUPS + "numoffsets", "Committed offsets of the groups that this broker coordinates.", counts.offsets)
 
 
 def _transactions(node: Node, broker: Broker) -> Iterator[Family | None]:

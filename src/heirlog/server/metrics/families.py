@@ -35,6 +35,15 @@ class NodeFamilies:
         yield gauges("heirlog_build_info", "The version of heirlog.", [({"version": __version__}, 1)])
         yield from process.families()
         yield self._socket_server()
+        for kind, text, counts in (
+            ("successful", "Clients that have proved who they are", node.authentications.successful),
+            ("failed", "Clients that could not prove who they are", node.authentications.failed),
+        ):
+            yield counters(
+                f"kafka_server_socket_server_metrics_{kind}_authentication_total",
+                f"{text}, by SASL or by the name in a certificate, of each listener with TLS or SASL.",
+                [({"listener": name}, counts[name]) for name in node.secured_listeners],
+            )
         yield gauge(
             "kafka_network_socketserver_networkprocessoravgidlepercent",
             "Share of the time, from 0 to 1, that the node's thread was idle since the previous reading.",

@@ -40,8 +40,10 @@ from heirlog.protocol.primitives import Message
 from heirlog.protocol.transaction_marker import EPOCH_PER_TRANSACTION
 from heirlog.protocol.types import CoordinatorType
 from heirlog.sim.clients.client import CALL_TIMEOUT_S, REQUEST_TIMEOUT_S, RETRY_MS, Client
+from heirlog.sim.clients.late_repeats import LateRepeats
 from heirlog.sim.clients.producer import ACKS_ALL
 from heirlog.sim.history import History, InitializedProducer, TransactionAttempt
+from heirlog.sim.transaction_rules import Answer
 
 
 class Versions(NamedTuple):
@@ -55,6 +57,8 @@ class Versions(NamedTuple):
 
 NEWEST = {0: Versions(4, 11, 4, 4), EPOCH_PER_TRANSACTION: Versions(5, 12, 5, 5)}
 """Per transaction.version."""
+KEYS, COLD_EVERY = 7, 9
+"""For topics that are compacted: keys that are written again and again, and every so often one that is written once."""
 NEWEST_OF_CLIENTS = 3
 """Of AddPartitionsToTxn."""
 _SUCCESS = (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER)
@@ -84,6 +88,10 @@ class TransactionalId:
     knows: int = 0
     sleeps: float = 0.05
     """Chance of a pause inside a transaction, at each of its steps."""
+    repeats: float = 0.0
+    """Chance that a request of transaction.version 2 that was answered is sent once more, later (X18). Earlier versions
+    promise nothing of that: an epoch has many transactions there.
+    """
 
 
 class TransactionRequests:
@@ -107,6 +115,7 @@ class TransactionRequests:
         """transaction.version of the current producer."""
         self.producer_id = self.producer_epoch = -1
         self._initialized = -1
+        self._late_repeats = LateRepeats(client, history, who.repeats)
         self._sequences: dict[TopicPartition, int] = {}
         self._added: set[TopicPartition] = set()
         """Partitions that take part in the transaction, as far as this producer knows."""
@@ -127,11 +136,16 @@ class TransactionRequests:
         response = yield from self._ask(request, NEWEST[self._speaks].init)
         if response.error_code:
             raise Restart(f"InitProducerId got {response.error_code}")
+        self._history.transaction_counts[f"version-{self._speaks}"] += 1
         self._become(response.producer_id, response.producer_epoch, sent)
 
     def _level(self) -> Call[int]:
         """What the cluster's level allows. It may change at any time; a producer looks when it begins."""
-        response = yield from self._client.cluster.ask_any(ApiVersionsRequest(), CALL_TIMEOUT_S, REQUEST_TIMEOUT_S)
+        # a request without a name of the software is refused, and would look as if the cluster had no features
+        request = ApiVersionsRequest(client_software_name="simulated", client_software_version="1")
+        response = yield from self._client.cluster.ask_any(request, CALL_TIMEOUT_S, REQUEST_TIMEOUT_S)
+        if response.error_code:
+            raise Restart(f"ApiVersions got {response.error_code}")
         levels = {feature.name: feature.max_version_level for feature in response.finalized_features}
         return EPOCH_PER_TRANSACTION if levels.get(TRANSACTION_VERSION, 0) >= EPOCH_PER_TRANSACTION else 0
 
@@ -194,7 +208,7 @@ class TransactionRequests:
         self._sequences[partition] = sequence + len(values)
         now_ms = self._client.env.wall_ms()
         batch = encode_batch(
-            [(None, b"%d" % value, (), now_ms) for value in values],
+            [(_key(value), b"%d" % value, (), now_ms) for value in values],
             producer_id=self.producer_id,
             producer_epoch=self.producer_epoch,
             base_sequence=sequence,
@@ -231,6 +245,8 @@ class TransactionRequests:
             else:
                 answer = response.responses[0].partition_responses[0]
                 if answer.error_code in _SUCCESS:
+                    first = Answer(answer.error_code, (answer.base_offset,))
+                    self._repeat_maybe("Produce", first, lambda: self._produce_again(partition, request))
                     return answer.base_offset, sent_ms
                 if answer.error_code not in _RETRIED_PRODUCE:
                     self._raise(answer.error_code)
@@ -279,16 +295,9 @@ class TransactionRequests:
             ],
         )
         self._added.add(("", -1))
-        response = yield from coordinators.ask_coordinator(
-            self._client.cluster,
-            group,
-            request,
-            CALL_TIMEOUT_S,
-            code_of=_first_code_of_offsets,
-            newest=NEWEST[self._speaks].commit_offsets,
-            attempt_s=REQUEST_TIMEOUT_S,
-        )
+        response = yield from self._ask_group(group, request, self._speaks)
         self._raise(_first_code_of_offsets(response))
+        self._repeat_maybe("TxnOffsetCommit", Answer(0), lambda: self._commit_offsets_again(group, request))
 
     def end(self, attempt: TransactionAttempt, *, commit: bool) -> Call[None]:
         """Commit or abort. A transaction without any partition needs no request (KAFKA-18401). Raises Restart if the
@@ -307,6 +316,8 @@ class TransactionRequests:
         response = yield from self._ask(request, NEWEST[self._speaks].end)
         if response.error_code:
             raise Restart(f"EndTxn got {response.error_code}")
+        first = Answer(0, (response.producer_id, response.producer_epoch))
+        self._repeat_maybe("EndTxn", first, lambda: self._end_again(request))
         attempt.committed, attempt.ended_ms = commit, history.now_ms()
         if self._speaks == EPOCH_PER_TRANSACTION:
             self._become(response.producer_id, response.producer_epoch, sent)
@@ -317,7 +328,41 @@ class TransactionRequests:
         if self._speaks != EPOCH_PER_TRANSACTION:
             yield from self.initialize(continues=True)
 
+    # the same bytes once more
+
+    def _repeat_maybe(self, what: str, first: Answer, again: Callable[[], Call[Answer]]) -> None:
+        if self._speaks == EPOCH_PER_TRANSACTION and first.code == ErrorCode.NONE:
+            self._late_repeats.maybe(what, first, again)
+
+    def _produce_again(self, partition: TopicPartition, request: ProduceRequest) -> Call[Answer]:
+        endpoint = self._client.cluster.view.leader(*partition).endpoint
+        response = yield Send(endpoint, request, REQUEST_TIMEOUT_S, NEWEST[EPOCH_PER_TRANSACTION].produce)
+        answer = response.responses[0].partition_responses[0]
+        return Answer(answer.error_code, (answer.base_offset,))
+
+    def _commit_offsets_again(self, group: str, request: TxnOffsetCommitRequest) -> Call[Answer]:
+        response = yield from self._ask_group(group, request, EPOCH_PER_TRANSACTION)
+        return Answer(_first_code_of_offsets(response))
+
+    def _end_again(self, request: EndTxnRequest) -> Call[Answer]:
+        response = yield from self._ask(request, NEWEST[EPOCH_PER_TRANSACTION].end)
+        return Answer(response.error_code, (response.producer_id, response.producer_epoch))
+
     # asking
+
+    def _ask_group(self, group: str, request: TxnOffsetCommitRequest, speaks: int) -> Call[Any]:
+        """What the coordinator of the group answers."""
+        return (
+            yield from coordinators.ask_coordinator(
+                self._client.cluster,
+                group,
+                request,
+                CALL_TIMEOUT_S,
+                code_of=_first_code_of_offsets,
+                newest=NEWEST[speaks].commit_offsets,
+                attempt_s=REQUEST_TIMEOUT_S,
+            )
+        )
 
     def _ask(
         self,
@@ -346,6 +391,10 @@ class TransactionRequests:
         if code in _REPLACED and code != ErrorCode.INVALID_TXN_STATE:
             raise Restart(f"got {code}")
         raise MustAbort(f"got {code}")
+
+
+def _key(value: int) -> bytes:
+    return b"%d" % (value if value % COLD_EVERY == 0 else value % KEYS)
 
 
 def _first_code_of_partitions(response: Any) -> int:

@@ -49,7 +49,13 @@ def u3(simulation: Simulation) -> None:
     script = Script(simulation, "U3")
     script.lose(b_by=KILL, a_by=KILL)
     a, b = script.a, script.b
-    script.return_lost(b, a)
+    script.up(script.c, b)
+    script.until_registered(script.c)
+    script.until_registered(b)
+    # b is unfenced and answers nothing, so that a is asked and nothing is decided
+    script.cluster.pause(f"broker-{b}")
+    script.up(a)
+    script.until_registered(a)
 
     def has_answered() -> bool:
         return any(replica.broker_id == a and replica.is_valid for replica in script.recovery().replicas)
@@ -57,7 +63,10 @@ def u3(simulation: Simulation) -> None:
     script.until("a has answered", has_answered)
     script.down(a, POWER_CUT)
     script.run_for(0, 300)
-    script.up(*((a, b), (b, a))[script.random.randrange(0, 2)])
+    back = [lambda: script.up(a), lambda: script.cluster.resume(f"broker-{b}")]
+    script.random.shuffle(back)
+    for come in back:
+        come()
     script.until_led()
 
 

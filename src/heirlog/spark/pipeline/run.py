@@ -13,6 +13,7 @@ import re
 import socket
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -47,10 +48,12 @@ from heirlog.spark.pipeline.checkpoint import (
 )
 from heirlog.spark.pipeline.files import locked
 from heirlog.spark.pipeline.load import load
+from heirlog.spark.pipeline.looking import Look, look
 from heirlog.spark.pipeline.report import Journal, Offsets, Report, sums_of
 from heirlog.spark.pipeline.spec import Files, Pipeline, PipelineError, Table, Topics
 from heirlog.spark.pipeline.table import local_uri
 from heirlog.spark.pipeline.values import CORRUPT_COLUMN, FILE
+from heirlog.spark.worker_python import WorkerPythonError
 
 _log = logging.getLogger("heirlog.spark")
 _LOOK_EVERY_S = 1
@@ -81,12 +84,14 @@ def run(
     conf: Mapping[str, str] | None = None,
     until: Callable[[], bool] = lambda: False,
     on_step: Step = no_step,
+    on_look: Callable[[Look], None] | None = None,
 ) -> Report:
     """Run until the input is read (batch) or `until()` is true (continuous); what this run did.
 
     `spark` is a session to use; without one, `master` and `conf` create one. `on_step` is called with (`staged` |
-    `renamed` | `committed`, batch number). Raises PipelineError if the file is wrong, if it does not fit its table or
-    checkpoint, or if a batch failed. Visible rows stay visible, and the next run continues from there.
+    `renamed` | `committed`, batch number), and `on_look` every second with what runs. Raises PipelineError if the file
+    is wrong, if it does not fit its table or checkpoint, or if a batch failed. Visible rows stay visible, and the next
+    run continues from there.
     """
     if not isinstance(pipeline, Pipeline):
         pipeline = load(pipeline)
@@ -108,7 +113,8 @@ def run(
             spark = start_spark(master, conf, pipeline.name, log)
         try:
             queries = _start(pipeline, read(spark, pipeline), on_step)
-            _watch(pipeline, queries, until, on_step, known)
+            shown = None if on_look is None else partial(_show, spark, queries[0], on_look)
+            _watch(pipeline, queries, until, on_step, known, shown)
         except (PySparkException, *_GONE) as error:
             if not until():
                 raise PipelineError(_with_log(error, log)) from error
@@ -137,7 +143,7 @@ def start_spark(master: str, conf: Mapping[str, str] | None, app_name: str, log:
         PySparkLogger.getLogger(name).disabled = True
     try:
         return session.start(master, conf, app_name, log)
-    except (JavaNotFoundError, PySparkException, *_GONE) as error:
+    except (JavaNotFoundError, WorkerPythonError, PySparkException, *_GONE) as error:
         raise PipelineError(f"Spark did not start with the master {master}: {sentence_of(error)}") from error
 
 
@@ -206,8 +212,17 @@ def _writer(pipeline: Pipeline, rows: DataFrame) -> DataStreamWriter:
     return writer.trigger(processingTime=pipeline.every)
 
 
+def _show(spark: SparkSession, query: StreamingQuery, on_look: Callable[[Look], None]) -> None:
+    on_look(look(spark, query))
+
+
 def _watch(
-    pipeline: Pipeline, queries: list[StreamingQuery], until: Callable[[], bool], on_step: Step, known: int
+    pipeline: Pipeline,
+    queries: list[StreamingQuery],
+    until: Callable[[], bool],
+    on_step: Step,
+    known: int,
+    show: Callable[[], None] | None = None,
 ) -> None:
     """Wait until all queries end, one fails, or they are asked to end. Reports the batches that Spark commits
     meanwhile.
@@ -220,6 +235,8 @@ def _watch(
             while (Path(pipeline.checkpoint) / "commits" / str(committed + 1)).exists():
                 committed += 1
                 on_step("committed", committed)
+            if show is not None and running:
+                show()
     finally:
         for query in queries:
             query.stop()
@@ -262,7 +279,7 @@ def _difference(before: Report, after: Report) -> Report:
     )
 
 
-def sentence_of(error: PySparkException | Py4JError | ConnectionError | JavaNotFoundError) -> str:
+def sentence_of(error: PySparkException | Py4JError | ConnectionError | JavaNotFoundError | WorkerPythonError) -> str:
     """What went wrong, without the frames of two languages around it.
 
     A failure inside a batch arrives as a Python traceback inside a Java exception inside a Python exception; the last

@@ -63,8 +63,8 @@ def method() -> str:
         f"In each run, brokers fail independently of each other for {FAILURES_MS // 1000} s of virtual time and are "
         f"away for {DOWN_MEAN_MS // 1000} s on average; then all are back, and the run is observed for "
         f"{QUIET_MS // 1000} s more. Kinds of failures, by weight: {weights}. A power cut takes a random part of what "
-        "was not flushed, and logs are not flushed per write. The controller does not fail. The same seeds, so the "
-        "same failures, are used in every combination. Times are short: a broker's session lasts 2.5 s."
+        "was not flushed, and logs are not flushed per write. The controller does not fail. A seed has the same "
+        "failures in every combination with that rate. Times are short: a broker's session lasts 2.5 s."
     )
 
 

@@ -228,8 +228,8 @@ class Compaction:
         is_last = self._is_last_of_producer(header)
         if not header.record_count:
             return (batch, header) if is_last else None
-        has_batches, aborted = self._transactions.end(header)
-        if has_batches or read_marker(batch, header) is None:
+        stays, aborted = self._transactions.end(header)
+        if stays or read_marker(batch, header) is None:
             if aborted is not None and self._writer is not None:
                 self._writer.segment.index_aborted(aborted)
             return batch, header

@@ -25,6 +25,15 @@ from heirlog.protocol.batch import BatchHeader
 from heirlog.storage.transaction_index import AbortedTransaction
 
 
+def is_without_batches(has_batches: bool) -> bool:
+    """Guard 33: a marker is removed only after the last batch of its transaction.
+
+    Without it the batch opens the transaction again when the log is loaded, and the next marker of the producer decides
+    it, perhaps otherwise.
+    """
+    return not has_batches
+
+
 class TransactionsOfPass:
     __slots__ = ("_aborted", "_seen", "_upcoming")
 
@@ -49,12 +58,12 @@ class TransactionsOfPass:
         return aborted is not None and aborted.last_offset > header.last_offset
 
     def end(self, header: BatchHeader) -> tuple[bool, AbortedTransaction | None]:
-        """A marker was read: whether a batch of its transaction was seen, and the entry of the index if it is there."""
+        """A marker was read: whether it has to stay, and the entry of the index if it is there."""
         producer_id = header.producer_id
-        has_batches = producer_id in self._seen
+        stays = not is_without_batches(producer_id in self._seen)
         self._seen.discard(producer_id)
         aborted = self._aborted.get(producer_id)
         if aborted is None or aborted.last_offset != header.last_offset:
-            return has_batches, None
+            return stays, None
         del self._aborted[producer_id]
-        return has_batches, aborted
+        return stays, aborted

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from heirlog.protocol._generated.messages.alter_partition import AlterPartitionResponse as AlterPartitionResponse
     from heirlog.protocol._generated.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest as AlterPartitionReassignmentsRequest
     from heirlog.protocol._generated.messages.alter_partition_reassignments import AlterPartitionReassignmentsResponse as AlterPartitionReassignmentsResponse
+    from heirlog.protocol._generated.messages.alter_user_scram_credentials import AlterUserScramCredentialsRequest as AlterUserScramCredentialsRequest
+    from heirlog.protocol._generated.messages.alter_user_scram_credentials import AlterUserScramCredentialsResponse as AlterUserScramCredentialsResponse
     from heirlog.protocol._generated.messages.api_versions import ApiVersionsRequest as ApiVersionsRequest
     from heirlog.protocol._generated.messages.api_versions import ApiVersionsResponse as ApiVersionsResponse
     from heirlog.protocol._generated.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest as AssignReplicasToDirsRequest
@@ -32,6 +34,10 @@ if TYPE_CHECKING:
     from heirlog.protocol._generated.messages.broker_heartbeat import BrokerHeartbeatResponse as BrokerHeartbeatResponse
     from heirlog.protocol._generated.messages.broker_registration import BrokerRegistrationRequest as BrokerRegistrationRequest
     from heirlog.protocol._generated.messages.broker_registration import BrokerRegistrationResponse as BrokerRegistrationResponse
+    from heirlog.protocol._generated.messages.consumer_group_describe import ConsumerGroupDescribeRequest as ConsumerGroupDescribeRequest
+    from heirlog.protocol._generated.messages.consumer_group_describe import ConsumerGroupDescribeResponse as ConsumerGroupDescribeResponse
+    from heirlog.protocol._generated.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest as ConsumerGroupHeartbeatRequest
+    from heirlog.protocol._generated.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse as ConsumerGroupHeartbeatResponse
     from heirlog.protocol._generated.messages.controller_registration import ControllerRegistrationRequest as ControllerRegistrationRequest
     from heirlog.protocol._generated.messages.controller_registration import ControllerRegistrationResponse as ControllerRegistrationResponse
     from heirlog.protocol._generated.messages.create_acls import CreateAclsRequest as CreateAclsRequest
@@ -70,6 +76,8 @@ if TYPE_CHECKING:
     from heirlog.protocol._generated.messages.describe_topic_partitions import DescribeTopicPartitionsResponse as DescribeTopicPartitionsResponse
     from heirlog.protocol._generated.messages.describe_transactions import DescribeTransactionsRequest as DescribeTransactionsRequest
     from heirlog.protocol._generated.messages.describe_transactions import DescribeTransactionsResponse as DescribeTransactionsResponse
+    from heirlog.protocol._generated.messages.describe_user_scram_credentials import DescribeUserScramCredentialsRequest as DescribeUserScramCredentialsRequest
+    from heirlog.protocol._generated.messages.describe_user_scram_credentials import DescribeUserScramCredentialsResponse as DescribeUserScramCredentialsResponse
     from heirlog.protocol._generated.messages.elect_leaders import ElectLeadersRequest as ElectLeadersRequest
     from heirlog.protocol._generated.messages.elect_leaders import ElectLeadersResponse as ElectLeadersResponse
     from heirlog.protocol._generated.messages.end_quorum_epoch import EndQuorumEpochRequest as EndQuorumEpochRequest

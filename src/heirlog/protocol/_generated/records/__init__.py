@@ -11,6 +11,19 @@ from heirlog.protocol._generated.records.broker_registration_change import Broke
 from heirlog.protocol._generated.records.clear_elr import ClearElrRecord
 from heirlog.protocol._generated.records.client_quota import ClientQuotaRecord
 from heirlog.protocol._generated.records.config import ConfigRecord
+from heirlog.protocol._generated.records.consumer_group_current_member_assignment_key import ConsumerGroupCurrentMemberAssignmentKey
+from heirlog.protocol._generated.records.consumer_group_current_member_assignment_value import ConsumerGroupCurrentMemberAssignmentValue
+from heirlog.protocol._generated.records.consumer_group_member_metadata_key import ConsumerGroupMemberMetadataKey
+from heirlog.protocol._generated.records.consumer_group_member_metadata_value import ConsumerGroupMemberMetadataValue
+from heirlog.protocol._generated.records.consumer_group_metadata_key import ConsumerGroupMetadataKey
+from heirlog.protocol._generated.records.consumer_group_metadata_value import ConsumerGroupMetadataValue
+from heirlog.protocol._generated.records.consumer_group_partition_metadata_key import ConsumerGroupPartitionMetadataKey
+from heirlog.protocol._generated.records.consumer_group_regular_expression_key import ConsumerGroupRegularExpressionKey
+from heirlog.protocol._generated.records.consumer_group_regular_expression_value import ConsumerGroupRegularExpressionValue
+from heirlog.protocol._generated.records.consumer_group_target_assignment_member_key import ConsumerGroupTargetAssignmentMemberKey
+from heirlog.protocol._generated.records.consumer_group_target_assignment_member_value import ConsumerGroupTargetAssignmentMemberValue
+from heirlog.protocol._generated.records.consumer_group_target_assignment_metadata_key import ConsumerGroupTargetAssignmentMetadataKey
+from heirlog.protocol._generated.records.consumer_group_target_assignment_metadata_value import ConsumerGroupTargetAssignmentMetadataValue
 from heirlog.protocol._generated.records.end_transaction import EndTransactionRecord
 from heirlog.protocol._generated.records.feature_level import FeatureLevelRecord
 from heirlog.protocol._generated.records.fence_broker import FenceBrokerRecord
@@ -28,6 +41,7 @@ from heirlog.protocol._generated.records.register_broker import RegisterBrokerRe
 from heirlog.protocol._generated.records.register_controller import RegisterControllerRecord
 from heirlog.protocol._generated.records.remove_access_control_entry import RemoveAccessControlEntryRecord
 from heirlog.protocol._generated.records.remove_topic import RemoveTopicRecord
+from heirlog.protocol._generated.records.remove_user_scram_credential import RemoveUserScramCredentialRecord
 from heirlog.protocol._generated.records.snapshot_footer import SnapshotFooterRecord
 from heirlog.protocol._generated.records.snapshot_header import SnapshotHeaderRecord
 from heirlog.protocol._generated.records.topic import TopicRecord
@@ -35,6 +49,7 @@ from heirlog.protocol._generated.records.transaction_log_key import TransactionL
 from heirlog.protocol._generated.records.transaction_log_value import TransactionLogValue
 from heirlog.protocol._generated.records.unfence_broker import UnfenceBrokerRecord
 from heirlog.protocol._generated.records.unregister_broker import UnregisterBrokerRecord
+from heirlog.protocol._generated.records.user_scram_credential import UserScramCredentialRecord
 from heirlog.protocol._generated.records.voters import VotersRecord
 from heirlog.protocol._generated.records.zk_migration_state import ZkMigrationStateRecord
 
@@ -48,6 +63,7 @@ METADATA_RECORDS: dict[int, type[Message]] = {
     7: FenceBrokerRecord,
     8: UnfenceBrokerRecord,
     9: RemoveTopicRecord,
+    11: UserScramCredentialRecord,
     12: FeatureLevelRecord,
     14: ClientQuotaRecord,
     15: ProducerIdsRecord,
@@ -56,6 +72,7 @@ METADATA_RECORDS: dict[int, type[Message]] = {
     19: RemoveAccessControlEntryRecord,
     20: NoOpRecord,
     21: ZkMigrationStateRecord,
+    22: RemoveUserScramCredentialRecord,
     23: BeginTransactionRecord,
     24: EndTransactionRecord,
     25: AbortTransactionRecord,
@@ -81,6 +98,19 @@ __all__ = [
     "ClearElrRecord",
     "ClientQuotaRecord",
     "ConfigRecord",
+    "ConsumerGroupCurrentMemberAssignmentKey",
+    "ConsumerGroupCurrentMemberAssignmentValue",
+    "ConsumerGroupMemberMetadataKey",
+    "ConsumerGroupMemberMetadataValue",
+    "ConsumerGroupMetadataKey",
+    "ConsumerGroupMetadataValue",
+    "ConsumerGroupPartitionMetadataKey",
+    "ConsumerGroupRegularExpressionKey",
+    "ConsumerGroupRegularExpressionValue",
+    "ConsumerGroupTargetAssignmentMemberKey",
+    "ConsumerGroupTargetAssignmentMemberValue",
+    "ConsumerGroupTargetAssignmentMetadataKey",
+    "ConsumerGroupTargetAssignmentMetadataValue",
     "EndTransactionRecord",
     "FeatureLevelRecord",
     "FenceBrokerRecord",
@@ -98,6 +128,7 @@ __all__ = [
     "RegisterControllerRecord",
     "RemoveAccessControlEntryRecord",
     "RemoveTopicRecord",
+    "RemoveUserScramCredentialRecord",
     "SnapshotFooterRecord",
     "SnapshotHeaderRecord",
     "TopicRecord",
@@ -105,6 +136,7 @@ __all__ = [
     "TransactionLogValue",
     "UnfenceBrokerRecord",
     "UnregisterBrokerRecord",
+    "UserScramCredentialRecord",
     "VotersRecord",
     "ZkMigrationStateRecord",
 ]

@@ -1,0 +1,68 @@
+"""The audit log: who changed or deleted what, from where, and what came of it. A line per request, also a refused one.
+
+    {"event": "operation", "logger": "heirlog.node.audit", "principal": "User:alice", "host": "10.0.0.7",
+     "client_id": "admin-1", "api": "DeleteTopics", "on": ["orders"], "outcome": {"NONE": 1}}
+
+The node that executes a request writes the line: the active controller for topics, configurations, ACLs, users, quotas,
+elections, features and voters, under the principal of the client that a broker forwarded; the broker for records,
+groups and offsets. `outcome` counts the error codes of the answer. Names are at most `NAMES_MAX`; values of
+configurations, passwords and keys are in none.
+
+Failed logins are `authentication-failed`, denied permissions `authorization-denied`, both of the logger heirlog.node
+or heirlog.server. The level of the logger heirlog.node.audit can be set alone.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any, Final
+
+from heirlog.context import Context
+from heirlog.env import EventLog
+from heirlog.node.error_counts import ErrorCounts, error_counter
+from heirlog.protocol.api import APIS
+from heirlog.protocol.errors import error_code
+
+NAMES_MAX: Final = 10
+_NAMES: Final = ("resource_name", "name", "topic", "topic_name", "group_id", "broker_id", "voter_id", "feature")
+
+
+class AuditLog:
+    def __init__(self, log: EventLog) -> None:
+        self._log = log
+
+    def write(self, key: int, request: Any, context: Context, response: Any) -> None:
+        counts: ErrorCounts = defaultdict(int)
+        error_counter(key)(response, counts)
+        self._log(
+            "info",
+            "operation",
+            principal=context.principal,
+            host=context.client_host,
+            client_id=context.client_id,
+            api=APIS[key].name,
+            on=names_in(request),
+            outcome={error_code(code).name: count for code, count in sorted(counts.items())},
+        )
+
+
+def names_in(request: Any) -> list[str]:
+    """The first names of what a request is about; `...` stands for further ones."""
+    found: dict[str, None] = {}
+    own = _name_of(request)
+    if own is not None:
+        found[own] = None
+    for field in request.FIELDS:
+        elements = getattr(request, field)
+        for element in elements if isinstance(elements, list) else ():
+            name = element if isinstance(element, str) else _name_of(element)
+            if name is not None:
+                found[name] = None
+            if len(found) > NAMES_MAX:
+                return [*list(found)[:NAMES_MAX], "..."]
+    return list(found)
+
+
+def _name_of(struct: Any) -> str | None:
+    fields = getattr(struct, "FIELDS", ())
+    return next((str(getattr(struct, name)) for name in _NAMES if name in fields), None)

@@ -1,0 +1,53 @@
+"""Which exchange a SASL mechanism is on this node, and what is said of attempts that failed.
+
+PLAIN's users are in the properties of the listener, SCRAM's in the metadata. All nodes invent the same salt for a SCRAM
+user that does not exist: it is derived from what all nodes of a cluster know and a client does not.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable
+
+from heirlog.metadata.config_def import StaticConfig
+from heirlog.metadata.image import Image
+from heirlog.metadata.listener_security import PLAIN, ListenerSecurity
+from heirlog.security.exchange import Exchange, PlainExchange
+from heirlog.security.scram import BY_MECHANISM, ScramExchange, random_text
+
+
+class AuthenticationCounts:
+    """By SASL and by certificate, of each listener since the node started."""
+
+    def __init__(self) -> None:
+        self.successful: Counter[str] = Counter()
+        self.failed: Counter[str] = Counter()
+
+
+class Authenticators:
+    """image: the committed metadata of this node."""
+
+    def __init__(self, config: StaticConfig, image: Callable[[], Image], cluster_id: Callable[[], str]) -> None:
+        self._config = config
+        self._image = image
+        self._cluster_id = cluster_id
+
+    def exchange(self, security: ListenerSecurity, mechanism: str, random_bytes: bytes) -> Exchange:
+        """For one attempt by one of the mechanisms of the listener. random_bytes: never used before."""
+        if mechanism == PLAIN:
+            return PlainExchange(security.plain_users)
+        scram = BY_MECHANISM[mechanism]
+        image = self._image()
+        return ScramExchange(
+            scram, lambda user: image.scram.get((user, scram.number)), random_text(random_bytes), self._secret()
+        )
+
+    def _secret(self) -> bytes:
+        """The same on every node of the cluster: of its id, and of how its nodes log in to each other."""
+        config = self._config
+        parts = [self._cluster_id()]
+        listener = config.controller_listener_names[0]
+        peers = config.security(listener).peer_properties(config["sasl.mechanism.controller.protocol"])
+        parts.append(peers.get("sasl.jaas.config", ""))
+        return hashlib.sha256("\0".join(parts).encode()).digest()

@@ -1,0 +1,107 @@
+"""What a client must pass before a listener serves it: TLS, SASL, both or nothing.
+
+    OPEN              PLAINTEXT: the stream of `stream.py`, no deadline
+    Door(context)     TLS: the stream of `tls_stream.py`; `ssl` is imported only where a listener wants it
+    Door(limit)       SASL: frames of at most `sasl.server.max.receive.size` until the client is authenticated
+
+All of it has to be done within `heirlog.authentication.timeout.ms`, however fast the bytes come. A context is replaced
+as a whole (`reload`): connections that exist keep theirs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from heirlog.client.security import SecurityError, security_from_properties
+from heirlog.metadata.config_def import StaticConfig
+from heirlog.metadata.listener_security import ListenerSecurity
+from heirlog.metadata.security_configs import OF_SERVERS
+from heirlog.server.stream import FrameStream
+
+if TYPE_CHECKING:
+    import ssl
+
+    from heirlog.server.tls_stream import HandshakeTurns
+
+
+class Door:
+    def __init__(
+        self,
+        timeout_s: float = 0.0,
+        first_frame_limit: int | None = None,
+        context: ssl.SSLContext | None = None,
+        turns: HandshakeTurns | None = None,
+    ) -> None:
+        self.timeout_s = timeout_s
+        self.context = context
+        self._first_frame_limit = first_frame_limit
+        self._turns = turns
+
+    def stream(
+        self, loop: asyncio.AbstractEventLoop, sock: socket.socket, staging: memoryview, frame_limit: int, receiver: Any
+    ) -> FrameStream:
+        if self._first_frame_limit is not None:
+            frame_limit = min(frame_limit, self._first_frame_limit)
+        if self.context is None:
+            return FrameStream(loop, sock, staging, frame_limit, receiver)
+        from heirlog.server.tls_stream import TlsStream
+
+        assert self._turns is not None, "made with the context"
+        return TlsStream(loop, sock, staging, frame_limit, receiver, self.context, self._turns)
+
+
+OPEN: Final = Door()
+
+
+class Doors:
+    """Those of a node's listeners. Raises SecurityError for stores that cannot be read."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, config: StaticConfig) -> None:
+        self._config = config
+        self.by_listener: dict[str, Door] = {}
+        turns: HandshakeTurns | None = None
+        timeout_s = config.int("heirlog.authentication.timeout.ms") / 1000
+        for security in self._guarded():
+            if security.uses_tls and turns is None:
+                from heirlog.server.tls_stream import HandshakeTurns
+
+                turns = HandshakeTurns(loop)
+            self.by_listener[security.listener] = Door(
+                timeout_s,
+                security.value("sasl.server.max.receive.size") if security.uses_sasl else None,
+                server_context_of(security) if security.uses_tls else None,
+                turns,
+            )
+
+    def reload(self) -> None:
+        """Read every store again: new connections use them. Raises SecurityError, and then nothing has changed."""
+        made = {security.listener: server_context_of(security) for security in self._guarded() if security.uses_tls}
+        for listener, context in made.items():
+            self.by_listener[listener].context = context
+
+    def _guarded(self) -> list[ListenerSecurity]:
+        config = self._config
+        listeners = config.all_listeners if config.is_broker else config.controller_listeners
+        found = [config.security(listener.name) for listener in listeners]
+        return [security for security in found if security.uses_tls or security.uses_sasl]
+
+
+def server_context_of(security: ListenerSecurity) -> ssl.SSLContext:
+    """Raises SecurityError, which names the listener."""
+    from heirlog.tls.contexts import server_context
+
+    try:
+        return server_context(
+            security_from_properties({**_stores(security.properties), "security.protocol": "SSL"}),
+            security.value("ssl.client.auth"),
+            security.value("ssl.cipher.suites"),
+        )
+    except SecurityError as error:
+        raise SecurityError(f"listener {security.listener}: {error}") from error
+
+
+def _stores(properties: Mapping[str, str]) -> dict[str, str]:
+    return {name: text for name, text in properties.items() if name.startswith("ssl.") and name not in OF_SERVERS}

@@ -1,0 +1,109 @@
+"""How this node logs in to other nodes: as their listeners want it, and by which channel it reaches which listener.
+
+    BROKER_CHANNELS     to the inter-broker listener of other brokers
+    all others          to the listener of the controllers
+
+A broker's certificate must name the address at which it is advertised, since that is what this node connects to
+(`ssl.endpoint.identification.algorithm`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import socket
+from typing import TYPE_CHECKING, Final
+
+from heirlog.client.sasl import Mechanism, Plain, Scram
+from heirlog.client.security import Security, SecurityError, security_from_properties
+from heirlog.metadata.config_def import StaticConfig
+from heirlog.metadata.listener_security import PLAIN, ListenerSecurity
+from heirlog.server.stream import FrameStream
+
+if TYPE_CHECKING:
+    import ssl
+
+    from heirlog.server.tls_stream import HandshakeTurns, TlsReceiver
+
+BROKER_CHANNELS: Final = ("replica-fetch", "recovery", "txn-markers", "txn-partitions")
+"""What their names begin with."""
+NONCE_BYTES: Final = 24
+
+
+class Peer:
+    """One kind of listener of other nodes. Raises SecurityError for stores that cannot be read."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, security: Security) -> None:
+        self._security = security
+        self._context: ssl.SSLContext | None = None
+        self._turns: HandshakeTurns | None = None
+        if security.uses_tls:
+            from heirlog.server.tls_stream import HandshakeTurns
+            from heirlog.tls.contexts import client_context
+
+            self._context = client_context(security)
+            self._turns = HandshakeTurns(loop)
+
+    def reload(self) -> None:
+        """Read the stores again: new connections use them. Raises SecurityError, and then nothing has changed."""
+        if self._context is not None:
+            from heirlog.tls.contexts import client_context
+
+            self._context = client_context(self._security)
+
+    @property
+    def uses_tls(self) -> bool:
+        return self._context is not None
+
+    @property
+    def mechanism_name(self) -> str | None:
+        return self._security.mechanism if self._security.uses_sasl else None
+
+    def mechanism(self) -> Mechanism:
+        """A fresh exchange."""
+        security = self._security
+        if security.mechanism == PLAIN:
+            return Plain(security.username, security.password)
+        nonce = secrets.token_urlsafe(NONCE_BYTES)
+        return Scram(security.mechanism, security.username, security.password, nonce)
+
+    def stream(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        sock: socket.socket,
+        staging: memoryview,
+        frame_limit: int,
+        receiver: TlsReceiver,
+        host: str,
+    ) -> FrameStream:
+        if self._context is None:
+            return FrameStream(loop, sock, staging, frame_limit, receiver)
+        from heirlog.server.tls_stream import TlsStream
+
+        assert self._turns is not None, "made with the context"
+        return TlsStream(loop, sock, staging, frame_limit, receiver, self._context, self._turns, host)
+
+
+class Peers:
+    """Those of one node. Raises SecurityError."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, config: StaticConfig) -> None:
+        listener, setting = config.controller_listener_names[0], "sasl.mechanism.controller.protocol"
+        self._controllers = Peer(loop, _security(config.security(listener), config[setting]))
+        listener, setting = config.inter_broker_listener_name, "sasl.mechanism.inter.broker.protocol"
+        self._brokers = Peer(loop, _security(config.security(listener), config[setting]))
+
+    def reload(self) -> None:
+        """Raises SecurityError."""
+        for peer in (self._controllers, self._brokers):
+            peer.reload()
+
+    def of_channel(self, channel: str) -> Peer:
+        return self._brokers if channel.startswith(BROKER_CHANNELS) else self._controllers
+
+
+def _security(listener: ListenerSecurity, mechanism: str) -> Security:
+    try:
+        return security_from_properties(listener.peer_properties(mechanism))
+    except SecurityError as error:
+        raise SecurityError(f"connecting to listener {listener.listener} of other nodes: {error}") from error

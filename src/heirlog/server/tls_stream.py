@@ -1,0 +1,387 @@
+"""A `FrameStream` within TLS: bytes of the socket go through an `ssl.SSLObject` with two buffers in memory.
+
+    socket --recv--> incoming BIO --decrypt--> frames             (`_receive`)
+    socket <--send-- outgoing BIO <--encrypt-- queued parts       (`TlsSendQueue`)
+
+    HANDSHAKE --done--> on_secured, then frames as in `stream.py`
+              \\--refused by either side, or nonsense--> the alert is sent, closed
+
+A stream without TLS has its own class and never comes here: its answers go out by sendfile. Here files are read in
+pieces of `PIECE` bytes, and small parts are joined, because each record of TLS costs a call.
+
+Fairness. A handshake costs up to a millisecond, mostly of one signature. All handshakes of a loop wait in one line
+(`HandshakeTurns`) of which a few are served per turn. `READ_PER_TURN` and `WRITE_PER_TURN` hold as without TLS, and one
+call reads at most `READ_AT_ONCE` bytes.
+
+Limits. What is encrypted cannot be taken back, so a piece is encrypted only once the one before it is sent. A peer that
+makes us answer within TLS (key updates) fills the queue like one that makes us answer requests, and is read no further.
+
+Traps. The socket may be unreadable while decrypted bytes wait: a stream that stops reading early comes back by itself
+(`_is_drained`). The handshake of a client ends before the server has judged its certificate (TLS 1.3): it learns of a
+refusal with its first read. After any error of OpenSSL the object is never used again. A descriptor of such a stream
+must never be given to sendfile, which would send clear text.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import ssl
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from heirlog.env import Buffer, Region
+from heirlog.server.files import cut_from_outside
+from heirlog.server.send_queue import FILE_TOO_SHORT, WRITE_PER_TURN, FilePart, RegionGone, SendQueue
+from heirlog.server.stream import READ_PER_TURN, FrameStream, Receiver
+
+PIECE = 64 * 1024
+"""Of plain bytes that are encrypted at once. Pieces of 32 to 256 KiB cost the same, 1 MiB a quarter more (measured)."""
+CIPHER_READ = 64 * 1024
+READ_AT_ONCE = READ_PER_TURN
+HANDSHAKES_PER_TURN = 4
+CLOSED_BY_PEER = "closed by the peer"
+
+
+class TlsReceiver(Receiver, Protocol):
+    def on_secured(self, certificate: bytes | None) -> None:
+        """The handshake is done. certificate: the peer's, in DER; None if it showed none."""
+
+
+class HandshakeTurns:
+    """The handshakes of one loop, a few per turn, in the order in which their bytes came."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._waiting: deque[Callable[[], None]] = deque()
+
+    def add(self, step: Callable[[], None]) -> None:
+        if not self._waiting:
+            self._loop.call_soon(self._serve)
+        self._waiting.append(step)
+
+    def _serve(self) -> None:
+        for _ in range(min(HANDSHAKES_PER_TURN, len(self._waiting))):
+            self._waiting.popleft()()
+        if self._waiting:
+            self._loop.call_soon(self._serve)
+
+
+class TlsSendQueue(SendQueue):
+    """The first `_encrypted` parts are records already, the others are plain."""
+
+    __slots__ = ("_encrypted", "_outgoing", "_tls")
+
+    def __init__(self, sock: socket.socket, tls: ssl.SSLObject, outgoing: ssl.MemoryBIO) -> None:
+        super().__init__(sock)
+        self._tls = tls
+        self._outgoing = outgoing
+        self._encrypted = 0
+
+    def send(self) -> int:
+        """As `SendQueue.send`."""
+        sent, most = 0, WRITE_PER_TURN
+        try:
+            while self.parts and sent < most:
+                if not self._encrypted:
+                    self._encrypt_piece()
+                sent += self._send_first()
+        except (BlockingIOError, InterruptedError):
+            pass
+        return sent
+
+    def take_control_bytes(self) -> None:
+        """What TLS itself has to say: handshake, alerts, key updates. Before what is still plain."""
+        if not self._outgoing.pending:
+            return
+        data = self._outgoing.read()
+        self.parts.insert(self._encrypted, memoryview(data))
+        self._encrypted += 1
+        self.size += len(data)
+
+    def _send_first(self) -> int:
+        first = self.parts[0]
+        assert isinstance(first, memoryview), "it is encrypted"
+        sent = self._sock.send(first)
+        self.size -= sent
+        if sent == len(first):
+            self.parts.popleft()
+            self._encrypted -= 1
+        else:
+            self.parts[0] = first[sent:]
+        return sent
+
+    def _encrypt_piece(self) -> None:
+        """The next `PIECE` bytes become records."""
+        first = self.parts[0]
+        piece = self._read_file(first) if isinstance(first, FilePart) else self._join()
+        view = memoryview(piece)
+        try:
+            while view:
+                view = view[self._tls.write(view) :]
+        except ssl.SSLError as error:
+            # its number would be taken for one of the disk
+            raise ConnectionError(reason_of(error)) from error
+        self.size -= len(piece)
+        self.take_control_bytes()
+
+    def _join(self) -> Buffer:
+        first = self.parts[0]
+        assert isinstance(first, memoryview), "the caller has looked"
+        if len(first) >= PIECE:
+            self.parts[0] = first[PIECE:]
+            if len(first) == PIECE:
+                self.parts.popleft()
+            return first[:PIECE]
+        joined = bytearray()
+        while self.parts:
+            part = self.parts[0]
+            if isinstance(part, FilePart) or len(joined) + len(part) > PIECE:
+                break
+            joined += part
+            self.parts.popleft()
+        return joined
+
+    def _read_file(self, part: FilePart) -> bytes:
+        data = os.pread(part.file.fileno(), min(part.size, PIECE), part.position)
+        if not data:
+            if part.file.size >= part.position + part.size:
+                raise cut_from_outside(part.file.path)
+            raise RegionGone(FILE_TOO_SHORT)
+        part.position += len(data)
+        part.size -= len(data)
+        if not part.size:
+            part.file.release()
+            self.parts.popleft()
+        return data
+
+    def clear(self) -> None:
+        super().clear()
+        self._encrypted = 0
+
+    @property
+    def reading(self) -> str | None:
+        return super().reading if self.parts else None
+
+    @property
+    def is_flushed(self) -> bool:
+        """Whether everything that was encrypted is sent."""
+        return not self._encrypted
+
+
+class TlsStream(FrameStream):
+    """server_hostname: as a client, the name that the server's certificate must have; None: as a server."""
+
+    __slots__ = (
+        "_comes_back",
+        "_failure",
+        "_incoming",
+        "_is_drained",
+        "_is_in_line",
+        "_is_secured",
+        "_secured",
+        "_socket_is_empty",
+        "_tls",
+        "_turns",
+    )
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        sock: socket.socket,
+        staging: memoryview,
+        frame_limit: int,
+        receiver: TlsReceiver,
+        context: ssl.SSLContext,
+        turns: HandshakeTurns,
+        server_hostname: str | None = None,
+    ) -> None:
+        self._incoming = ssl.MemoryBIO()
+        outgoing = ssl.MemoryBIO()
+        is_server = server_hostname is None
+        self._tls = context.wrap_bio(self._incoming, outgoing, is_server, server_hostname)
+        self._turns = turns
+        self._secured = receiver.on_secured
+        self._is_secured = False
+        self._is_in_line = False
+        self._socket_is_empty = True
+        self._is_drained = True
+        self._failure: str | None = None
+        """Why there is nothing more to read; what came before it is still to be handed over."""
+        self._comes_back = False
+        super().__init__(loop, sock, staging, frame_limit, receiver, TlsSendQueue(sock, self._tls, outgoing))
+        if not is_server:
+            self._wait_for_turn()
+
+    # handshake
+
+    def _readable(self) -> None:
+        if not self._is_secured:
+            self._wait_for_turn()
+            return
+        super()._readable()
+        self._come_back_if_needed()
+
+    def _wait_for_turn(self) -> None:
+        if not self._is_in_line:
+            self._is_in_line = True
+            self._want_reads()
+            self._turns.add(self._shake_hands)
+
+    def _want_reads(self) -> None:
+        super()._want_reads()
+        if self._is_in_line and self._reading:
+            # its bytes wait in the kernel until its turn
+            self._loop.remove_reader(self._fd)
+            self._reading = False
+        if self._is_secured:
+            self._come_back_if_needed()
+
+    def _shake_hands(self) -> None:
+        self._is_in_line = False
+        if self._closed:
+            return
+        reason = self._take_in()
+        try:
+            self._tls.do_handshake()
+        except ssl.SSLWantReadError:
+            self._flush_control_bytes()
+            if reason is None:
+                self._want_reads()
+            else:
+                self._end(f"{reason} during the TLS handshake")
+            return
+        except OSError as error:
+            is_end = isinstance(error, ssl.SSLEOFError)  # a probe of the port, for example
+            self._failure = f"{CLOSED_BY_PEER} during the TLS handshake" if is_end else reason_of(error)
+            self._flush_control_bytes()
+            self._end(self._failure)
+            return
+        self._is_secured = True
+        self._is_drained = False
+        self._flush_control_bytes()
+        if self._closed:
+            return
+        self._secured(self._tls.getpeercert(True))
+        if not self._closed:
+            self._want_reads()
+
+    def _flush_control_bytes(self) -> None:
+        out = self._out
+        assert isinstance(out, TlsSendQueue), "made above"
+        out.take_control_bytes()
+        if out.parts and not self._writing:
+            self._send()
+
+    # reading
+
+    def _take_in(self) -> str | None:
+        """Move what the socket has into the buffer; the reason if the peer's end is reached."""
+        try:
+            data = self._sock.recv(CIPHER_READ)
+        except (BlockingIOError, InterruptedError):
+            self._socket_is_empty = True
+            return None
+        except OSError as error:
+            return error.strerror or str(error)
+        if not data:
+            self._incoming.write_eof()
+            return CLOSED_BY_PEER
+        self.last_active = self._loop.time()
+        self._socket_is_empty = len(data) < CIPHER_READ
+        self._incoming.write(data)
+        return None
+
+    def _receive(self, target: memoryview, behind: memoryview | None = None) -> int:
+        """Decrypt until `target` (and `behind`) is full, or there is no more."""
+        count, limit = 0, min(len(target) + (0 if behind is None else len(behind)), READ_AT_ONCE)
+        self._is_drained = self._socket_is_empty = False
+        while count < limit and self._failure is None:
+            place = target[count:limit] if count < len(target) else _rest(behind, count - len(target))
+            try:
+                got = self._tls.read(len(place), place)
+            except ssl.SSLWantReadError:
+                if self._socket_is_empty:
+                    self._is_drained = True
+                    break
+                self._failure = self._take_in()
+                continue
+            except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
+                self._failure = CLOSED_BY_PEER
+            except OSError as error:
+                self._failure = reason_of(error)
+            else:
+                count += int(got)
+                if not got:
+                    self._failure = CLOSED_BY_PEER
+        self._flush_control_bytes()
+        if not count and self._failure is not None and not self._closed:
+            if self._corked:
+                self._send_corked()  # a peer that has closed its sending side may still read
+            self._end(self._failure)
+        return count
+
+    def _come_back_if_needed(self) -> None:
+        """Decrypted bytes do not make the socket readable."""
+        if self._reading and not self._is_drained and not self._comes_back:
+            self._comes_back = True
+            self._loop.call_soon(self._read_on)
+
+    def _read_on(self) -> None:
+        self._comes_back = False
+        if self._reading:
+            self._readable()
+
+    # writing
+
+    def write(self, parts: Sequence[Buffer | Region]) -> None:
+        assert self._is_secured, "nothing is sent before the handshake is done"
+        super().write(parts)
+
+    def _write_one(self, part: Buffer) -> None:
+        self._out.add(memoryview(part))
+        self._send()
+
+    # ending
+
+    def _release(self) -> None:
+        if not self._closed:
+            self._say_goodbye()
+        super()._release()
+
+    def _say_goodbye(self) -> None:
+        """close_notify, if the socket takes it now; its answer is not waited for."""
+        out = self._out
+        assert isinstance(out, TlsSendQueue), "made above"
+        if not out.is_flushed:
+            return
+        try:
+            if self._is_secured and self._failure in (None, CLOSED_BY_PEER):
+                self._tls.unwrap()
+        except (OSError, ValueError):
+            pass
+        try:
+            out.take_control_bytes()
+            if not out.is_flushed:
+                out.send()
+        except (OSError, RegionGone):
+            pass
+
+
+def _rest(behind: memoryview | None, at: int) -> memoryview:
+    assert behind is not None, "there is room"
+    return behind[at:]
+
+
+def reason_of(error: OSError) -> str:
+    """Why TLS failed, for the log."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"TLS: the certificate is not accepted: {error.verify_message}"
+    if isinstance(error, ssl.SSLError):
+        reason = (error.reason or str(error)).replace("_", " ").lower()
+        if "wrong version number" in reason or "http request" in reason:
+            return "TLS: the peer does not speak TLS"
+        return f"TLS: {reason}"
+    return error.strerror or str(error)

@@ -1,0 +1,27 @@
+"""SaslHandshake where it is out of place. With SASL: `tests/processes/test_sasl.py`."""
+
+from __future__ import annotations
+
+import pytest
+from apis.guarded import CONTROLLER, Guarded
+
+from heirlog.protocol.errors import ErrorCode
+from heirlog.protocol.frames import RequestHeader, encode_request
+from heirlog.protocol.messages import SaslHandshakeRequest
+
+
+@pytest.mark.parametrize("version", [0, 1])
+@pytest.mark.parametrize("listener", ["PLAINTEXT", CONTROLLER])
+def test_a_listener_without_sasl_offers_no_mechanism(node: Guarded, version: int, listener: str) -> None:
+    answer = node.ask(SaslHandshakeRequest(mechanism="PLAIN"), version, listener=listener)
+    assert (answer.error_code, answer.mechanisms) == (ErrorCode.ILLEGAL_SASL_STATE, [])
+
+
+def test_the_connection_lives_on(node: Guarded) -> None:
+    wire, connection = node.connect()
+    request = SaslHandshakeRequest(mechanism="PLAIN")
+    frame = b"".join(encode_request(RequestHeader(request.API_KEY, 1, 1, "x"), request))[4:]
+    for _ in range(2):
+        connection.received_frame(memoryview(bytearray(frame)))
+    assert len(wire.answers) == 2 and not wire.closed
+    connection.closed()

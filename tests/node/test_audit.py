@@ -1,0 +1,70 @@
+"""The audit log: lines of a whole node, for what was done and what was refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from apis.guarded import ADMIN, ALICE, HOST, Guarded
+
+from heirlog.node.audit import NAMES_MAX, names_in
+from heirlog.protocol.messages import (
+    AlterUserScramCredentialsRequest,
+    CreateTopicsRequest,
+    DeleteGroupsRequest,
+    DeleteTopicsRequest,
+    IncrementalAlterConfigsRequest,
+)
+
+Topic = CreateTopicsRequest.CreatableTopic
+
+
+@pytest.fixture(scope="module")
+def one() -> Guarded:
+    return Guarded()
+
+
+def lines(node: Guarded) -> list[dict[str, Any]]:
+    return [dict(entry.values) for entry in node.log if getattr(entry, "event", "") == "operation"]
+
+
+def last(node: Guarded, request: Any, principal: str) -> dict[str, Any]:
+    before = len(lines(node))
+    node.ask(request, principal=principal)
+    (line,) = lines(node)[before:]
+    return line
+
+
+def test_what_was_done_names_the_client_and_not_the_broker_that_forwarded_it(one: Guarded) -> None:
+    request = CreateTopicsRequest(topics=[Topic(name="t", num_partitions=1, replication_factor=1)], timeout_ms=5000)
+    line = last(one, request, ADMIN)
+    assert (line["principal"], line["host"], line["client_id"]) == (ADMIN, HOST, "guarded")
+    assert (line["api"], line["on"], line["outcome"]) == ("CreateTopics", ["t"], {"NONE": 1})
+
+
+def test_what_was_refused_is_a_line_too(one: Guarded) -> None:
+    line = last(one, DeleteTopicsRequest(topic_names=["t", "u"], timeout_ms=5000), ALICE)
+    assert line["principal"] == ALICE and "NONE" not in line["outcome"]
+
+
+def test_a_broker_writes_what_it_does_itself(one: Guarded) -> None:
+    line = last(one, DeleteGroupsRequest(groups_names=["g"]), ALICE)
+    assert (line["api"], line["on"]) == ("DeleteGroups", ["g"])
+    assert line["outcome"] == {"GROUP_AUTHORIZATION_FAILED": 1}
+
+
+def test_neither_values_nor_passwords_are_in_a_line(one: Guarded) -> None:
+    Upsertion = AlterUserScramCredentialsRequest.ScramCredentialUpsertion
+    user = Upsertion(name="carol", mechanism=1, iterations=4096, salt=b"the salt", salted_password=b"p" * 32)
+    line = last(one, AlterUserScramCredentialsRequest(upsertions=[user]), ADMIN)
+    assert line["on"] == ["carol"] and "the salt" not in str(line) and "ppp" not in str(line)
+    Resource = IncrementalAlterConfigsRequest.AlterConfigsResource
+    config = IncrementalAlterConfigsRequest.AlterableConfig(name="retention.ms", config_operation=0, value="12345")
+    changed = IncrementalAlterConfigsRequest(resources=[Resource(resource_type=2, resource_name="t", configs=[config])])
+    line = last(one, changed, ADMIN)
+    assert line["on"] == ["t"] and "12345" not in str(line)
+
+
+def test_a_line_has_few_names() -> None:
+    request = CreateTopicsRequest(topics=[Topic(name=f"t{number}") for number in range(50)])
+    assert names_in(request) == [*(f"t{number}" for number in range(NAMES_MAX)), "..."]

@@ -1,0 +1,352 @@
+"""What a listener with SASL takes and refuses, byte by byte, over sockets against a running node.
+
+`connections.max.reauth.ms` is set, so that sessions end.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from heirlog.client.sasl import Plain, Scram
+from heirlog.protocol.api import response_class
+from heirlog.protocol.errors import ErrorCode
+from heirlog.protocol.frames import RequestHeader, decode_response, encode_request
+from heirlog.protocol.messages import (
+    ApiVersionsRequest,
+    CreateTopicsRequest,
+    MetadataRequest,
+    ProduceRequest,
+    SaslAuthenticateRequest,
+    SaslHandshakeRequest,
+)
+from heirlog.protocol.software import SOFTWARE_NAME, SOFTWARE_VERSION
+from heirlog.testing import Cluster
+
+REAUTH_MS = 3000
+USERS = (
+    "org.apache.kafka.common.security.plain.PlainLoginModule required "
+    'username="node" password="node secret" user_node="node secret" user_alice="alice secret" user_bob="bob secret";'
+)
+WRONG = b"\0alice\0wrong"
+RIGHT = b"\0alice\0alice secret"
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    config = {
+        "listener.name.sasl_plaintext.plain.sasl.jaas.config": USERS,
+        "listener.name.sasl_plaintext.connections.max.reauth.ms": REAUTH_MS,
+        "listener.name.sasl_plaintext.sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256",
+        "heirlog.authentication.timeout.ms": 2000,
+        "super.users": "User:node;User:alice",
+    }
+    with Cluster(nodes=1, combined=True, security="SASL_PLAINTEXT", config=config) as running:
+        yield running
+
+
+class Talk:
+    """One connection; requests and answers of the protocol, or bare bytes."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        host, _, port = cluster.bootstrap_servers.partition(":")
+        self.sock = socket.create_connection((host, int(port)), timeout=20)
+        self.sent = 0
+
+    def send(self, request: Any, version: int) -> None:
+        self.sent += 1
+        parts = encode_request(RequestHeader(request.API_KEY, version, self.sent, "talk"), request)
+        self.sock.sendall(b"".join(bytes(part) for part in parts))  # type: ignore[arg-type]
+
+    def answer(self, request: type[Any], version: int) -> Any:
+        frame = self.frame()
+        assert frame is not None, "closed instead of an answer"
+        assert response_class(request.API_KEY)
+        return decode_response(request.API_KEY, version, memoryview(frame))[1]
+
+    def ask(self, request: Any, version: int) -> Any:
+        self.send(request, version)
+        return self.answer(type(request), version)
+
+    def frame(self) -> bytes | None:
+        """None: the connection was closed."""
+        head = self.receive(4)
+        return None if head is None else self.receive(struct.unpack(">i", head)[0])
+
+    def receive(self, size: int) -> bytes | None:
+        data = b""
+        while len(data) < size:
+            try:
+                more = self.sock.recv(size - len(data))
+            except ConnectionResetError:
+                return None
+            if not more:
+                return None
+            data += more
+        return data
+
+    def is_closed(self) -> bool:
+        return self.frame() is None
+
+    # usual steps
+
+    def versions(self, version: int = 4) -> Any:
+        asked = ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_software_version=SOFTWARE_VERSION)
+        return self.ask(asked, version)
+
+    def handshake(self, mechanism: str = "PLAIN", version: int = 1) -> Any:
+        return self.ask(SaslHandshakeRequest(mechanism=mechanism), version)
+
+    def token(self, token: bytes, version: int = 2) -> Any:
+        return self.ask(SaslAuthenticateRequest(auth_bytes=token), version)
+
+    def log_in(self, token: bytes = RIGHT) -> Any:
+        assert self.handshake().error_code == 0
+        answer = self.token(token)
+        assert answer.error_code == 0, answer
+        return answer
+
+    def metadata(self) -> Any:
+        return self.ask(MetadataRequest(topics=[]), 12)
+
+
+@pytest.fixture
+def talk(cluster: Cluster) -> Iterator[Talk]:
+    made = Talk(cluster)
+    yield made
+    made.sock.close()
+
+
+def test_the_usual_way(talk: Talk) -> None:
+    answer = talk.versions()
+    assert {17, 18, 36} <= {api.api_key for api in answer.api_keys}
+    assert talk.handshake().mechanisms == ["PLAIN", "SCRAM-SHA-256"]
+    answer = talk.token(RIGHT)
+    assert (answer.error_code, answer.auth_bytes, answer.session_lifetime_ms) == (0, b"", REAUTH_MS)
+    assert len(talk.metadata().brokers) == 1
+
+
+@pytest.mark.parametrize("version", [0, 1, 2])
+def test_each_version_of_a_token(talk: Talk, version: int) -> None:
+    talk.handshake()
+    assert talk.token(RIGHT, version).error_code == 0
+    assert len(talk.metadata().brokers) == 1
+
+
+def test_bare_tokens_after_the_first_version_of_the_handshake(talk: Talk) -> None:
+    talk.handshake(version=0)
+    talk.sock.sendall(struct.pack(">i", len(RIGHT)) + RIGHT)
+    assert talk.frame() == b""
+    assert len(talk.metadata().brokers) == 1
+
+
+def test_a_bare_token_that_is_wrong_ends_the_connection(talk: Talk) -> None:
+    talk.handshake(version=0)
+    talk.sock.sendall(struct.pack(">i", len(WRONG)) + WRONG)
+    assert talk.is_closed()
+
+
+def test_scram_with_a_user_of_the_metadata(cluster: Cluster, talk: Talk) -> None:
+    cluster.client_config("carol")
+    password = (cluster.data / "security" / "carol.password").read_text()
+    talk.handshake("SCRAM-SHA-256")
+    client = Scram("SCRAM-SHA-256", "carol", password, "nonce")
+    assert talk.token(client.first()).error_code == 0, "unknown for this mechanism, which only the end tells"
+    other = Talk(cluster)
+    assert other.handshake("SCRAM-SHA-512").error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM
+    assert other.is_closed()
+
+
+@pytest.mark.parametrize("mechanism", ["GSSAPI", "plain", "SCRAM-SHA-512", "", "OAUTHBEARER"])
+def test_a_mechanism_that_is_not_enabled_ends_the_connection(talk: Talk, mechanism: str) -> None:
+    answer = talk.handshake(mechanism)
+    assert answer.error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM
+    assert answer.mechanisms == ["PLAIN", "SCRAM-SHA-256"]
+    assert talk.is_closed()
+
+
+def test_a_wrong_password_is_answered_late_and_with_a_close(talk: Talk) -> None:
+    talk.handshake()
+    began = time.monotonic()
+    answer = talk.token(WRONG)
+    assert time.monotonic() - began >= 0.095, "connection.failed.authentication.delay.ms"
+    assert answer.error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
+    assert answer.error_message == "Authentication failed: Invalid username or password"
+    assert talk.is_closed()
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        MetadataRequest(topics=[]),
+        CreateTopicsRequest(),
+        SaslAuthenticateRequest(auth_bytes=RIGHT),
+    ],
+    ids=["Metadata", "CreateTopics", "SaslAuthenticate"],
+)
+@pytest.mark.parametrize("greeted", [False, True])
+def test_nothing_else_is_served_before_the_handshake(talk: Talk, request_: Any, greeted: bool) -> None:
+    if greeted:
+        talk.versions()
+    talk.send(request_, request_.MAX_VERSION if not isinstance(request_, MetadataRequest) else 12)
+    assert talk.is_closed()
+
+
+def test_a_request_between_handshake_and_token_gets_its_error_and_a_close(talk: Talk) -> None:
+    talk.handshake()
+    talk.send(MetadataRequest(topics=None), 12)
+    answer = talk.frame()
+    assert answer is not None
+    assert talk.is_closed()
+
+
+def test_a_second_api_versions_ends_the_connection(talk: Talk) -> None:
+    talk.versions()
+    with pytest.raises(AssertionError, match="closed instead"):
+        talk.versions()
+
+
+def test_api_versions_of_an_unknown_version_may_be_asked_again(talk: Talk) -> None:
+    header = struct.pack(">hhih", 18, 99, 1, -1)
+    talk.sock.sendall(struct.pack(">i", len(header)) + header)
+    answer = decode_response(18, 0, memoryview(talk.frame() or b""))[1]
+    assert answer.error_code == ErrorCode.UNSUPPORTED_VERSION
+    refused = talk.ask(ApiVersionsRequest(client_software_name="!", client_software_version="1"), 3)
+    assert refused.error_code == ErrorCode.INVALID_REQUEST
+    assert talk.versions().error_code == 0
+    talk.log_in()
+
+
+@pytest.mark.parametrize("size", [-1, 0, 600_000, 2**31 - 1])
+def test_a_large_frame_ends_the_connection_before_it_is_received(talk: Talk, size: int) -> None:
+    talk.sock.sendall(struct.pack(">i", size))
+    assert talk.is_closed()
+
+
+def test_an_authenticated_client_may_send_large_frames(talk: Talk) -> None:
+    talk.log_in()
+    names = [MetadataRequest.MetadataRequestTopic(name=f"{'x' * 200}{number}") for number in range(5000)]
+    answer = talk.ask(MetadataRequest(topics=names, allow_auto_topic_creation=False), 12)
+    assert len(answer.topics) == 5000
+
+
+@pytest.mark.parametrize("said", [b"\x16\x03\x01\x02\x00" + bytes(200), b"GET / HTTP/1.1\r\n\r\n", bytes(100)])
+def test_other_protocols_are_closed(talk: Talk, said: bytes) -> None:
+    talk.sock.sendall(said)
+    assert talk.is_closed()
+
+
+def test_requests_that_come_with_the_token_are_served_under_its_principal(talk: Talk) -> None:
+    """Pipelined: they wait until the token has been judged."""
+    talk.send(SaslHandshakeRequest(mechanism="PLAIN"), 1)
+    talk.send(SaslAuthenticateRequest(auth_bytes=RIGHT), 2)
+    talk.send(MetadataRequest(topics=[]), 12)
+    assert talk.answer(SaslHandshakeRequest, 1).error_code == 0
+    assert talk.answer(SaslAuthenticateRequest, 2).error_code == 0
+    assert len(talk.answer(MetadataRequest, 12).brokers) == 1
+
+
+def test_requests_that_come_with_a_wrong_token_are_not(cluster: Cluster, talk: Talk) -> None:
+    talk.send(SaslHandshakeRequest(mechanism="PLAIN"), 1)
+    talk.send(SaslAuthenticateRequest(auth_bytes=WRONG), 2)
+    topic = CreateTopicsRequest.CreatableTopic(name="sneaked-in", num_partitions=1, replication_factor=1)
+    talk.send(CreateTopicsRequest(topics=[topic], timeout_ms=5000), 7)
+    talk.answer(SaslHandshakeRequest, 1)
+    assert talk.answer(SaslAuthenticateRequest, 2).error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
+    assert talk.is_closed()
+    other = Talk(cluster)
+    other.log_in()
+    assert "sneaked-in" not in [topic.name for topic in other.ask(MetadataRequest(topics=None), 12).topics]
+
+
+def test_the_principal_is_who_logged_in(cluster: Cluster) -> None:
+    """bob may do nothing, alice is a super user."""
+    codes = {}
+    for name in ("alice", "bob"):
+        talk = Talk(cluster)
+        talk.log_in(f"\0{name}\0{name} secret".encode())
+        topic = CreateTopicsRequest.CreatableTopic(name=f"of-{name}", num_partitions=1, replication_factor=1)
+        codes[name] = talk.ask(CreateTopicsRequest(topics=[topic], timeout_ms=10_000), 7).topics[0].error_code
+    assert codes == {"alice": 0, "bob": ErrorCode.TOPIC_AUTHORIZATION_FAILED}
+
+
+def test_a_client_that_says_nothing_is_closed_in_time(talk: Talk) -> None:
+    talk.versions()
+    began = time.monotonic()
+    assert talk.is_closed()
+    assert 1.0 < time.monotonic() - began < 10
+
+
+def until_reauthentication_is_allowed(began: float) -> None:
+    time.sleep(max(0.0, 1.05 - (time.monotonic() - began)))
+
+
+def test_a_client_logs_in_again_on_the_same_connection(talk: Talk) -> None:
+    began = time.monotonic()
+    talk.log_in()
+    until_reauthentication_is_allowed(began)
+    for _ in range(3):
+        talk.send(MetadataRequest(topics=[]), 12)
+    talk.send(SaslHandshakeRequest(mechanism="PLAIN"), 1)
+    talk.send(SaslAuthenticateRequest(auth_bytes=RIGHT), 2)
+    talk.send(MetadataRequest(topics=[]), 12)
+    for _ in range(3):
+        assert len(talk.answer(MetadataRequest, 12).brokers) == 1
+    assert talk.answer(SaslHandshakeRequest, 1).error_code == 0
+    answer = talk.answer(SaslAuthenticateRequest, 2)
+    assert (answer.error_code, answer.session_lifetime_ms) == (0, REAUTH_MS)
+    assert len(talk.answer(MetadataRequest, 12).brokers) == 1
+
+
+def test_logging_in_again_at_once_is_refused_and_the_connection_lives(talk: Talk) -> None:
+    talk.log_in()
+    assert talk.handshake().error_code == ErrorCode.ILLEGAL_SASL_STATE
+    assert len(talk.metadata().brokers) == 1
+
+
+@pytest.mark.parametrize("token", [b"\0bob\0bob secret", WRONG], ids=["another user", "wrong password"])
+def test_a_connection_keeps_its_principal(talk: Talk, token: bytes) -> None:
+    began = time.monotonic()
+    talk.log_in()
+    until_reauthentication_is_allowed(began)
+    assert talk.handshake().error_code == 0
+    assert talk.token(token).error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
+    assert talk.is_closed()
+
+
+def test_another_request_while_logging_in_again_ends_the_connection(talk: Talk) -> None:
+    began = time.monotonic()
+    talk.log_in()
+    until_reauthentication_is_allowed(began)
+    assert talk.handshake().error_code == 0
+    talk.send(MetadataRequest(topics=[]), 12)
+    talk.frame()
+    assert talk.is_closed()
+
+
+def test_a_session_that_has_ended_takes_nothing_but_a_login(cluster: Cluster, talk: Talk) -> None:
+    talk.log_in()
+    other = Talk(cluster)
+    other.log_in()
+    time.sleep(REAUTH_MS / 1000 + 0.1)
+    talk.send(ProduceRequest(acks=1, timeout_ms=1000), 9)
+    assert talk.is_closed()
+    assert other.handshake().error_code == 0, "idle beyond the end, and welcome with a login"
+    assert other.token(RIGHT).error_code == 0
+    assert len(other.metadata().brokers) == 1
+
+
+def test_failed_attempts_are_in_the_log_with_peer_and_name_and_without_the_password(cluster: Cluster) -> None:
+    said = cluster.output(1)
+    assert '"authentication-failed"' in said and '"127.0.0.1"' in said
+    for secret in ("alice secret", "bob secret", "node secret", "wrong"):
+        assert f"\0{secret}" not in said and f'"{secret}' not in said
+
+
+def test_the_first_message_of_plain_is_what_our_client_sends() -> None:
+    assert Plain("alice", "alice secret").first() == RIGHT

@@ -1,0 +1,137 @@
+"""Three brokers and a controller behind closed doors: every channel between nodes is secured too."""
+
+from __future__ import annotations
+
+import os
+import signal
+import ssl
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from patience import eventually
+
+from heirlog.blocking import Client
+from heirlog.client.errors import AuthenticationFailed
+from heirlog.client.offsets import LATEST
+from heirlog.client.scram import set_password
+from heirlog.client.security import security_from_properties
+from heirlog.local import layout as layouts
+from heirlog.local import properties
+from heirlog.local.certificates import Authority
+from heirlog.local.secure import new_salt, write_private
+from heirlog.protocol.batch import encode_batch
+from heirlog.security.scram import ScramMechanism
+from heirlog.testing import Cluster
+
+
+def admin(cluster: Cluster, **more: str) -> Client:
+    given = properties.read(cluster.data / "client.properties") | more
+    return Client(cluster.bootstrap_servers, security=security_from_properties(given), timeout_s=20.0)
+
+
+def modes(path: Path) -> dict[str, int]:
+    files = [file for ending in ("pem", "key", "properties") for file in path.rglob(f"*.{ending}")]
+    assert len(files) > 5
+    return {file.name: file.stat().st_mode & 0o777 for file in files}
+
+
+@pytest.mark.parametrize("protocol", ["SSL", "SASL_PLAINTEXT", "SASL_SSL"])
+def test_a_cluster_elects_replicates_and_takes_a_broker_back(protocol: str) -> None:
+    with Cluster(nodes=3, security=protocol) as cluster:
+        cluster.create_topic("t", 3, 3)
+        with admin(cluster) as client:
+            assert len(client.metadata([]).brokers) == 3
+        leader = cluster.leader("t")
+        cluster.kill(leader)
+        assert cluster.leader("t") != leader
+        cluster.start(leader)
+        cluster.wait_until_ready()
+        cluster.wait_until_in_sync()
+        open_to_all = {name for name, mode in modes(cluster.data).items() if mode != 0o600}
+        assert open_to_all <= {"ca.pem", "meta.properties"}
+        if protocol != "SSL":
+            wrong: Any = properties.read(cluster.data / "client.properties")["sasl.jaas.config"].replace(
+                'password="', 'password="x'
+            )
+            with pytest.raises(AuthenticationFailed), admin(cluster, **{"sasl.jaas.config": wrong}) as client:
+                client.metadata([])
+            said = "".join(cluster.output(node) for node in cluster.node_ids)
+            for file in cluster.data.rglob("*.properties"):
+                for password in _passwords(file):
+                    assert password not in said
+
+
+def _passwords(file: Path) -> set[str]:
+    words = [word for text in properties.read(file).values() for word in text.split('"')]
+    return {word for word in words if len(word) == 24 and os.sep not in word}
+
+
+def test_certificates_are_replaced_while_clients_are_connected() -> None:
+    """SIGHUP: old connections stay, new ones see the new certificate; one that cannot be used changes nothing."""
+    with Cluster(nodes=1, combined=True, security="SASL_SSL") as cluster, admin(cluster) as before:
+        before.metadata([])
+        folder = cluster.data / "security"
+        old = (folder / "node.pem").read_text()
+        assert served_certificate(cluster) in old
+        made = Authority.of((folder / "ca.key").read_text(), (folder / "ca.pem").read_text())
+        write_private(folder / "node.pem", made.issue("renewed", ["127.0.0.1"]))
+        os.kill(cluster.pids[1], signal.SIGHUP)
+        eventually(lambda: served_certificate(cluster) not in old)
+        before.metadata([])
+        with admin(cluster) as after:
+            after.metadata([])
+        write_private(folder / "node.pem", "no key")
+        os.kill(cluster.pids[1], signal.SIGHUP)
+        eventually(lambda: "certificates-not-reloaded" in cluster.output(1))
+        with admin(cluster) as after:
+            after.metadata([])
+
+
+def served_certificate(cluster: Cluster) -> str:
+    host, _, port = cluster.bootstrap_servers.partition(":")
+    return ssl.get_server_certificate((host, int(port)))
+
+
+def test_three_controllers_elect_again_and_sessions_end_without_a_gap(tmp_path: Path) -> None:
+    """Nodes log in again to each other every second, by SCRAM between brokers; then all of them are killed at once."""
+    config = {
+        "connections.max.reauth.ms": 1500,
+        "sasl.mechanism.inter.broker.protocol": "PLAIN",
+        "replica.fetch.wait.max.ms": 100,
+    }
+    data = tmp_path / "d"
+    with Cluster(nodes=3, combined=True, security="SASL_SSL", config=config, data=data) as cluster:
+        with admin(cluster) as client:
+            for mechanism in (ScramMechanism.SHA_256, ScramMechanism.SHA_512):
+                client.run(set_password("node", mechanism, "between brokers", new_salt(), 4096))
+        cluster.create_topic("t", 1, 3)
+    scram = (
+        'org.apache.kafka.common.security.scram.ScramLoginModule required username="node" password="between brokers";'
+    )
+    for node in layouts.load(data).nodes:  # type: ignore[union-attr]
+        given = properties.read(node.properties_path)
+        given["sasl.mechanism.inter.broker.protocol"] = "SCRAM-SHA-256"
+        given["listener.name.sasl_ssl.scram-sha-256.sasl.jaas.config"] = scram
+        write_private(node.properties_path, properties.render(given, "edited"))
+    with Cluster(data=data) as cluster:
+        with admin(cluster) as client, client.producer() as producer:
+            ends = time.monotonic() + 4
+            count = 0
+            while time.monotonic() < ends:
+                producer.send("t", 0, encode_batch([(None, b"x", (), 0)]))
+                producer.flush()
+                count += 1
+        for node in cluster.node_ids:
+            assert "authentication-failed" not in cluster.output(node)
+            assert "isr-shrunk" not in cluster.output(node)
+        for node in cluster.node_ids:
+            cluster.kill(node)
+        for node in cluster.node_ids:
+            cluster.start(node)
+        cluster.wait_until_ready()
+        cluster.wait_until_in_sync()
+        with admin(cluster) as client:
+            (found,) = client.list_offsets({("t", 0): LATEST}).values()
+            assert found.offset == count

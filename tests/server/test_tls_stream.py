@@ -1,0 +1,424 @@
+"""Frames within TLS, through real sockets on loopback, against clients of the standard library."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import socket
+import ssl
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from local.authorities import authority, issued
+
+from heirlog.client.security import Security, SecurityError, Store
+from heirlog.env import Region
+from heirlog.protocol.messages import ApiVersionsResponse
+from heirlog.server import tls_stream
+from heirlog.server.door import Door
+from heirlog.server.files import OsFile
+from heirlog.server.tls_stream import HandshakeTurns
+from heirlog.tls.contexts import client_context, server_context
+
+HOST = "127.0.0.1"
+
+
+def store(pem: str) -> Store:
+    return Store("PEM", pem=pem)
+
+
+def settings(name: str = "node", **more: Any) -> Security:
+    given = {"trust": store(authority().certificate_pem), "key": store(issued(name, HOST))}
+    return Security(protocol="SSL", **(given | more))
+
+
+def trusting(**more: Any) -> ssl.SSLContext:
+    return client_context(Security(protocol="SSL", trust=store(authority().certificate_pem), **more))
+
+
+class Secured:
+    """A fake node whose listener speaks TLS."""
+
+    def __init__(self, fake_node: Any, answer: Any, client_auth: str = "none", **more: Any) -> None:
+        timeout_s = more.pop("timeout_s", 30.0)
+        loop = asyncio.get_running_loop()
+        self.certificates: list[bytes | None] = []
+        door = Door(timeout_s, None, server_context(settings(**more), client_auth), HandshakeTurns(loop))
+        self.door = door
+        self.node = fake_node(answer, doors={"PLAINTEXT": door})
+
+    async def connect(self, context: ssl.SSLContext | None = None) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        endpoint = self.node.endpoint
+        return await asyncio.open_connection(endpoint.host, endpoint.port, ssl=context or trusting())
+
+    def stop(self) -> None:
+        self.node.server.stop()
+
+
+def echo(client: Any, header: Any, frame: memoryview) -> None:
+    client.transport.send(header, ApiVersionsResponse())
+
+
+def raw(*parts: Any) -> Any:
+    def answer(client: Any, header: Any, frame: memoryview) -> None:
+        size = sum(part.size if isinstance(part, Region) else len(part) for part in parts)
+        client.transport._stream.write([struct.pack(">ii", size + 4, header.correlation_id), *parts])
+
+    return answer
+
+
+async def read_frame(reader: asyncio.StreamReader) -> bytes:
+    async with asyncio.timeout(60):
+        (size,) = struct.unpack(">i", await reader.readexactly(4))
+        return await reader.readexactly(size)
+
+
+def correlation(frame: bytes) -> int:
+    return int.from_bytes(frame[:4], "big")
+
+
+def run(scenario: Callable[[], Any]) -> None:
+    async def bounded() -> None:
+        async with asyncio.timeout(60):
+            await scenario()
+
+    asyncio.run(bounded())
+
+
+@pytest.mark.parametrize("version", ["TLSv1.2", "TLSv1.3"])
+def test_requests_are_answered_in_their_order_also_far_beyond_one_turn(
+    fake_node: Any, framed: Any, version: str
+) -> None:
+    async def scenario() -> None:
+        node = Secured(fake_node, echo)
+        reader, writer = await node.connect(trusting(tls_versions=(version,)))
+        assert writer.get_extra_info("ssl_object").version() == version
+        count = 3000
+        writer.write(b"".join(framed(n) for n in range(count)))
+        assert [correlation(await read_frame(reader)) for _ in range(count)] == list(range(count))
+        node.stop()
+
+    run(scenario)
+
+
+def test_frames_of_every_size_arrive_whole(fake_node: Any, framed: Any) -> None:
+    """Around the sizes of a record, of the staging buffer and of the pieces in which large frames are read."""
+
+    async def scenario() -> None:
+        node = Secured(fake_node, echo)
+        reader, writer = await node.connect()
+        chance = random.Random(5)
+        sizes = [0, 1, 16_370, 16_384, 16_400, 65_520, 65_536, 262_143, 262_160, 3_000_000]
+        sizes += [chance.randrange(200_000) for _ in range(40)]
+        for number, size in enumerate(sizes):
+            writer.write(framed(number, size))
+        assert [correlation(await read_frame(reader)) for _ in sizes] == list(range(len(sizes)))
+        (client,) = node.node.clients
+        assert [len(frame) for frame in client.frames] == [size + 10 for size in sizes]
+        node.stop()
+
+    run(scenario)
+
+
+def test_what_comes_byte_by_byte_is_one_frame(fake_node: Any, framed: Any) -> None:
+    async def scenario() -> None:
+        node = Secured(fake_node, echo)
+        reader, writer = await node.connect()
+        for byte in framed(1, 40):
+            writer.write(bytes([byte]))  # a record each
+            await writer.drain()
+        assert correlation(await read_frame(reader)) == 1
+        node.stop()
+
+    run(scenario)
+
+
+def test_files_are_read_and_encrypted_and_never_sent_as_they_are(
+    fake_node: Any, framed: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any) -> int:
+        raise AssertionError("clear text on a TLS socket")
+
+    monkeypatch.setattr(os, "sendfile", refuse)
+    content = random.Random(1).randbytes(5_000_000)
+    (tmp_path / "log").write_bytes(content)
+
+    async def scenario() -> None:
+        file = OsFile(str(tmp_path / "log"), os.open(tmp_path / "log", os.O_RDWR))
+        small, large = Region(file, 7, 90_000), Region(file, 100, 4_500_000)
+        node = Secured(fake_node, raw(b"before", small, b"between", large, b"after"))
+        reader, writer = await node.connect()
+        writer.write(framed(1) + framed(2))
+        expected = b"before" + content[7:90_007] + b"between" + content[100:4_500_100] + b"after"
+        for number in (1, 2):
+            frame = await read_frame(reader)
+            assert correlation(frame) == number and frame[4:] == expected
+        node.stop()
+
+    run(scenario)
+
+
+def test_a_reader_that_stops_holds_up_itself_and_no_memory(fake_node: Any, framed: Any, eventually: Any) -> None:
+    async def scenario() -> None:
+        answer = bytes(300_000)
+        node = Secured(fake_node, raw(answer))
+        reader, writer = await node.connect()
+        other_reader, other_writer = await node.connect()
+        writer.transport.pause_reading()
+        writer.write(b"".join(framed(n) for n in range(200)))
+        slow = node.node.clients[0]
+        await eventually(lambda: slow.transport._stream._throttled)
+        count = len(slow.frames)
+        assert count < 60
+        assert slow.transport._stream.queued_bytes < 3_000_000
+        other_writer.write(framed(7))
+        assert correlation(await read_frame(other_reader)) == 7
+        writer.transport.resume_reading()
+        assert [correlation(await read_frame(reader)) for _ in range(200)] == list(range(200))
+        node.stop()
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("name", ["client.jks", "java.p12", "client.p12"])
+def test_the_key_stores_of_java_serve(fake_node: Any, framed: Any, name: str) -> None:
+    folder = Path(__file__).parent.parent / "blocking" / "certificates"
+
+    async def scenario() -> None:
+        key = Store("JKS", str(folder / name), password="store-password")
+        node = Secured(fake_node, echo, key=key)
+        context = client_context(Security("SSL", trust=Store("PEM", str(folder / "ca.pem")), check_host_name=False))
+        reader, writer = await node.connect(context)
+        writer.write(framed(1))
+        assert correlation(await read_frame(reader)) == 1
+        node.stop()
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    ("settings_", "more", "sentence"),
+    [
+        ({"key": None}, {}, "needs a certificate and its private key"),
+        ({"trust": None}, {"client_auth": "required"}, "ssl.client.auth=required needs the certificates"),
+        ({"key": store("nonsense")}, {}, "no private key with its certificate"),
+        ({"trust": store("nonsense")}, {}, "no certificate in it"),
+        ({}, {"cipher_suites": ["TLS_NO_SUCH"]}, "TLS_NO_SUCH is not a cipher suite"),
+        (
+            {"tls_versions": ("TLSv1.3",)},
+            {"cipher_suites": ["TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"]},
+            "no cipher suite of the versions",
+        ),
+    ],
+)
+def test_settings_that_cannot_serve_are_refused(settings_: dict[str, Any], more: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(SecurityError, match=sentence):
+        server_context(settings(**settings_), **({"client_auth": "none"} | more))
+
+
+@pytest.mark.parametrize(
+    ("suites", "chosen"),
+    [
+        (["TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"], "ECDHE-ECDSA-AES128-GCM-SHA256"),
+        (["TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256"], "ECDHE-ECDSA-CHACHA20-POLY1305"),
+        (["TLS_AES_256_GCM_SHA384"], "TLS_AES_256_GCM_SHA384"),
+    ],
+)
+def test_cipher_suites_have_their_standard_names(fake_node: Any, suites: list[str], chosen: str) -> None:
+    async def scenario() -> None:
+        node = Secured(fake_node, echo)
+        node.door.context = server_context(settings(), "none", suites)
+        _, writer = await node.connect()
+        assert writer.get_extra_info("cipher")[0] == chosen
+        node.stop()
+
+    run(scenario)
+
+
+def test_a_client_that_may_show_a_certificate_is_known_by_it(fake_node: Any, framed: Any) -> None:
+    async def scenario() -> None:
+        node = Secured(fake_node, echo, "requested")
+        for key in (None, store(issued("alice"))):
+            reader, writer = await node.connect(trusting(key=key))
+            writer.write(framed(1))
+            await read_frame(reader)
+            client = node.node.clients[-1]
+            assert (client.certificate is None) == (key is None)
+            writer.close()
+        node.stop()
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        None,
+        store(issued("alice", by="another authority")),
+        store(issued("alice", days=-1)),
+    ],
+    ids=["none", "of another authority", "expired"],
+)
+def test_a_client_without_the_required_certificate_is_closed_unheard(
+    fake_node: Any, framed: Any, eventually: Any, key: Store | None
+) -> None:
+    async def scenario() -> None:
+        node = Secured(fake_node, echo, "required")
+        with pytest.raises((ssl.SSLError, ConnectionError, asyncio.IncompleteReadError)):
+            # in TLS 1.3 a client learns it with its first read
+            reader, writer = await node.connect(trusting(key=key))
+            writer.write(framed(1))
+            await read_frame(reader)
+        await eventually(lambda: not node.node.server.connection_count)
+        assert node.node.clients[0].frames == []
+        assert "authentication-failed" in node.node.events("info")
+        node.stop()
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [b"\0\0\0\x10\0\x12\0\0\0\0\0\1\xff\xff", b"GET / HTTP/1.0\r\n\r\n", b"\x16\x03\x01\xff\xff" + bytes(70_000)],
+    ids=["Kafka", "HTTP", "nonsense"],
+)
+def test_what_is_not_tls_is_closed(fake_node: Any, eventually: Any, said: bytes) -> None:
+    async def scenario() -> None:
+        node = Secured(fake_node, echo)
+        reader, writer = await asyncio.open_connection(node.node.endpoint.host, node.node.endpoint.port)
+        writer.write(said)
+        try:
+            await reader.read()
+        except ConnectionError:
+            pass
+        await eventually(lambda: not node.node.server.connection_count)
+        assert node.node.clients[0].frames == []
+        node.stop()
+
+    run(scenario)
+
+
+def test_tls_at_a_listener_without_it_is_named_in_the_log(fake_node: Any, eventually: Any) -> None:
+    async def scenario() -> None:
+        node = fake_node(echo)
+        with pytest.raises((ssl.SSLError, ConnectionError)):
+            await asyncio.open_connection(node.endpoint.host, node.endpoint.port, ssl=trusting())
+        await eventually(lambda: node.events("warning") == ["frame-refused"])
+        assert "looks like TLS" in str(node.logged[-1])
+        node.server.stop()
+
+    run(scenario)
+
+
+@pytest.mark.filterwarnings("ignore:ssl.TLSVersion:DeprecationWarning")
+def test_an_old_version_of_tls_is_refused(fake_node: Any) -> None:
+    async def scenario() -> None:
+        node = Secured(fake_node, echo)
+        context = trusting()
+        context.minimum_version = ssl.TLSVersion.MINIMUM_SUPPORTED
+        context.maximum_version = ssl.TLSVersion.TLSv1_1
+        with pytest.raises((ssl.SSLError, ConnectionError)):
+            await node.connect(context)
+        node.stop()
+
+    run(scenario)
+
+
+def test_a_handshake_that_takes_too_long_is_ended_although_bytes_come(fake_node: Any, eventually: Any) -> None:
+    async def scenario() -> None:
+        node = Secured(fake_node, echo, timeout_s=0.2)
+        _, writer = await asyncio.open_connection(node.node.endpoint.host, node.node.endpoint.port)
+        writer.write(b"\x16\x03\x01\x02\x00")
+        while node.node.server.connection_count or not node.node.clients:
+            try:
+                writer.write(b"\1")
+            except ConnectionError:
+                break
+            await asyncio.sleep(0.01)
+        await eventually(lambda: node.node.clients[0].closed_times == 1)
+        node.stop()
+
+    run(scenario)
+
+
+def test_a_probe_of_the_port_is_no_failure(fake_node: Any, eventually: Any) -> None:
+    async def scenario() -> None:
+        node = Secured(fake_node, echo)
+        for said in (b"", b"\x16\x03"):
+            _, writer = await asyncio.open_connection(node.node.endpoint.host, node.node.endpoint.port)
+            writer.write(said)
+            writer.close()
+        await eventually(lambda: len(node.node.clients) == 2 and not node.node.server.connection_count)
+        assert "authentication-failed" not in node.node.events("info")
+        node.stop()
+
+    run(scenario)
+
+
+def test_many_handshakes_leave_time_for_others(fake_node: Any, framed: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While a crowd connects, no turn of the loop serves more than a few of them."""
+    steps: list[int] = []
+    serve = HandshakeTurns._serve
+
+    def counted(turns: HandshakeTurns) -> None:
+        before = len(turns._waiting)
+        serve(turns)
+        steps.append(before - len(turns._waiting))
+
+    monkeypatch.setattr(HandshakeTurns, "_serve", counted)
+
+    async def scenario() -> None:
+        node = Secured(fake_node, echo)
+        crowd = await asyncio.gather(*(node.connect() for _ in range(30)))
+        for reader, writer in crowd:
+            writer.write(framed(1))
+            assert correlation(await read_frame(reader)) == 1
+        assert sum(steps) >= 60 and max(steps) <= tls_stream.HANDSHAKES_PER_TURN
+        node.stop()
+
+    run(scenario)
+
+
+def test_a_context_that_is_replaced_counts_for_new_connections(fake_node: Any, framed: Any) -> None:
+    async def scenario() -> None:
+        node = Secured(fake_node, echo)
+        old_reader, old_writer = await node.connect()
+        node.door.context = server_context(settings("renewed"), "none")
+        reader, writer = await node.connect()
+        assert ("commonName", "renewed") in writer.get_extra_info("peercert")["subject"][0]
+        for one, other in ((old_reader, old_writer), (reader, writer)):
+            other.write(framed(3))
+            assert correlation(await read_frame(one)) == 3
+        node.stop()
+
+    run(scenario)
+
+
+def test_the_end_is_said_within_tls(fake_node: Any, framed: Any) -> None:
+    """close_notify: without it a client could not tell the end from a cut line."""
+
+    def scenario_of(client: Any, header: Any, frame: memoryview) -> None:
+        client.transport.send(header, ApiVersionsResponse())
+        client.transport.close()
+
+    async def scenario() -> None:
+        node = Secured(fake_node, scenario_of)
+
+        def talk() -> bytes:
+            with socket.create_connection((HOST, node.node.endpoint.port)) as sock:
+                context = trusting()
+                with context.wrap_socket(sock, server_hostname=HOST, suppress_ragged_eofs=False) as tls:
+                    tls.sendall(framed(1))
+                    said = b""
+                    while more := tls.recv(65536):
+                        said += more
+                    return said
+
+        assert correlation((await asyncio.to_thread(talk))[4:]) == 1
+        node.stop()
+
+    run(scenario)
