@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 from heirlog.metadata.basis import Basis
 from heirlog.sim.clients.admin import BALANCED, STRATEGY
 from heirlog.sim.script import KILL, POWER_CUT, STOP, Script
@@ -63,7 +66,7 @@ def u3(simulation: Simulation) -> None:
     script.until("a has answered", has_answered)
     script.down(a, POWER_CUT)
     script.run_for(0, 300)
-    back = [lambda: script.up(a), lambda: script.cluster.resume(f"broker-{b}")]
+    back: list[Callable[[], None]] = [partial(script.up, a), partial(script.cluster.resume, f"broker-{b}")]
     script.random.shuffle(back)
     for come in back:
         come()

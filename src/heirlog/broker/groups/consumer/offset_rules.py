@@ -20,7 +20,7 @@ MEMBER_EPOCH_VERSION = 9
 
 
 def is_current_epoch(epoch: int, current: int) -> bool:
-    """Guard 29: a member of the consumer protocol commits offsets only in its current epoch (KIP-848).
+    """Guard 35: a member of the consumer protocol commits offsets only in its current epoch (KIP-848).
 
     Without it a former owner of a partition commits offsets over those of the next owner.
     """

@@ -105,7 +105,7 @@ def _towards(
 
 
 def is_free(owner: str | None, member_id: str) -> bool:
-    """Guard 30: a member takes a partition only if no other member has it, or must still give it up (KIP-848).
+    """Guard 36: a member takes a partition only if no other member has it, or must still give it up (KIP-848).
 
     Without it two members read one partition.
     """
