@@ -61,7 +61,7 @@ from heirlog.drill.timeline import draw
 from heirlog.drill.workload import StoppableClient, everything, stop_all
 from heirlog.metadata.topic_name import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from heirlog.sim.group_history import GroupHistory
-from heirlog.sim.history import Finding
+from heirlog.sim.history import Finding, InitializedProducer, TransactionAttempt
 
 CONFIG = {
     # a fault lasts for seconds: with Kafka's nine, few would be noticed
@@ -404,6 +404,10 @@ class _Chaos:
             seen += [*self._record.latest, *self._audit.read]
             for each in seen:
                 out.write(json.dumps({"type": type(each).__name__, **each._asdict()}) + "\n")
+            ended: list[InitializedProducer | TransactionAttempt] = [*self._record.initialized]
+            ended += self._record.transactions
+            for one in ended:
+                out.write(json.dumps({"type": type(one).__name__, **asdict(one)}) + "\n")
 
 
 def _clean_elections(log: CommittedLog) -> dict[str, int]:
