@@ -108,15 +108,15 @@ def librdkafka(cluster: Cluster, group: str, strategy: str) -> tuple[Callable[[]
 def kafka_python(cluster: Cluster, group: str, strategy: str) -> tuple[Callable[[], int], Callable[[], None]]:
     assert strategy == "sticky"
     consumer = KafkaConsumer(
-        group,
         bootstrap_servers=cluster.bootstrap_servers,
         group_id=group,
         auto_offset_reset="earliest",
         partition_assignment_strategy=[StickyPartitionAssignor],
         heartbeat_interval_ms=200,
-        # it assigns nothing of a topic that its metadata do not have yet
-        metadata_max_age_ms=500,
     )
+    # it assigns nothing of a topic that its metadata do not have yet, and does not look again
+    assert consumer.partitions_for_topic(group) == {0, 1, 2, 3}
+    consumer.subscribe([group])
 
     def assigned() -> int:
         consumer.poll(50)
