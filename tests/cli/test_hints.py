@@ -25,7 +25,14 @@ A_NAME = {("cli/pipeline.py", "heirlog pipeline check"), ("cli/audit.py", "heirl
 """Not hints: the names of Spark applications."""
 ELSEWHERE = ("testing/conformance", "testing/plugin", "server/")
 """Programs with options of their own."""
-OTHERS_OPTIONS = {"--prefix", "--py-files", "--add-modules", "--supervisor"}
+OTHERS_OPTIONS = {
+    "--prefix",
+    "--py-files",
+    "--add-modules",
+    "--supervisor",
+    "--descriptor_set_out",
+    "--include_imports",
+}
 """Of other programs than heirlog."""
 
 
