@@ -86,3 +86,10 @@ def test_a_client_that_was_idle_for_an_hour_is_forgotten_when_another_one_comes(
     measures.of("a", 0)
     measures.of("b", UNUSED_MS)
     assert len(measures) == 1
+
+
+def test_a_limit_that_is_nearly_nothing_makes_a_wait_that_fits_into_an_answer() -> None:
+    rate, bucket = WindowedRate(), TokenBucket()
+    rate.add(1000, 0)
+    bucket.take(1000, 1e-310, 0)
+    assert rate.throttle_ms(1e-310, 0) == bucket.throttle_ms(1e-310, 0) == 2**31 - 1

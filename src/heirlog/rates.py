@@ -28,6 +28,8 @@ DEFAULT_SAMPLES: Final = 11
 DEFAULT_WINDOW_MS: Final = 1000
 MEASURED_MAX: Final = 10_000
 """How many clients are measured for one quota. One more takes the place of the one that was idle for longest."""
+WAIT_MS_MAX: Final = 2**31 - 1
+"""What the field of an answer can hold."""
 UNUSED_MS: Final = 60 * 60 * 1000
 """A measure is forgotten after this time without use, as in Kafka."""
 
@@ -68,7 +70,10 @@ class WindowedRate:
     def throttle_ms(self, limit: float, now_ms: int) -> int:
         """How long nothing may come until the rate is down to `limit`; 0 while it is not above."""
         rate = self.per_second(now_ms)
-        return round((rate - limit) / limit * self._measured_ms(now_ms)) if rate > limit else 0
+        if rate <= limit:
+            return 0
+        # of a tiny limit the exact time may be no number that fits
+        return round(min(WAIT_MS_MAX, (rate - limit) / limit * self._measured_ms(now_ms)))
 
     def _measured_ms(self, now_ms: int) -> int:
         elapsed_ms = now_ms - self._found[0].begun_ms if self._found else 0
@@ -108,7 +113,7 @@ class TokenBucket:
 
     def throttle_ms(self, limit: float, now_ms: int) -> int:
         """Until the bucket is at zero; 0 while it is not below."""
-        return round(max(0.0, -self.left(limit, now_ms)) / limit * 1000)
+        return round(min(WAIT_MS_MAX, max(0.0, -self.left(limit, now_ms)) / limit * 1000))
 
 
 class Measures(Generic[K, M]):

@@ -186,11 +186,19 @@ class ReplicaFetcher:
 
     def _end_delays(self, now_ms: int) -> None:
         for key, followed in list(self._delayed.items()):
-            if followed.idle_until_ms <= now_ms:
+            if followed.idle_until_ms <= now_ms and not self._is_held_back(followed, now_ms):
                 del self._delayed[key]
                 self._session.add(key)
         if self._delayed:
             self._wake_up_at(min(followed.idle_until_ms for followed in self._delayed.values()))
+
+    def _is_held_back(self, followed: PartitionFetchState, now_ms: int) -> bool:
+        """Whether the partition must wait for the replication throttle, and then how long."""
+        throttle, partition = self._ports.throttle, followed.partition
+        if not throttle.holds_back(partition, self._ports.registered_brokers.broker_id, partition.image_isr):
+            return False
+        followed.idle_until_ms = now_ms + throttle.pause_ms
+        return True
 
     def _delay(self) -> None:
         """Back off: the leader cannot be reached."""
@@ -311,7 +319,10 @@ class ReplicaFetcher:
                     self._ports.flush_if_due(partition, self._env.wall_ms())
                 partition.follow(data.high_watermark, data.log_start_offset)
                 followed.lag = data.high_watermark - partition.log.log_end_offset
-                if partition.log.log_start_offset != followed.sent_log_start_offset:
+                if (
+                    partition.log.log_start_offset != followed.sent_log_start_offset
+                    and followed.key not in self._delayed
+                ):
                     self._session.add(followed.key)
                 followed.back_off.reset()
         except KafkaError as error:
@@ -321,15 +332,10 @@ class ReplicaFetcher:
 
     def _throttle(self, followed: PartitionFetchState, size: int) -> None:
         """Records of this size have come: leave the partition out for a while if that is too fast."""
-        throttle, partition = self._ports.throttle, followed.partition
-        throttle.count(partition, size)
-        if throttle.holds_back(partition, self._ports.registered_brokers.broker_id, partition.image_isr):
-            self._pause(followed, throttle.pause_ms)
-
-    def _pause(self, followed: PartitionFetchState, pause_ms: int) -> None:
-        self._suspend(followed)
-        self._delayed[followed.key] = followed
-        followed.idle_until_ms = self._env.now_ms() + pause_ms
+        self._ports.throttle.count(followed.partition, size)
+        if self._is_held_back(followed, self._env.now_ms()):
+            self._suspend(followed)
+            self._delayed[followed.key] = followed
 
     def _truncate(
         self, followed: PartitionFetchState, leader: FetchResponse.EpochEndOffset, leader_log_start_offset: int
@@ -404,7 +410,9 @@ class ReplicaFetcher:
             )
 
     def _back_off(self, followed: PartitionFetchState, error: str) -> None:
-        self._pause(followed, followed.back_off.next_ms(self._settings.backoff_ms))
+        self._suspend(followed)
+        self._delayed[followed.key] = followed
+        followed.idle_until_ms = self._env.now_ms() + followed.back_off.next_ms(self._settings.backoff_ms)
         self._env.log(
             "debug",
             "replica-fetch-refused",

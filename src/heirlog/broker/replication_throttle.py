@@ -60,7 +60,7 @@ class ReplicationThrottle:
         for (kind, topic), values in image.configs.items():
             text = values.get(self._replicas_config) if kind == TOPIC_RESOURCE else None
             if text is not None:
-                found[topic] = None if text == EVERY else _partitions_of(text, self._static.node_id)
+                found[topic] = None if text.strip() == EVERY else _partitions_of(text, self._static.node_id)
         return found
 
     def count(self, partition: Partition, size: int) -> None:
@@ -90,5 +90,8 @@ class ReplicationThrottle:
 
 
 def _partitions_of(text: str, broker: int) -> frozenset[int]:
-    pairs = (entry.strip().split(":") for entry in text.split(",") if entry.strip())
-    return frozenset(int(partition) for partition, replica in pairs if int(replica) == broker)
+    pairs = (entry.strip().partition(":") for entry in text.split(","))
+    # a metadata log that others wrote may hold anything
+    return frozenset(
+        int(partition) for partition, _, replica in pairs if partition.isdecimal() and replica == str(broker)
+    )

@@ -118,6 +118,8 @@ def _checked_value(keys: dict[str, bool], op: Op) -> float:
     if not isfinite(op.value):
         raise _invalid(f"Quota {op.key} must be a number")
     if keys[op.key]:
+        if op.value < 1:
+            raise _invalid(f"{op.key} must be at least 1")
         if op.value > WHOLE_NUMBER_MAX:
             raise _invalid(f"Proposed value for {op.key} is too large for a LONG.")
         if op.value % 1.0 > _WHOLE:

@@ -11,13 +11,11 @@ The broker that the client is connected to passes the time on, and mutes the con
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
 from heirlog.metadata.client_quotas import CONTROLLER_MUTATION_RATE, Bucket, ClientQuotas
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.rates import Measures, TokenBucket
-
-THROTTLE_MS_MAX: Final = 2**31 - 1
 
 
 def no_quota(partitions: int) -> None:
@@ -70,5 +68,5 @@ class MutationQuota:
 
     def put_into(self, response: Any) -> None:
         """Put the time to wait, as it is now, into the answer."""
-        response.throttle_time_ms = min(THROTTLE_MS_MAX, self._bucket.throttle_ms(self._rate, self._now_ms()))
+        response.throttle_time_ms = self._bucket.throttle_ms(self._rate, self._now_ms())
         self._quotas.throttled += response.throttle_time_ms > 0

@@ -41,9 +41,9 @@ from heirlog.protocol.frames import RequestHeader, encode_response
 from heirlog.rates import Measures, WindowedRate
 
 CONNECTION_QUOTAS: Final = (PRODUCER_BYTE_RATE, CONSUMER_BYTE_RATE, REQUEST_PERCENTAGE)
-THROTTLE_MS_MAX: Final = 2**31 - 1
 _PERCENT_PER_NS: Final = 100 / 1e9
 _REPLICA_STATE_VERSION: Final = 15
+_VERIFYING_VERSION: Final = 4
 
 
 class ClientQuotaManager:
@@ -75,7 +75,7 @@ class ClientQuotaManager:
 
         size: of its frame in bytes. is_of_nodes: only nodes send it (`Api.has_no_quota`).
         """
-        if is_of_nodes or is_of_replica(header, request):
+        if is_of_nodes or is_of_replica(header, request) or is_of_broker(header):
             return None
         user = principal.partition(":")[2]
         return Charge(self, user, header, size)
@@ -101,7 +101,7 @@ class ClientQuotaManager:
             throttle_ms = min(throttle_ms, self._window_ms)
         if throttle_ms:
             self.throttled[quota] += 1
-        return min(throttle_ms, THROTTLE_MS_MAX)
+        return throttle_ms
 
     def add_time(self, user: str, client_id: str, elapsed_ns: int) -> None:
         """Time that is only known once the answer has left: it counts for the next request."""
@@ -121,6 +121,14 @@ def is_of_replica(header: RequestHeader, request: Any) -> bool:
     return bool(getattr(request, "replica_id", -1) >= 0)
 
 
+def is_of_broker(header: RequestHeader) -> bool:
+    """Whether the request may be a broker's: each of their connections begins with ApiVersions, and from version 4 on
+    AddPartitionsToTxn verifies what clients do (KIP-890)."""
+    if header.api_key == ApiKey.ADD_PARTITIONS_TO_TXN:
+        return header.api_version >= _VERIFYING_VERSION
+    return header.api_key == ApiKey.API_VERSIONS
+
+
 class Charge:
     """One request until its answer has left."""
 
@@ -138,7 +146,9 @@ class Charge:
         if self._header.api_key != ApiKey.FETCH:
             return request
         most = self._manager.fetch_max_bytes(self._user, self._client_id)
-        return request if most is None or request.max_bytes <= most else without(request, max_bytes=most)
+        if most is None or request.max_bytes <= most:
+            return request
+        return without(request, max_bytes=most, min_bytes=min(request.min_bytes, most))
 
     def handled(self) -> None:
         """Its handler has returned."""

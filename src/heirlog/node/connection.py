@@ -30,7 +30,7 @@ from heirlog.security.distinguished_name import UnusableName, subject_of
 from heirlog.security.exchange import NOBODY_ELSE
 
 if TYPE_CHECKING:
-    from heirlog.env import Env
+    from heirlog.env import Cancel, Env
     from heirlog.node.client_quotas import Charge, ClientQuotaManager
     from heirlog.node.request_metrics import ApiRequestMetrics, RequestMetrics
     from heirlog.node.router import ListenerRoutes
@@ -181,6 +181,7 @@ class ClientConnection:
 
     __slots__ = (
         "_ahead",
+        "_cancel_unmute",
         "_closed",
         "_cost",
         "_is_muted",
@@ -206,6 +207,7 @@ class ClientConnection:
         self._paused = False
         self._is_muted = False
         self._muted_until_ms = 0
+        self._cancel_unmute: Cancel | None = None
         self._closed = False
         self.principal = ANONYMOUS
         """Who the client has proved to be (`secured`, `sasl_connection.py`)."""
@@ -395,15 +397,13 @@ class ClientConnection:
         self._muted_until_ms = max(self._muted_until_ms, env.now_ms() + throttle_ms)
         if not self._is_muted:
             self._paused = self._is_muted = True
-            env.call_later(throttle_ms, self._unmute)
+            self._cancel_unmute = env.call_later(throttle_ms, self._unmute)
 
     def _unmute(self) -> None:
-        if self._closed:
-            return
         env = self._node.env
         left_ms = self._muted_until_ms - env.now_ms()
         if left_ms > 0:
-            env.call_later(left_ms, self._unmute)
+            self._cancel_unmute = env.call_later(left_ms, self._unmute)
             return
         self._is_muted = False
         if self._has_room():
@@ -426,6 +426,9 @@ class ClientConnection:
         if self._closed:
             return
         self._closed = True
+        if self._cancel_unmute is not None:
+            # it may be days away, and holds this connection
+            self._cancel_unmute()
         while self._queue:
             slot = self._dequeue()
             if slot.pending is not None and not slot.ready:

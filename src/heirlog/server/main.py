@@ -30,6 +30,7 @@ from heirlog.node.node import Node
 from heirlog.protocol.types import Endpoint
 from heirlog.server.client_pool import ClientPool
 from heirlog.server.connection_limits import connection_limits, exempt_listeners
+from heirlog.server.connection_rates import ConnectionRates
 from heirlog.server.door import Doors
 from heirlog.server.env import ServerEnv
 from heirlog.server.files import Deliver, OsFiles
@@ -156,6 +157,12 @@ class NodeServer:
             exempt=exempt_listeners(config),
             staging=staging,
             doors=self._doors.by_listener,
+            rates=ConnectionRates(
+                lambda host: self._node.image.client_quotas.ip_limit(host),
+                lambda: int(self._loop.time() * 1000),
+                config.int("quota.window.num"),
+                config.int("quota.window.size.seconds") * 1000,
+            ),
             backlog=config["socket.listen.backlog.size"] if "socket.listen.backlog.size" in config.given else BACKLOG,
         )
 

@@ -27,6 +27,7 @@ from heirlog.protocol.frames import RequestHeader, encode_response
 from heirlog.protocol.types import Endpoint
 from heirlog.rate_limited_log import RateLimitedLog
 from heirlog.server.connection_limits import UNLIMITED, ConnectionLimits
+from heirlog.server.connection_rates import HELD_MAX, ConnectionRates
 from heirlog.server.door import OPEN, Door
 from heirlog.server.stream import STAGING_SIZE
 
@@ -144,7 +145,8 @@ class Server:
 
     frame_limit: `socket.request.max.bytes`. max_idle_ms: `connections.max.idle.ms`, negative for never.
     limits: asked for each newcomer. exempt: listeners that are open also beyond `max.connections`. doors: of the
-    listeners with TLS or SASL. backlog: connections of a listener that the system accepts for it meanwhile.
+    listeners with TLS or SASL. backlog: connections of a listener that the system accepts for it meanwhile. rates: of
+    addresses.
     """
 
     def __init__(
@@ -160,6 +162,7 @@ class Server:
         staging: memoryview | None = None,
         doors: Mapping[str, Door] | None = None,
         backlog: int = BACKLOG,
+        rates: ConnectionRates | None = None,
     ) -> None:
         self.loop = loop
         self.doors = doors or {}
@@ -176,6 +179,9 @@ class Server:
         self._per_host: Counter[str] = Counter()
         self._limits = limits
         self._backlog = backlog
+        self._rates = rates
+        self._held: set[socket.socket] = set()
+        """Connections above a rate, which are closed soon."""
         self._exempt = exempt
         self._is_full = False
         self._log_limited = RateLimitedLog(log, lambda: loop.time() * 1000)
@@ -225,6 +231,8 @@ class Server:
         self._sweep.cancel()
         for connection in list(self._connections):
             connection.abort("the node is stopping")
+        for held in list(self._held):
+            self._let_go(held)
 
     def forget(self, connection: InboundConnection, reason: str) -> None:
         if connection in self._connections:
@@ -283,6 +291,11 @@ class Server:
             self._log_limited("warning", "connection-refused", listener=name, peer=host, why=why)
             self._forget_host_without_connections(host)
             return
+        if self._rates is not None and name not in self._exempt:
+            throttle_ms = self._rates.throttle_ms(host)
+            if throttle_ms:
+                self._hold(name, accepted, host, throttle_ms)
+                return
         try:
             connection = InboundConnection(self, name, accepted, host)
         except OSError:  # reset before we could look at it
@@ -293,6 +306,21 @@ class Server:
         self._per_host[host] += 1
         if len(self._connections) > limits.total:
             self._make_room()
+
+    def _hold(self, name: str, accepted: socket.socket, host: str, throttle_ms: int) -> None:
+        """Above the rate of its address: it is closed later, and nothing is read from it."""
+        self._forget_host_without_connections(host)
+        why = "this address opens more connections than the quota connection_creation_rate allows"
+        self._log_limited("warning", "connection-refused", listener=name, peer=host, why=why)
+        if len(self._held) >= HELD_MAX:
+            accepted.close()
+            return
+        self._held.add(accepted)
+        self.loop.call_later(throttle_ms / 1000, self._let_go, accepted)
+
+    def _let_go(self, held: socket.socket) -> None:
+        self._held.discard(held)
+        held.close()
 
     def _connection_ended(self, host: str) -> None:
         self._per_host[host] -= 1

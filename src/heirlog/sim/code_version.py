@@ -27,6 +27,7 @@ EXECUTED = (
     "rates.py",
     "protocol",
     "raft",
+    "security",
     "sim",
     "storage",
     "version.py",
