@@ -87,6 +87,10 @@ def test_what_is_said_of_thousands_is_counted_after_a_hundred_lines(monkeypatch:
     ]
 
 
+def test_the_audit_log_is_whole() -> None:
+    assert len(lines_of(*[("info", "operation", {"on": [n]}) for n in range(3 * LINES_MAX)])) == 3 * LINES_MAX
+
+
 def test_a_long_value_is_cut() -> None:
     (line,) = lines_of(("info", "x", {"topic": "t" * 100_000, "exception": "e" * 100_000}))
     assert len(line["topic"]) < MAX_VALUE_CHARS + 100 and line["topic"].endswith("(100000 characters)")

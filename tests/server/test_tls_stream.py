@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import random
 import socket
@@ -13,6 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.kdf.hkdf import HKDFExpand
 from local.authorities import authority, issued
 
 from heirlog.client.security import Security, SecurityError, Store
@@ -200,6 +204,14 @@ def test_the_key_stores_of_java_serve(fake_node: Any, framed: Any, name: str) ->
     run(scenario)
 
 
+def test_comments_of_a_trust_store_may_be_in_any_language(tmp_path: Path) -> None:
+    text = f"# Zertifizierungsstelle für Prüfungen\n{authority().certificate_pem}"
+    path = tmp_path / "trust.pem"
+    path.write_text(text, encoding="utf-8")
+    for trust in (store(text), Store("PEM", str(path))):
+        assert client_context(Security(protocol="SSL", trust=trust)).get_ca_certs()
+
+
 @pytest.mark.parametrize(
     ("settings_", "more", "sentence"),
     [
@@ -297,6 +309,49 @@ def test_what_is_not_tls_is_closed(fake_node: Any, eventually: Any, said: bytes)
             pass
         await eventually(lambda: not node.node.server.connection_count)
         assert node.node.clients[0].frames == []
+        node.stop()
+
+    run(scenario)
+
+
+class KeyUpdates:
+    """Records of a TLS 1.3 client that hold a KeyUpdate and nothing else, filled up to 16 KiB."""
+
+    def __init__(self, secret: bytes) -> None:
+        self._secret = secret
+
+    def _expand(self, label: bytes, size: int) -> bytes:
+        label = b"tls13 " + label
+        info = struct.pack(">HB", size, len(label)) + label + b"\0"
+        return HKDFExpand(hashes.SHA384(), size, info).derive(self._secret)
+
+    def next(self) -> bytes:
+        key, nonce = self._expand(b"key", 32), self._expand(b"iv", 12)  # the first record under this key: number 0
+        self._secret = self._expand(b"traffic upd", 48)
+        plain = b"\x18\0\0\1\0\x16".ljust(16_384, b"\0")
+        head = b"\x17\x03\x03" + struct.pack(">H", len(plain) + 16)
+        return head + AESGCM(key).encrypt(nonce, plain, head)
+
+
+def test_records_without_data_are_not_read_without_end(fake_node: Any, framed: Any, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        node = Secured(fake_node, echo)
+        context = trusting(tls_versions=("TLSv1.3",))
+        context.keylog_filename = str(tmp_path / "keys")
+        loop = asyncio.get_running_loop()
+        reader, writer = await node.connect(context)
+        assert writer.get_extra_info("cipher")[0] == "TLS_AES_256_GCM_SHA384"
+        lines = (tmp_path / "keys").read_text().splitlines()
+        (secret,) = (line.split()[2] for line in lines if line.startswith("CLIENT_TRAFFIC_SECRET_0"))
+        updates = KeyUpdates(bytes.fromhex(secret))
+        with socket.socket(fileno=os.dup(writer.get_extra_info("socket").fileno())) as below:
+            below.setblocking(False)
+            flood = b"".join(updates.next() for _ in range(64))
+            with contextlib.suppress(ConnectionError):
+                await loop.sock_sendall(below, flood)
+            with contextlib.suppress(ConnectionError):
+                await reader.read()
+        assert "too many records without data" in str(node.node.logged[-1])
         node.stop()
 
     run(scenario)

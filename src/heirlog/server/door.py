@@ -5,7 +5,7 @@
     Door(limit)       SASL: frames of at most `sasl.server.max.receive.size` until the client is authenticated
 
 All of it has to be done within `heirlog.authentication.timeout.ms`, however fast the bytes come. A context is replaced
-as a whole (`reload`): connections that exist keep theirs.
+as a whole (`use`): connections that exist keep theirs.
 """
 
 from __future__ import annotations
@@ -62,12 +62,13 @@ class Doors:
     def __init__(self, loop: asyncio.AbstractEventLoop, config: StaticConfig) -> None:
         self._config = config
         self.by_listener: dict[str, Door] = {}
-        turns: HandshakeTurns | None = None
         timeout_s = config.int("heirlog.authentication.timeout.ms") / 1000
         for security in self._guarded():
-            if security.uses_tls and turns is None:
+            turns: HandshakeTurns | None = None
+            if security.uses_tls:
                 from heirlog.server.tls_stream import HandshakeTurns
 
+                # of its own: strangers at one listener do not hold up nodes at another
                 turns = HandshakeTurns(loop)
             self.by_listener[security.listener] = Door(
                 timeout_s,
@@ -76,10 +77,13 @@ class Doors:
                 turns,
             )
 
-    def reload(self) -> None:
-        """Read every store again: new connections use them. Raises SecurityError, and then nothing has changed."""
-        made = {security.listener: server_context_of(security) for security in self._guarded() if security.uses_tls}
-        for listener, context in made.items():
+    def contexts(self) -> dict[str, ssl.SSLContext]:
+        """By listener, made from stores that are read again. Raises SecurityError."""
+        return {security.listener: server_context_of(security) for security in self._guarded() if security.uses_tls}
+
+    def use(self, contexts: Mapping[str, ssl.SSLContext]) -> None:
+        """For new connections."""
+        for listener, context in contexts.items():
             self.by_listener[listener].context = context
 
     def _guarded(self) -> list[ListenerSecurity]:

@@ -239,13 +239,16 @@ class NodeServer:
         self._node.shutdown()
 
     def _reload_certificates(self) -> None:
-        """SIGHUP: the stores are read again, for new connections in both directions."""
+        """SIGHUP: the stores are read again, for new connections in both directions: all, or nothing changes."""
         try:
-            self._doors.reload()
-            self._peers.reload()
+            of_doors, of_peers = self._doors.contexts(), self._peers.contexts()
         except SecurityError as error:
             self._log("error", "certificates-not-reloaded", why=str(error))
+        except Exception as error:  # no file that is bad in a new way may end a node that serves
+            self._log("error", "certificates-not-reloaded", why=repr(error), exception=traceback.format_exc())
         else:
+            self._doors.use(of_doors)
+            self._peers.use(of_peers)
             self._log("info", "certificates-reloaded")
 
     def _failed(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import socket
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from heirlog.client.sasl import Mechanism, Plain, Scram
@@ -44,12 +45,17 @@ class Peer:
             self._context = client_context(security)
             self._turns = HandshakeTurns(loop)
 
-    def reload(self) -> None:
-        """Read the stores again: new connections use them. Raises SecurityError, and then nothing has changed."""
-        if self._context is not None:
-            from heirlog.tls.contexts import client_context
+    def context(self) -> ssl.SSLContext | None:
+        """From stores that are read again; None without TLS. Raises SecurityError."""
+        if self._context is None:
+            return None
+        from heirlog.tls.contexts import client_context
 
-            self._context = client_context(self._security)
+        return client_context(self._security)
+
+    def use(self, context: ssl.SSLContext | None) -> None:
+        """For new connections."""
+        self._context = context
 
     @property
     def uses_tls(self) -> bool:
@@ -93,10 +99,14 @@ class Peers:
         listener, setting = config.inter_broker_listener_name, "sasl.mechanism.inter.broker.protocol"
         self._brokers = Peer(loop, _security(config.security(listener), config[setting]))
 
-    def reload(self) -> None:
-        """Raises SecurityError."""
-        for peer in (self._controllers, self._brokers):
-            peer.reload()
+    def contexts(self) -> list[ssl.SSLContext | None]:
+        """From stores that are read again. Raises SecurityError."""
+        return [peer.context() for peer in (self._controllers, self._brokers)]
+
+    def use(self, contexts: Sequence[ssl.SSLContext | None]) -> None:
+        """For new connections."""
+        for peer, context in zip((self._controllers, self._brokers), contexts, strict=True):
+            peer.use(context)
 
     def of_channel(self, channel: str) -> Peer:
         return self._brokers if channel.startswith(BROKER_CHANNELS) else self._controllers

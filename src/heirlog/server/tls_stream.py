@@ -15,6 +15,7 @@ call reads at most `READ_AT_ONCE` bytes.
 
 Limits. What is encrypted cannot be taken back, so a piece is encrypted only once the one before it is sent. A peer that
 makes us answer within TLS (key updates) fills the queue like one that makes us answer requests, and is read no further.
+`CIPHER_READ` bytes without a byte of data are no honest peer's: a record has at most a quarter of them.
 
 Traps. The socket may be unreadable while decrypted bytes wait: a stream that stops reading early comes back by itself
 (`_is_drained`). The handshake of a client ends before the server has judged its certificate (TLS 1.3): it learns of a
@@ -297,6 +298,7 @@ class TlsStream(FrameStream):
     def _receive(self, target: memoryview, behind: memoryview | None = None) -> int:
         """Decrypt until `target` (and `behind`) is full, or there is no more."""
         count, limit = 0, min(len(target) + (0 if behind is None else len(behind)), READ_AT_ONCE)
+        before = -1  # what had been decrypted when `CIPHER_READ` bytes were taken in
         self._is_drained = self._socket_is_empty = False
         while count < limit and self._failure is None:
             place = target[count:limit] if count < len(target) else _rest(behind, count - len(target))
@@ -306,7 +308,11 @@ class TlsStream(FrameStream):
                 if self._socket_is_empty:
                     self._is_drained = True
                     break
+                if count == before:
+                    self._failure = "TLS: too many records without data"
+                    break
                 self._failure = self._take_in()
+                before = -1 if self._socket_is_empty else count
                 continue
             except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
                 self._failure = CLOSED_BY_PEER
@@ -317,6 +323,7 @@ class TlsStream(FrameStream):
                 if not got:
                     self._failure = CLOSED_BY_PEER
         self._flush_control_bytes()
+        self._throttle()
         if not count and self._failure is not None and not self._closed:
             if self._corked:
                 self._send_corked()  # a peer that has closed its sending side may still read

@@ -107,8 +107,9 @@ def _load_trust(context: ssl.SSLContext, store: Store) -> None:
     if store.location:
         text = _text_of(store, "ssl.truststore")
     try:
-        context.load_verify_locations(cadata=text)
-    except (ssl.SSLError, ValueError) as error:
+        # comments may be in any language, and Python takes ASCII only
+        context.load_verify_locations(cadata=text.encode("ascii", "ignore").decode())
+    except (ssl.SSLError, TypeError, ValueError) as error:
         raise SecurityError("ssl.truststore: there is no certificate in it that can be read") from error
 
 
@@ -120,7 +121,7 @@ def _load_key(context: ssl.SSLContext, store: Store, key_password: str) -> None:
         with _as_file(text) as path:
             # never None: OpenSSL would ask for the password on the terminal
             context.load_cert_chain(path, password=password or (lambda: ""))
-    except (ssl.SSLError, ValueError, OSError) as error:
+    except (ssl.SSLError, TypeError, ValueError, OSError) as error:
         raise SecurityError(
             "ssl.keystore: no private key with its certificate can be read from it (is ssl.key.password right?)"
         ) from error
@@ -153,7 +154,7 @@ def _text_of(store: Store, name: str, key_password: str = "") -> str:
     except OSError as error:
         raise SecurityError(f"{name}.location cannot be read: {error.strerror}: {store.location}") from error
     if store.type == "PEM":
-        return data.decode("ascii", "replace")
+        return data.decode("ascii", "ignore")
     try:
         # as in Java, the content says which of the two it is, whatever the type says
         content = read_pkcs12(data, store.password) if is_pkcs12(data) else read_jks(data, store.password)
