@@ -53,6 +53,7 @@ def test_a_name_with_comma_and_equals_sign_is_escaped_and_a_delegation_token_say
         (b"r=rOprNGfwEbeRWgbNEkqO,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096", "nonce"),
         (b"r=rOprNGfwEbeRWgbNEkqOx,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4095", "iterations"),
         (b"r=rOprNGfwEbeRWgbNEkqOx,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=99999999", "iterations"),
+        (b"r=rOprNGfwEbeRWgbNEkqOx,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=" + 5000 * b"4", "iterations"),
         (b"r=rOprNGfwEbeRWgbNEkqOx,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=many", "iterations"),
         (b"r=rOprNGfwEbeRWgbNEkqOx,s=,i=4096", "iterations"),
         (b"r=rOprNGfwEbeRWgbNEkqOx,s=%%%%,i=4096", "iterations"),

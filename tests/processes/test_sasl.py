@@ -131,6 +131,11 @@ def test_the_usual_way(talk: Talk) -> None:
     assert len(talk.metadata().brokers) == 1
 
 
+def test_a_large_request_of_a_stranger_is_not_decoded(talk: Talk) -> None:
+    talk.send(SaslHandshakeRequest(mechanism="x" * 5000), 1)
+    assert talk.is_closed()
+
+
 @pytest.mark.parametrize("version", [0, 1, 2])
 def test_each_version_of_a_token(talk: Talk, version: int) -> None:
     talk.handshake()

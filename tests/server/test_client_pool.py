@@ -307,3 +307,16 @@ def test_after_stop_nobody_is_told(fake_node: Any) -> None:
         peer.node.server.stop()
 
     run(scenario)
+
+
+@pytest.mark.parametrize("host", ["x" * 64 + ".example", "a\0b"])
+def test_a_host_that_can_be_no_name_is_a_failure_of_its_requests(host: str) -> None:
+    async def scenario() -> None:
+        ours = pool()
+        results: list[Any] = []
+        ours.send(Endpoint(host, 9), "c", heartbeat(1), results.append, LONG_MS)
+        (failure,) = await all_of(results, 1)
+        assert failure.kind == "disconnected"
+        ours.stop()
+
+    run(scenario)

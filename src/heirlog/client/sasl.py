@@ -27,6 +27,7 @@ from heirlog.client.errors import AuthenticationFailed
 MIN_ITERATIONS = 4096
 MAX_ITERATIONS = 10_000_000
 """What a client would compute for minutes is an attack or a mistake."""
+DIGITS_MAX = len(str(MAX_ITERATIONS))
 HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 GS2_HEADER = "n,,"
 
@@ -56,11 +57,19 @@ class Scram:
     """mechanism: a key of `HASHES`. nonce: printable ASCII without a comma, never used before."""
 
     def __init__(
-        self, mechanism: str, username: str, password: str, nonce: str, *, delegation_token: bool = False
+        self,
+        mechanism: str,
+        username: str,
+        password: str,
+        nonce: str,
+        *,
+        delegation_token: bool = False,
+        max_iterations: int = MAX_ITERATIONS,
     ) -> None:
         self._hash = HASHES[mechanism]
         self._password = password.encode()
         self._nonce = nonce
+        self._max_iterations = max_iterations
         name = username.replace("=", "=3D").replace(",", "=2C")
         extension = ",tokenauth=true" if delegation_token else ""
         self._first_bare = f"n={name},r={nonce}{extension}"
@@ -91,9 +100,12 @@ class Scram:
             raise AuthenticationFailed(
                 "the broker's SCRAM nonce does not extend the client's: the connection may be intercepted"
             )
-        if not iterations.isdecimal() or not MIN_ITERATIONS <= int(iterations) <= MAX_ITERATIONS or not salt:
+        # Python refuses to read a number of thousands of digits
+        is_number = iterations.isdecimal() and len(iterations) <= DIGITS_MAX
+        if not is_number or not MIN_ITERATIONS <= int(iterations) <= self._max_iterations or not salt:
             raise AuthenticationFailed(
-                f"the broker asks for SCRAM with {iterations!r} iterations; {MIN_ITERATIONS} is the least that is safe"
+                f"the broker asks for SCRAM with {iterations[:20]!r} iterations; "
+                f"{MIN_ITERATIONS} to {self._max_iterations} are taken"
             )
         salted = hashlib.pbkdf2_hmac(self._hash, self._password, salt, int(iterations))
         client_key = self._hmac(salted, b"Client Key")

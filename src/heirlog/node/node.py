@@ -447,8 +447,14 @@ class Node:
     def serves(self, listener: ListenerRoutes) -> bool:
         return listener.role is Role.CONTROLLER or self._serves_clients
 
-    def when_it_serves(self, fn: Callable[[], None]) -> None:
+    def when_it_serves(self, fn: Callable[[], None]) -> Cancel:
         self._held.append(fn)
+
+        def cancel() -> None:
+            if fn in self._held:
+                self._held.remove(fn)
+
+        return cancel
 
     def authentication_failed(self, connection: ClientConnection, mechanism: str, name: str, why: str) -> None:
         self.authentications.failed[connection.listener.name] += 1

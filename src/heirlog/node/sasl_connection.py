@@ -53,6 +53,11 @@ REAUTHENTICATION_MS_MIN: Final = 1000
 """Between the beginnings of two authentications of one connection."""
 SASL_KEYS: Final = (int(ApiKey.SASL_HANDSHAKE), int(ApiKey.SASL_AUTHENTICATE))
 
+FIRST_KEYS: Final = (int(ApiKey.SASL_HANDSHAKE), int(ApiKey.API_VERSIONS))
+"""What is said before tokens."""
+FIRST_FRAME_MAX: Final = 4096
+"""Bytes of a request that is no token: names of mechanisms and of clients."""
+
 
 class SaslNode(Protocol):
     """What authentication uses of a node."""
@@ -74,7 +79,7 @@ class SaslNode(Protocol):
     def serves(self, listener: ListenerRoutes) -> bool:
         """Whether this node has the metadata for requests on this listener."""
 
-    def when_it_serves(self, fn: Callable[[], None]) -> None: ...
+    def when_it_serves(self, fn: Callable[[], None]) -> Cancel: ...
 
     def authentication_failed(self, connection: ClientConnection, mechanism: str, name: str, why: str) -> None: ...
 
@@ -107,6 +112,7 @@ class SaslConnection:
         self._authenticated_by = ""
         """The mechanism of the first authentication; empty until then."""
         self._held: memoryview | None = None
+        self._cancel_wait: Cancel | None = None
         self._cancel_delay: Cancel | None = None
 
     # for the body
@@ -124,8 +130,9 @@ class SaslConnection:
     def closed(self) -> None:
         self._state = SaslState.OVER
         self._held = None
-        if self._cancel_delay is not None:
-            self._cancel_delay()
+        for cancel in (self._cancel_wait, self._cancel_delay):
+            if cancel is not None:
+                cancel()
         self._within.closed()
 
     def received_frame(self, frame: memoryview) -> None:
@@ -133,11 +140,12 @@ class SaslConnection:
             self._received_authenticated(frame)
         elif not self._node.serves(self._within.listener):
             self._held = frame
-            self._node.when_it_serves(self._go_on)
+            self._cancel_wait = self._node.when_it_serves(self._go_on)
         elif self._state is not SaslState.OVER:
             self._received(frame)
 
     def _go_on(self) -> None:
+        self._cancel_wait = None
         if self._held is None:
             return
         frame, self._held = self._held, None
@@ -161,6 +169,14 @@ class SaslConnection:
     def _received(self, frame: memoryview) -> None:
         if self._state is SaslState.TOKENS and self._has_bare_tokens:
             self._token(None, bytes(frame))
+            return
+        # before its body is decoded, which costs many times its bytes
+        key = int.from_bytes(frame[:2], "big")
+        if self._state is not SaslState.TOKENS and key not in FIRST_KEYS:
+            self._close(f"API key {key} before it has authenticated")
+            return
+        if key != ApiKey.SASL_AUTHENTICATE and len(frame) > FIRST_FRAME_MAX:
+            self._close(f"a request with API key {key} of {len(frame)} bytes before it has authenticated")
             return
         decoded = wire.decode(self._within.listener, frame)
         if isinstance(decoded, wire.RefusedFrame):

@@ -176,15 +176,19 @@ class Channel:
             self._connecting = self._loop.create_task(self._connect())
 
     async def _connect(self) -> None:
+        sock: socket.socket | None = None
         try:
             async with asyncio.timeout(self.pool.setup_timeout_s):
                 sock = await connected_socket(self._loop, self._endpoint)
-        except OSError as error:  # TimeoutError is one
+            link = OutboundConnection(self, sock, self._endpoint.host)
+        except (OSError, ValueError) as error:  # TimeoutError; UnicodeError, of a host that can be no name
+            if sock is not None:
+                sock.close()
             self._connecting = None
             self._connect_failed(error)
             return
         self._connecting = None
-        self._link = OutboundConnection(self, sock, self._endpoint.host)
+        self._link = link
         self._set_timer(self._link.begin())
 
     def link_ready(self, link: OutboundConnection) -> None:
@@ -202,9 +206,9 @@ class Channel:
             self._back_off()
         self._fail_all(list(link.sent), reason)
 
-    def _connect_failed(self, error: OSError) -> None:
+    def _connect_failed(self, error: OSError | ValueError) -> None:
         self._back_off()
-        why = error.strerror or str(error) or "timed out while connecting"
+        why = getattr(error, "strerror", None) or str(error) or "timed out while connecting"
         self._fail_all([], why, is_refused=isinstance(error, ConnectionRefusedError))
 
     def _back_off(self) -> None:

@@ -19,6 +19,7 @@ from heirlog.client.sasl import Mechanism, Plain, Scram
 from heirlog.client.security import Security, SecurityError, security_from_properties
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.listener_security import PLAIN, ListenerSecurity
+from heirlog.security.scram import ITERATIONS_MAX
 from heirlog.server.stream import FrameStream
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ class Peer:
         if security.mechanism == PLAIN:
             return Plain(security.username, security.password)
         nonce = secrets.token_urlsafe(NONCE_BYTES)
-        return Scram(security.mechanism, security.username, security.password, nonce)
+        return Scram(security.mechanism, security.username, security.password, nonce, max_iterations=ITERATIONS_MAX)
 
     def stream(
         self,
