@@ -88,6 +88,11 @@ def test_what_is_wrong_is_said(arguments: tuple[str, ...], sentence: str) -> Non
         ("SCRAM-SHA-512=[name=a,password=hidden,iterations=1]", "4096 to 16384"),
         ("SCRAM-SHA-512=[name=a,password=hidden,iterations=x]", "a whole number"),
         ("SCRAM-SHA-512=[name=a,saltedpassword=aGlkZGVu]", "needs the salt"),
+        ("SCRAM-SHA-512=[name=a,saltedpassword=hidden!,salt=aGlkZGVu]", "its saltedpassword is not base64"),
+        ("SCRAM-SHA-512=[name=a,saltedpassword=aGlkZGVu,salt=aGlkZGVu]", "has 64 bytes"),
+        ("SCRAM-SHA-512=[name=a,password=hidden,salt=b]", "its salt is not base64"),
+        ('SCRAM-SHA-512=[name=a,password=hidden,salt=""]', "a salt has 1 to 1024 bytes"),
+        (f"SCRAM-SHA-512=[name=a,password=hidden,iterations={'4' * 5000}]", "a whole number"),
         ("SCRAM-SHA-512=[name=a,color=hidden]", "each once"),
     ],
 )

@@ -22,6 +22,7 @@ from heirlog.protocol.messages import ApiVersionsResponse
 from heirlog.protocol.types import Endpoint
 from heirlog.server import send_queue
 from heirlog.server.connection_limits import ConnectionLimits, connection_limits, exempt_listeners
+from heirlog.server.door import Door
 from heirlog.server.files import OsFile
 
 HOST = "127.0.0.1"
@@ -103,6 +104,31 @@ def test_a_node_is_let_in_beyond_max_connections_and_the_client_that_was_quiet_f
         assert await quiet[0].read() == b""
         busy[1].write(framed(2))
         assert await is_served(busy[0])
+        node.server.stop()
+
+    asyncio.run(scenario())
+
+
+def test_a_stranger_at_the_listener_of_nodes_takes_no_place_until_it_has_proved_to_be_one(
+    fake_node: Any, framed: Any, eventually: Any
+) -> None:
+    async def scenario() -> None:
+        doors = {"INTERNAL": Door(30.0)}
+        node = fake_node(echo, limits=lambda: ConnectionLimits(total=2), exempt=["INTERNAL"], doors=doors)
+        internal = node.server.listen("INTERNAL", Endpoint(HOST, 0))
+        quiet, busy = await connect(node.endpoint), await connect(node.endpoint)
+        await eventually(lambda: node.server.connection_count == 2)
+        busy[1].write(framed(1))
+        assert await is_served(busy[0])
+        strangers = [await connect(internal) for _ in range(3)]
+        await eventually(lambda: len(node.clients) == 5)
+        await asyncio.sleep(0)
+        assert node.server.connection_count == 5
+        node.clients[2].transport.authenticated()
+        assert await quiet[0].read() == b""
+        assert node.server.connection_count == 4
+        for _, writer in strangers:
+            writer.close()
         node.server.stop()
 
     asyncio.run(scenario())

@@ -86,10 +86,11 @@ def _written(config: Path, data: Path, environment: Mapping[str, str]) -> tuple[
             f"there is no node.id: mount a configuration at {config}, or set {PREFIX}NODE_ID and the other properties "
             "as variables"
         )
+    from heirlog.local.secure import write_private
+
     path = data / FILE
     try:
-        path.write_text(properties.render(given, f"Written at each start, from {config} and {PREFIX}*."), "utf-8")
-        path.chmod(0o600)
+        write_private(path, properties.render(given, f"Written at each start, from {config} and {PREFIX}*."))
     except OSError as error:
         raise CommandError(
             f"cannot write {path}: {error.strerror}; mount a volume at {data} that user {os.getuid()} may write"

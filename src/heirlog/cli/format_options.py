@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from binascii import a2b_base64
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from heirlog.cli.errors import CommandError
@@ -21,7 +21,14 @@ from heirlog.metadata.image import KRAFT_VERSION, METADATA_VERSION, RECOVERY_VER
 from heirlog.metadata.state import RESERVED_DIRECTORIES
 from heirlog.protocol.types import BrokerId, endpoint_from_text, uuid_from_text, uuid_text
 from heirlog.raft.control import Voter
-from heirlog.security.scram import BY_MECHANISM, ITERATIONS_MAX, ITERATIONS_MIN, credential_of, salted_password
+from heirlog.security.scram import (
+    BY_MECHANISM,
+    ITERATIONS_MAX,
+    ITERATIONS_MIN,
+    SALT_BYTES_MAX,
+    credential_of,
+    salted_password,
+)
 
 
 def features_wanted(
@@ -112,14 +119,26 @@ def scram_wanted(given: Sequence[str]) -> list[Any]:
             raise CommandError(f"--add-scram {name}: iterations are {ITERATIONS_MIN} to {ITERATIONS_MAX}")
         if (name, mechanism) in records:
             raise CommandError(f"--add-scram names {name} twice for {mechanism}")
-        salt = a2b_base64(values["salt"]) if "salt" in values else new_salt()
+        salt = _bytes_of(values, "salt") if "salt" in values else new_salt()
+        if not 0 < len(salt) <= SALT_BYTES_MAX:
+            raise CommandError(f"--add-scram {name}: a salt has 1 to {SALT_BYTES_MAX} bytes")
         if "password" in values:
             salted = salted_password(scram, values["password"], salt, iterations)
         else:
-            salted = a2b_base64(values["saltedpassword"])
+            salted = _bytes_of(values, "saltedpassword")
+            if len(salted) != scram.key_bytes:
+                raise CommandError(f"--add-scram {name}: a saltedpassword of {mechanism} has {scram.key_bytes} bytes")
         credential = credential_of(scram, salted, salt, iterations)
         records[name, mechanism] = scram_record((name, scram.number), credential)
     return list(records.values())
+
+
+def _bytes_of(values: Mapping[str, str], key: str) -> bytes:
+    """Raises CommandError."""
+    try:
+        return a2b_base64(values[key], strict_mode=True)
+    except ValueError as error:  # binascii.Error is one
+        raise CommandError(f"--add-scram {values['name']}: its {key} is not base64") from error
 
 
 def _scram_values(text: str) -> dict[str, str]:
@@ -136,7 +155,8 @@ def _scram_values(text: str) -> dict[str, str]:
         raise CommandError("--add-scram needs a name, and either a password or a saltedpassword with its salt")
     if "saltedpassword" in values and "salt" not in values:
         raise CommandError("--add-scram: a saltedpassword needs the salt with which it was made")
-    if not values.get("iterations", "1").isdecimal():
+    iterations = values.get("iterations", "1")
+    if not iterations.isdecimal() or len(iterations) > len(str(ITERATIONS_MAX)):
         raise CommandError("--add-scram: iterations are a whole number")
     return values
 

@@ -61,12 +61,14 @@ class Authority:
         name: str | x509.Name,
         hosts: Sequence[str] = (),
         days: int = DAYS,
-        purposes: Sequence[x509.ObjectIdentifier] = (
-            ExtendedKeyUsageOID.SERVER_AUTH,
-            ExtendedKeyUsageOID.CLIENT_AUTH,
-        ),
+        purposes: Sequence[x509.ObjectIdentifier] | None = None,
     ) -> str:
-        """A new private key and its certificate, as PEM. hosts: names and addresses at which it may serve."""
+        """A new private key and its certificate, as PEM. hosts: names and addresses at which it may serve.
+
+        purposes: None for a client, and with hosts for a server, too.
+        """
+        if purposes is None:
+            purposes = (ExtendedKeyUsageOID.CLIENT_AUTH, *((ExtendedKeyUsageOID.SERVER_AUTH,) if hosts else ()))
         key = ec.generate_private_key(ec.SECP256R1())
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]) if isinstance(name, str) else name
         builder = (

@@ -65,6 +65,7 @@ def close(data: Path, protocol: str, bootstrap_servers: str) -> ClosedCluster:
     folder = data / FOLDER
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        data.chmod(0o700)
         tls = _tls(folder, protocol) if protocol.endswith("SSL") else {}
     except OSError as error:
         raise LocalError(f"cannot write {error.filename}: {error.strerror}; give another data folder") from error
@@ -205,7 +206,8 @@ def _write_client_file(data: Path, bootstrap_servers: str, client: Mapping[str, 
 def write_private(path: Path, text: str) -> None:
     """A file that only its owner can read, also while it is written. Replaces one of that name at once."""
     made = path.with_name(f".{path.name}.new")
-    descriptor = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    made.unlink(missing_ok=True)  # of a writer that was interrupted, or a link of another user
+    descriptor = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         file.write(text)
     os.replace(made, path)

@@ -87,6 +87,7 @@ class InboundConnection:
     def authenticated(self) -> None:
         self.deadline = None
         self._stream.frame_limit = self._server.frame_limit
+        self._server.has_authenticated(self)
 
     def random_bytes(self, count: int) -> bytes:
         return secrets.token_bytes(count)
@@ -305,7 +306,7 @@ class Server:
         self._connections[connection] = None
         self._per_host[host] += 1
         if len(self._connections) > limits.total:
-            self._make_room()
+            self._make_room(connection)
 
     def _hold(self, name: str, accepted: socket.socket, host: str, throttle_ms: int) -> None:
         """Above the rate of its address: it is closed later, and nothing is read from it."""
@@ -330,10 +331,18 @@ class Server:
         if not self._per_host[host]:
             del self._per_host[host]
 
-    def _make_room(self) -> None:
-        """A node has come on an exempt listener: the client that was quiet for longest goes, before those that have
-        proved who they are one that has not."""
-        clients = [one for one in self._connections if one.listener not in self._exempt]
+    def has_authenticated(self, connection: InboundConnection) -> None:
+        if connection.listener in self._exempt and len(self._connections) > self._limits().total:
+            self._make_room(connection)
+
+    def _make_room(self, newcomer: InboundConnection) -> None:
+        """A peer is at an exempt listener: the client that was quiet for longest goes, before those that have
+        proved who they are one that has not. Who has not proved to be a node only takes the place of its like."""
+        clients = [
+            one
+            for one in self._connections
+            if one.listener not in self._exempt and (newcomer.deadline is None or one.deadline is not None)
+        ]
         if clients:
             min(clients, key=lambda one: (one.deadline is None, one.last_active)).abort(
                 "max.connections is reached, and this connection was idle longest"

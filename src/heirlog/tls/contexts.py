@@ -26,6 +26,9 @@ def client_context(security: Security) -> ssl.SSLContext:
     """Raises SecurityError."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = security.check_host_name
+    # a name that is only the common name was not given to a host
+    context.hostname_checks_common_name = False
+    context.options |= ssl.OP_NO_RENEGOTIATION
     context.verify_mode = ssl.CERT_REQUIRED
     _set_versions(context, security)
     if security.trust is None:
