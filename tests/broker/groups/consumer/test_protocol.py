@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from heirlog.broker.groups import admin
+from heirlog.broker.groups import admin, coordinator
 from heirlog.broker.groups.consumer import target_assignment
 from heirlog.broker.groups.consumer.regular_expressions import REFRESH_MIN_MS
 from heirlog.broker.groups.consumer.values import ConsumerGroupPhase, MemberState
@@ -383,6 +383,25 @@ def test_a_created_topic_that_matches_is_found_after_ten_seconds(rig: Coordinati
     assert "bar:0" in a.beat()
     a.beat(subscribed_topic_regex="", subscribed_topic_names=["bar"])
     assert "foo" not in a.beat(owns=True) and rig.group().state.regexes == {}
+
+
+# -- memory -----------------------------------------------------------------------------------------------------------
+
+
+def test_what_members_have_and_what_expressions_match_is_counted(
+    monkeypatch: pytest.MonkeyPatch, rig: Coordinating
+) -> None:
+    a = Consumer(rig, "a", subscribed_topic_names=None, subscribed_topic_regex="fo+")
+    a.join()
+    (shard,) = rig.broker.groups.shards()
+    without = shard.memory_use.bytes
+    rig.env.advance(10)
+    assert a.beat() == "2 foo:0,1,2,3,4,5"
+    assert shard.memory_use.bytes >= without + 2 * 6 * 64 + 128, "target, assignment and a name"
+    monkeypatch.setattr(coordinator, "MEMBERS_BYTES_MAX", without + 2500)
+    assert Consumer(rig, "b").join() == "GROUP_MAX_SIZE_REACHED"
+    a.beat(member_epoch=-1)
+    assert shard.memory_use.bytes == 0
 
 
 # -- large groups -----------------------------------------------------------------------------------------------------
