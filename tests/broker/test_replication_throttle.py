@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from heirlog.metadata.state import BROKER_RESOURCE
+from heirlog.broker.replication_throttle import LEADER
+from heirlog.metadata.state import BROKER_RESOURCE, TOPIC_RESOURCE
 from heirlog.protocol.types import BrokerId
 
 from .fakes import Rig, answer_of, batch, state
@@ -141,7 +142,10 @@ def test_white_space_in_a_list_is_as_good_as_none(replicas: str) -> None:
     assert sent(rig.fetch(replica=3)) == 0
 
 
-@pytest.mark.parametrize("replicas", ["0", "x:y", ":", "0:1:2", "*,0:1"])
-def test_a_list_that_no_controller_of_ours_would_store_does_not_end_a_broker(replicas: str) -> None:
-    rig = leader(replicas=replicas)
+@pytest.mark.parametrize("replicas", ["0", "x:1", ":", "0:1:2", "*,0:2"])
+def test_a_list_that_no_controller_of_ours_would_store_throttles_nothing(replicas: str) -> None:
+    rig = leader(replicas="")
+    rig.image.set_config(TOPIC_RESOURCE, "foo", LEADER[1], replicas)
+    rig.broker.replicas.leader_throttle.on_image(rig.image, None)
+    rig.fetch(replica=3)
     assert sent(rig.fetch(replica=3)) > 5000

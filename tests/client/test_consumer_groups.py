@@ -54,6 +54,18 @@ def test_partitions_are_given_up_before_the_coordinator_is_told() -> None:
     assert topic.partitions == [0] and owned(one) == [0]
 
 
+def test_what_is_given_up_while_a_heartbeat_is_under_way_is_said_with_the_next_one() -> None:
+    one = member()
+    one.answered(one.request(), answer(1, 0, 1))
+    acknowledgement = one.request()
+    one.answered(acknowledgement, answer(1, 0))
+    under_way = one.request()
+    one.revoked()
+    one.answered(under_way, answer(1, same=True))
+    (topic,) = one.request().topic_partitions or ()
+    assert topic.partitions == [0]
+
+
 def test_after_a_lost_answer_it_says_everything_again_at_the_same_epoch() -> None:
     one = member()
     one.answered(one.request(), answer(3, 0))

@@ -111,7 +111,11 @@ class ConsumerProtocolMember:
         if code is not ErrorCode.NONE:
             return self._refused(code)
         self.epoch, self.interval_ms = response.member_epoch, response.heartbeat_interval_ms
-        self._says_all = self._acknowledges = False
+        self._says_all = False
+        if request.topic_partitions is not None:
+            said = {bytes(topic.topic_id): frozenset(topic.partitions) for topic in request.topic_partitions}
+            # what was given up while the request was under way is still to be said
+            self._acknowledges = said != self.owned
         if response.assignment is not None:
             self.assigned = {
                 bytes(topic.topic_id): frozenset(topic.partitions) for topic in response.assignment.topic_partitions

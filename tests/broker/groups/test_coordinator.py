@@ -157,6 +157,7 @@ def test_below_min_isr_a_new_coordinator_answers_what_is_committed() -> None:
     rig.commit(9)  # not committed: broker 2 has not fetched it
     rig.lead(7, isr=[1])
     assert rig.committed() == 5
+    assert rig.committed("another") == "COORDINATOR_LOAD_IN_PROGRESS", "its first commit may be in what is not loaded"
     stable = OffsetFetchRequest(
         group_id="g",
         topics=[OffsetFetchRequest.OffsetFetchRequestTopic(name="foo", partition_indexes=[0])],

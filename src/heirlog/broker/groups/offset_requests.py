@@ -12,7 +12,8 @@ Each partition is checked separately: first whether it exists, then whether the 
 partitions are one batch.
 
 Offsets of a partition of `__consumer_offsets` below min ISR are read as far as they are committed, also where this
-coordinator cannot load the rest; who asks for stable offsets waits.
+coordinator cannot load the rest. Who asks for stable offsets waits, and who names a partition without a known offset:
+its first commit may be in the rest.
 
 A group that does not exist has no committed offsets: OffsetFetch answers -1 for each partition, without an error. The
 log stores topic names. From version 10 on requests and responses have topic ids, which are translated with this
@@ -23,7 +24,7 @@ Source: KIP-211, KIP-447, KIP-496, KIP-709 (several groups), KIP-848 (versions 9
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any, TypeAlias
 
 from heirlog.broker.groups.consumer.group import ConsumerGroup
@@ -220,12 +221,18 @@ def is_stable(*, is_open: bool) -> bool:
 
 
 def _committed(
-    coordinator: GroupCoordinator, group_id: str, *, stable: bool, member_id: str | None = None, epoch: int = -1
+    coordinator: GroupCoordinator,
+    group_id: str,
+    named: Collection[TopicPartition],
+    *,
+    stable: bool,
+    member_id: str | None = None,
+    epoch: int = -1,
 ) -> dict[TopicPartition, OffsetAndMetadata | ErrorCode] | ErrorCode:
     """What to say of each partition of a group.
 
     stable: UNSTABLE_OFFSET_COMMIT for each partition whose offset an open transaction has written. member_id, epoch: of
-    the member that asks, if it names itself.
+    the member that asks, if it names itself. named: the partitions that the request names.
     """
     shard = coordinator.shard_to_fetch(group_id, stable=stable)
     if isinstance(shard, ErrorCode):
@@ -238,6 +245,9 @@ def _committed(
     found: dict[TopicPartition, OffsetAndMetadata | ErrorCode] = {}
     if group is not None:
         found |= group.offsets.committed
+    # "no offset" would send a consumer to auto.offset.reset, maybe past records that it has not read
+    if not shard.loaded and not found.keys() >= set(named):
+        return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     if stable:
         unstable = shard.transactional.unstable(group_id)
         found |= {each: ErrorCode.UNSTABLE_OFFSET_COMMIT for each in unstable if not is_stable(is_open=True)}
@@ -255,13 +265,19 @@ def _fetch_group(
     coordinator: GroupCoordinator, asked: OffsetFetchRequest.OffsetFetchRequestGroup, by_id: bool, *, stable: bool
 ) -> OffsetFetchResponse.OffsetFetchResponseGroup:
     answer = OffsetFetchResponse.OffsetFetchResponseGroup(group_id=asked.group_id)
+    image = coordinator.image()
+    named = [
+        (name, index)
+        for wanted in asked.topics or ()
+        if (name := _name_of(image, wanted.topic_id) if by_id else wanted.name) is not None
+        for index in wanted.partition_indexes
+    ]
     committed = _committed(
-        coordinator, asked.group_id, stable=stable, member_id=asked.member_id, epoch=asked.member_epoch
+        coordinator, asked.group_id, named, stable=stable, member_id=asked.member_id, epoch=asked.member_epoch
     )
     if isinstance(committed, ErrorCode):
         answer.error_code = committed
         return answer
-    image = coordinator.image()
     if asked.topics is None:
         for name, partitions in _by_topic(_all_committed(coordinator, asked.group_id, stable=stable)):
             topic = image.topic_named(name)
@@ -294,7 +310,8 @@ def _fetch_group(
 
 
 def _fetch_one(coordinator: GroupCoordinator, request: OffsetFetchRequest, version: int) -> OffsetFetchResponse:
-    committed = _committed(coordinator, request.group_id, stable=request.require_stable)
+    named = [(topic.name, index) for topic in request.topics or () for index in topic.partition_indexes]
+    committed = _committed(coordinator, request.group_id, named, stable=request.require_stable)
     code = committed if isinstance(committed, ErrorCode) else ErrorCode.NONE
     known = {} if isinstance(committed, ErrorCode) else committed
     if request.topics is None:

@@ -268,6 +268,7 @@ class GroupCoordinatorShard:
         if not isinstance(group, ClassicGroup) or (self.loaded and not group.is_empty):
             # a member joined before the tombstone was committed: the next generation writes the group again
             return
+        self.memory_use.bytes -= sum(member.counted_bytes for member in group.members.values())
         group.mark_dead(self._env.wall_ms(), _refuse_as_moved)
         del self.groups[group_id]
         if group.offsets.committed:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from heirlog.broker.groups.consumer.group import ConsumerGroup
+from heirlog.broker.groups.consumer.regular_expressions import REFRESH_MIN_MS
 from heirlog.broker.groups.group import ClassicGroup, GroupState
 from heirlog.protocol.consumer_protocol import assignment, read_assignment, read_subscription
 from heirlog.protocol.errors import ErrorCode
@@ -19,7 +20,7 @@ from heirlog.protocol.messages import (
 )
 
 from ...fakes import answer_of, context
-from .coordinating import REBALANCE_MS, SESSION_MS, Consumer, Coordinating
+from .coordinating import OFFSETS, REBALANCE_MS, SESSION_MS, Consumer, Coordinating
 
 COOPERATIVE, EAGER = 1, 0
 
@@ -226,6 +227,30 @@ def test_the_group_becomes_classic_when_the_last_consumer_member_goes(rig: Coord
     assert b.join() == a.joined() == f"generation {epoch + 1}"
 
 
+def test_after_an_upgrade_only_the_consumer_group_is_counted(rig: Coordinating) -> None:
+    two_classic(rig)
+    Consumer(rig, "c").join()
+    rig.lead(6)
+    (shard,) = rig.broker.groups.shards()
+    assert shard.memory_use.bytes == known(rig).state.members_bytes
+
+
+def test_a_classic_member_that_joins_resolves_no_regular_expression(rig: Coordinating) -> None:
+    """It was not asked which topics it may describe."""
+    c = Consumer(rig, "c", subscribed_topic_names=None, subscribed_topic_regex=".*")
+    c.join()
+    rig.env.advance(10)
+    rig.set_topic("bar", 1)
+    rig.publish()
+    rig.env.advance(REFRESH_MIN_MS + 1)
+    Classic(rig, "a").join()
+    rig.env.advance(10)
+    assert "bar" not in known(rig).state.regexes[".*"].topics
+    c.beat()
+    rig.env.advance(10)
+    assert "bar" in known(rig).state.regexes[".*"].topics
+
+
 @pytest.mark.parametrize("policy", ["disabled", "upgrade"])
 def test_without_a_downgrade_the_classic_members_stay_in_a_consumer_group(policy: str) -> None:
     rig = Coordinating(group_consumer_migration_policy=policy)
@@ -236,6 +261,18 @@ def test_without_a_downgrade_the_classic_members_stay_in_a_consumer_group(policy
     assert isinstance(known(rig), ConsumerGroup)
     assert a.beat() == "REBALANCE_IN_PROGRESS"
     assert a.join() == "generation 3" and a.sync() == "0,1,2,3,4,5"
+
+
+def test_a_group_that_is_too_large_for_a_classic_one_stays_a_consumer_group(rig: Coordinating) -> None:
+    c, a, b = Consumer(rig, "c"), Classic(rig, "a"), Classic(rig, "b")
+    c.join()
+    a.join()
+    b.join()
+    rig.set_config("max.message.bytes", "400", OFFSETS)
+    rig.publish()
+    assert c.beat(member_epoch=-1).startswith("-1")
+    group = known(rig)
+    assert isinstance(group, ConsumerGroup) and set(group.committed.members) == {"a", "b"}
 
 
 def test_a_silent_consumer_member_turns_the_group_classic_too(rig: Coordinating) -> None:

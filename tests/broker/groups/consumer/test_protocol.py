@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from heirlog.broker.groups import admin
+from heirlog.broker.groups import admin, coordinator
 from heirlog.broker.groups.consumer import target_assignment
 from heirlog.broker.groups.consumer.regular_expressions import REFRESH_MIN_MS
 from heirlog.broker.groups.consumer.values import ConsumerGroupPhase, MemberState
@@ -257,6 +257,23 @@ def test_the_rebalance_timer_stops_when_the_partitions_are_given_up(rig: Coordin
         assert a.beat() == "2 foo:0,1,2" and b.beat() == "2 foo:3,4,5"
 
 
+def test_a_member_that_is_asked_for_more_has_the_whole_time_again(rig: Coordinating) -> None:
+    a, b, c = (Consumer(rig, name) for name in "abc")
+    a.join()
+    b.join()
+    assert a.beat() == "1 foo:0,1,2"
+    rig.env.advance(REBALANCE_MS // 2)
+    b.beat()
+    c.join()
+    assert a.beat(owns=True) == "1 foo:0,1"
+    for _ in range(2):
+        rig.env.advance(REBALANCE_MS // 2 - 1)
+        a.beat(), b.beat(), c.beat()
+    assert "a" in rig.group().state.members
+    rig.env.advance(2)
+    assert "a" not in rig.group().state.members
+
+
 def test_a_removal_that_cannot_be_written_is_tried_again() -> None:
     rig = Coordinating([1, 2], min_insync_replicas="2")
     a = Consumer(rig, "a")
@@ -368,6 +385,25 @@ def test_a_created_topic_that_matches_is_found_after_ten_seconds(rig: Coordinati
     assert "foo" not in a.beat(owns=True) and rig.group().state.regexes == {}
 
 
+# -- memory -----------------------------------------------------------------------------------------------------------
+
+
+def test_what_members_have_and_what_expressions_match_is_counted(
+    monkeypatch: pytest.MonkeyPatch, rig: Coordinating
+) -> None:
+    a = Consumer(rig, "a", subscribed_topic_names=None, subscribed_topic_regex="fo+")
+    a.join()
+    (shard,) = rig.broker.groups.shards()
+    without = shard.memory_use.bytes
+    rig.env.advance(10)
+    assert a.beat() == "2 foo:0,1,2,3,4,5"
+    assert shard.memory_use.bytes >= without + 2 * 6 * 64 + 128, "target, assignment and a name"
+    monkeypatch.setattr(coordinator, "MEMBERS_BYTES_MAX", without + 2500)
+    assert Consumer(rig, "b").join() == "GROUP_MAX_SIZE_REACHED"
+    a.beat(member_epoch=-1)
+    assert shard.memory_use.bytes == 0
+
+
 # -- large groups -----------------------------------------------------------------------------------------------------
 
 
@@ -398,6 +434,40 @@ def test_a_static_member_that_comes_back_during_an_assignment_gets_its_share(mon
     rig.env.advance(50)
     assert again.beat() == "1 foo:0,1,2"
     assert again.beat(owns=True) == "2 foo:0,1,2" and b.beat() == "2 foo:3,4,5"
+
+
+def test_a_group_that_was_deleted_during_an_assignment_stays_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(target_assignment, "INLINE_MAX", 5)
+    rig = Coordinating([1, 2])
+    members = [Consumer(rig, "a"), Consumer(rig, "b")]
+    for member in members:
+        joining = member.send(**member._join_fields())
+        rig.follow()
+        member.hear(joining)
+    for member in members:
+        member.send(member_epoch=-1)
+    rig.follow()
+    admin.delete_groups(rig.broker.groups, DeleteGroupsRequest(groups_names=["g"]))
+    end = rig.log_end()
+    rig.env.advance(50)
+    assert rig.log_end() == end, "the target of a group that is gone is not written"
+
+
+def test_a_member_that_joins_again_during_an_assignment_has_a_target(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(target_assignment, "INLINE_MAX", 5)
+    rig = Coordinating()
+    rig.set_topic("bar", 1)
+    rig.publish()
+    a, b, c = Consumer(rig, "a"), Consumer(rig, "b"), Consumer(rig, "c", subscribed_topic_names=["bar"])
+    a.join()
+    b.join()
+    rig.env.advance(50)
+    c.join()
+    b.beat(member_epoch=-1)
+    b.join()
+    rig.env.advance(50)
+    assert rig.group().state.assignment_epoch == 3
+    assert rig.group().state.target("b") == {FOO: frozenset({3, 4, 5})}
 
 
 # -- operators --------------------------------------------------------------------------------------------------------
@@ -475,6 +545,8 @@ def test_offsets_alone_keep_a_group_and_members_take_it_over(rig: Coordinating) 
         ({"instance_id": ""}, "INVALID_REQUEST"),
         ({"rack_id": ""}, "INVALID_REQUEST"),
         ({"rebalance_timeout_ms": -1}, "INVALID_REQUEST"),
+        ({"rebalance_timeout_ms": -2}, "INVALID_REQUEST"),
+        ({"member_epoch": 1, "rebalance_timeout_ms": -2}, "INVALID_REQUEST"),
         ({"topic_partitions": None}, "INVALID_REQUEST"),
         ({"topic_partitions": [ConsumerGroupHeartbeatRequest.TopicPartitions()]}, "INVALID_REQUEST"),
         ({"subscribed_topic_names": None}, "INVALID_REQUEST"),

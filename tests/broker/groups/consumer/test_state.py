@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from heirlog.broker.groups.consumer.heartbeats import group_tombstones
 from heirlog.broker.groups.consumer.records import (
     CurrentMember,
     GroupEpoch,
@@ -168,6 +169,7 @@ def shown(group: ConsumerGroupState) -> Any:
         group.currents,
         group.static_members,
         group.subscribers,
+        group.members_bytes,
     )
 
 
@@ -199,3 +201,5 @@ def test_no_record_is_refused_whatever_came_before(written: list[Any]) -> None:
     group.clean_up()
     assert set(group.currents) <= set(group.members) and set(group.targets) <= set(group.members)
     assert not group.members or group.epoch >= group.assignment_epoch
+    group.apply(group_tombstones(group))
+    assert (group.exists, group.members_bytes) == (False, 0)

@@ -103,7 +103,7 @@ class ClassicMembers:
             protocol_name=request.protocols[0].name,
             member_id=member_id,
         )
-        done = self._protocol.carry_out(group, plan, request.session_timeout_ms, answer, refused, None)
+        done = self._protocol.carry_out(group, plan, request.session_timeout_ms, answer, refused, resolves=False)
         if member_id in state.members and not group.is_closed:
             # it is to sync now
             self._protocol.stop_join(group, member_id)

@@ -44,7 +44,7 @@ from heirlog.broker.groups.consumer.heartbeats import (
     removal_records,
     static_leave_record,
 )
-from heirlog.broker.groups.consumer.records import ConsumerGroupRecord, GroupEpoch, RegexTopics
+from heirlog.broker.groups.consumer.records import ConsumerGroupRecord, CurrentMember, GroupEpoch, RegexTopics
 from heirlog.broker.groups.consumer.regular_expressions import REFRESH_INTERVAL_MS, REFRESH_MIN_MS, matches
 from heirlog.broker.groups.consumer.state import member_bytes
 from heirlog.broker.groups.consumer.subscriptions import known_topics, metadata_hash, subscribed_topics_of
@@ -147,7 +147,9 @@ class ConsumerGroupProtocol:
         except KafkaError as error:
             return self.once_committed(group, heartbeat_refusal(error.code, str(error)), heartbeat_refusal)
         answer = heartbeat_answer(plan, times.interval_ms)
-        return self.carry_out(group, plan, times.session_ms, answer, heartbeat_refusal, context.refuses)
+        return self.carry_out(
+            group, plan, times.session_ms, answer, heartbeat_refusal, resolves=True, refuses=context.refuses
+        )
 
     def carry_out(
         self,
@@ -156,14 +158,21 @@ class ConsumerGroupProtocol:
         session_ms: int,
         answer: T,
         refusal: Callable[[ErrorCode], T],
-        refuses: Callable[[str], bool] | None,
+        *,
+        resolves: bool,
+        refuses: Callable[[str], bool] | None = None,
     ) -> T | Pending[Any]:
-        """Write what a member's request changes; the answer follows once that is committed."""
+        """Write what a member's request changes; the answer follows once that is committed.
+
+        resolves: whether regular expressions are matched if they are due, with the topics that the client may describe.
+        refuses: whether it may not describe a topic; None: it may describe every topic.
+        """
 
         def applied() -> None:
             self._follow_plan(group, plan, session_ms)
             self._assign_if_due(group, plan)
-            self._resolve_if_due(group, refuses)
+            if resolves:
+                self._resolve_if_due(group, refuses)
 
         if not plan.records:
             applied()
@@ -238,9 +247,20 @@ class ConsumerGroupProtocol:
         self, group: ConsumerGroup, member_ids: Sequence[str], why: str, answer: Callable[[ErrorCode], None]
     ) -> None:
         """Remove members of the group; its epoch rises once. If only classic members are left, it becomes classic."""
-        if self._downgrade(group, member_ids, answer):
-            return
 
+        def downgraded(code: ErrorCode) -> None:
+            if code is ErrorCode.UNKNOWN_SERVER_ERROR and not group.is_closed:
+                # the classic group would be too large for a batch: it stays a consumer group of classic members
+                self._remove(group, [each for each in member_ids if each in group.state.members], why, answer)
+            else:
+                answer(code)
+
+        if not self._downgrade(group, member_ids, downgraded):
+            self._remove(group, member_ids, why, answer)
+
+    def _remove(
+        self, group: ConsumerGroup, member_ids: Sequence[str], why: str, answer: Callable[[ErrorCode], None]
+    ) -> None:
         def applied() -> None:
             for member_id in member_ids:
                 group.stop_timers(member_id)
@@ -307,6 +327,9 @@ class ConsumerGroupProtocol:
             group.stop_timers(plan.replaced)
         member_id = plan.member.member_id
         self.touch(group, member_id, session_ms)
+        if any(isinstance(each, CurrentMember) and each.member_id == member_id for each in plan.records):
+            # it acknowledged; if a newer target asks it for more, it has the whole time for that
+            self._stop_rebalance(group, member_id)
         self._watch_rebalance(group, member_id)
 
     def _watch_rebalance(self, group: ConsumerGroup, member_id: str) -> None:
@@ -397,6 +420,10 @@ class ConsumerGroupProtocol:
         topics = known_topics(self._image(), subscribed_topics_of(state))
 
         def computed(targets: dict[str, Assignment]) -> None:
+            if not state.assignment_epoch < epoch <= state.epoch:
+                # the group was deleted, or has a newer target
+                settled(ErrorCode.NONE)
+                return
             for member_id in [each for each in targets if each not in state.members]:
                 # a static member came back under another id, which keeps the place
                 instance_id = members[member_id].instance_id
@@ -404,7 +431,7 @@ class ConsumerGroupProtocol:
                 target = targets.pop(member_id)
                 if successor is not None and successor not in targets:
                     targets[successor] = target
-            records = target_records(state, targets, epoch, {**before, **state.targets})
+            records = target_records(state, targets, epoch, state.targets)
             self._write(group, records, lambda: None, settled)
 
         def settled(code: ErrorCode) -> None:

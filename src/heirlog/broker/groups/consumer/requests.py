@@ -23,6 +23,8 @@ from heirlog.metadata.image import Image
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.messages import ConsumerGroupDescribeResponse, ConsumerGroupHeartbeatRequest
 
+NOT_NAMED = -1
+"""RebalanceTimeoutMs of a heartbeat that changes none."""
 CLIENT_ID_VERSION = 1
 """ConsumerGroupHeartbeat: the client makes the member id."""
 MEMBER_TYPE_CLASSIC, MEMBER_TYPE_CONSUMER = 0, 1
@@ -42,8 +44,10 @@ def check_heartbeat(request: ConsumerGroupHeartbeatRequest, version: int, assign
     for name, text in (("InstanceId", request.instance_id), ("RackId", request.rack_id)):
         if text is not None and not text.strip():
             raise _invalid(f"{name} can't be empty.")
+    if request.rebalance_timeout_ms < NOT_NAMED:
+        raise _invalid("RebalanceTimeoutMs must not be negative.")
     if epoch == JOINING_EPOCH:
-        if request.rebalance_timeout_ms == -1:
+        if request.rebalance_timeout_ms == NOT_NAMED:
             raise _invalid("RebalanceTimeoutMs must be provided in first request.")
         if request.topic_partitions is None or request.topic_partitions:
             raise _invalid("TopicPartitions must be empty when (re-)joining.")

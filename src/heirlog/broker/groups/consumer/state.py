@@ -46,6 +46,7 @@ from heirlog.protocol.types import Uuid
 _NEW = MemberAssignment()
 _MEMBER_BYTES = 2048
 _NAME_BYTES = 128
+_PARTITION_BYTES = 64
 T = TypeVar("T")
 
 
@@ -70,7 +71,7 @@ class ConsumerGroupState:
     """Members that name the topic."""
     regex_subscribers: Counter[str] = field(default_factory=Counter)
     members_bytes: int = 0
-    """Approximate memory of what the members say. Clients choose the size."""
+    """Approximate memory of what the members say and have. Clients choose the size."""
 
     # what it says
 
@@ -125,13 +126,13 @@ class ConsumerGroupState:
             elif isinstance(record, CurrentMember):
                 self._assign(record.member_id, record.value)
             elif isinstance(record, TargetMember):
-                _put(self.targets, record.member_id, record.value)
+                self._aim(record.member_id, record.value)
             elif isinstance(record, GroupEpoch):
                 self.epoch, self.metadata_hash = record.epoch or 0, record.metadata_hash
             elif isinstance(record, TargetEpoch):
                 self.assignment_epoch = record.epoch or 0
             elif isinstance(record, RegexTopics):
-                _put(self.regexes, record.regex, record.value)
+                self._resolve(record.regex, record.value)
             else:
                 assert isinstance(record, OldTopicMetadata)
                 self.has_old_metadata = record.exists
@@ -148,7 +149,7 @@ class ConsumerGroupState:
         if member is None:
             # its other tombstones may be compacted away
             self._assign(member_id, None)
-            self.targets.pop(member_id, None)
+            self._aim(member_id, None)
             return
         self.members[member_id] = member
         self.members_bytes += member_bytes(member)
@@ -161,13 +162,23 @@ class ConsumerGroupState:
     def _assign(self, member_id: str, current: MemberAssignment | None) -> None:
         before = self.currents.pop(member_id, None)
         if before is not None:
+            self.members_bytes -= _assignment_bytes(before.assigned, before.pending)
             for held in (before.assigned, before.pending):
                 self._release(member_id, held)
         if current is not None:
             self.currents[member_id] = current
+            self.members_bytes += _assignment_bytes(current.assigned, current.pending)
             for held in (current.assigned, current.pending):
                 for topic_id, numbers in held.items():
                     self.owners.setdefault(topic_id, {}).update(dict.fromkeys(numbers, member_id))
+
+    def _aim(self, member_id: str, target: Assignment | None) -> None:
+        self.members_bytes += _assignment_bytes(target) - _assignment_bytes(self.targets.get(member_id))
+        _put(self.targets, member_id, target)
+
+    def _resolve(self, regex: str, resolved: ResolvedRegex | None) -> None:
+        self.members_bytes += _regex_bytes(resolved) - _regex_bytes(self.regexes.get(regex))
+        _put(self.regexes, regex, resolved)
 
     def _release(self, member_id: str, held: Assignment) -> None:
         for topic_id, numbers in held.items():
@@ -183,9 +194,9 @@ class ConsumerGroupState:
         for member_id in [each for each in self.currents if each not in self.members]:
             self._assign(member_id, None)
         for member_id in [each for each in self.targets if each not in self.members]:
-            del self.targets[member_id]
+            self._aim(member_id, None)
         for regex in [regex for regex in self.regexes if regex not in self.regex_subscribers]:
-            del self.regexes[regex]
+            self._resolve(regex, None)
         self.static_members = {
             member.instance_id: member_id
             for member_id, member in self.members.items()
@@ -234,6 +245,14 @@ def member_bytes(member: ConsumerGroupMember) -> int:
         + sum(_NAME_BYTES + len(topic) for topic in member.topics)
         + sum(_NAME_BYTES + len(name) + len(metadata) for name, metadata in protocols)
     )
+
+
+def _assignment_bytes(*assignments: Assignment | None) -> int:
+    return _PARTITION_BYTES * sum(len(numbers) for each in assignments if each for numbers in each.values())
+
+
+def _regex_bytes(resolved: ResolvedRegex | None) -> int:
+    return 0 if resolved is None else sum(_NAME_BYTES + len(topic) for topic in resolved.topics)
 
 
 def _count_down(counts: Counter[str], names: Iterable[str]) -> None:
