@@ -71,6 +71,8 @@ class Values:
             return self.fill(getattr(namespace, field.type), namespace, field.struct, version)
         if field.type == "bool":
             return rng.random() < 0.5
+        if field.type == "float64":
+            return rng.choice([0.0, float(rng.randrange(2**40)), rng.uniform(-1e9, 1e9)])
         if field.type in BITS:
             bits = rng.choice([3, BITS[field.type]])
             return (

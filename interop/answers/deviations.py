@@ -427,7 +427,7 @@ DEVIATIONS: list[Deviation] = [
             Plan(
                 57,
                 1,
-                {"feature_updates": [{"feature": "group.version", "max_version_level": 1}], "validate_only": True},
+                {"feature_updates": [{"feature": "share.version", "max_version_level": 1}], "validate_only": True},
             ),
         ),
     ),

@@ -10,6 +10,7 @@ from __future__ import annotations
 from heirlog.apis.common.api import Api, Need, Served
 from heirlog.apis.common.ports import HasImage
 from heirlog.context import Context, Reply
+from heirlog.controller.error_messages import sentence
 from heirlog.metadata.acls import AclOperation, ResourceType
 from heirlog.metadata.client_quotas import CLIENT_ID, IP, USER, Entity
 from heirlog.protocol.api import ApiKey
@@ -83,8 +84,13 @@ def _matches(entity: Entity, conditions: dict[str, tuple[int, str | None]], stri
     )
 
 
+def refused(request: DescribeClientQuotasRequest, code: ErrorCode) -> DescribeClientQuotasResponse:
+    return DescribeClientQuotasResponse(error_code=code, error_message=sentence(code), entries=None)
+
+
 API = Api(
     key=ApiKey.DESCRIBE_CLIENT_QUOTAS,
+    refused=refused,
     broker=Served((0, 1), handle, needs=(Need(AclOperation.DESCRIBE_CONFIGS, ResourceType.CLUSTER),)),
     has_large_answer=True,
 )

@@ -90,6 +90,22 @@ class InternalTopicLoader:
         elif self._read_slice(min(partition.high_watermark, target)):
             self._env.call_later(0, self.read)
 
+    def unread(self) -> list[Record] | None:
+        """The records behind the high watermark that loading waits for; None: too many, or they cannot be read."""
+        end_offset = self._partition.leader_epoch_start_offset
+        found: list[Record] = []
+        try:
+            regions = self._partition.log.read(self._next_offset, LOAD_SLICE_BYTES, end_offset).regions
+            data = b"".join(region.read() for region in regions)
+            next_offset = self._next_offset
+            for position, header in walk(data):
+                next_offset = header.next_offset
+                if header.record_count and not header.is_control:
+                    found += decode_records(data, position)
+        except (DamagedLog, KafkaError, OSError):
+            return None
+        return found if next_offset >= end_offset else None
+
     def stop(self) -> None:
         self._stopped = True
         if self._watching:

@@ -246,7 +246,7 @@ def _committed(
     if group is not None:
         found |= group.offsets.committed
     # "no offset" would send a consumer to auto.offset.reset, maybe past records that it has not read
-    if not shard.loaded and not found.keys() >= set(named):
+    if not shard.loaded and (not found.keys() >= set(named) or shard.may_have_newer(group_id)):
         return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     if stable:
         unstable = shard.transactional.unstable(group_id)

@@ -152,6 +152,14 @@ class GroupCoordinatorShard:
         partition = self._partition
         return self.loaded or (self._replay.waits and len(partition.isr.committed) < partition.min_isr)
 
+    def may_have_newer(self, group_id: str) -> bool:
+        """Whether a commit of the group may be behind the high watermark: an earlier leader may have committed it, and
+        with the offset before it a consumer would read records again."""
+        if self.loaded:
+            return False
+        unread = self._replay.unread()
+        return unread is None or any(_is_of(group_id, record) for record in unread)
+
     # -- loading ------------------------------------------------------------------------------------------------
 
     def load(self) -> None:
@@ -579,6 +587,14 @@ class GroupCoordinatorShard:
                 group.close()
             else:
                 group.mark_dead(self._env.wall_ms(), _refuse_as_moved)
+
+
+def _is_of(group_id: str, record: Record) -> bool:
+    try:
+        stored = read_record(record.key, record.value)
+    except Malformed:
+        return True
+    return isinstance(stored, StoredOffset) and stored.group == group_id
 
 
 def _is_unused(group: Group) -> bool:

@@ -219,12 +219,12 @@ class DescribeClientQuotasResponse(Message):
         throttle_time_ms: int = 0,
         error_code: int = 0,
         error_message: str | None = None,
-        entries: list[DescribeClientQuotasResponse.EntryData] | None = None,
+        entries: list[DescribeClientQuotasResponse.EntryData] | None = EMPTY,
     ) -> None:
         self.throttle_time_ms: int = throttle_time_ms
         self.error_code: int = error_code
         self.error_message: str | None = error_message
-        self.entries: list[DescribeClientQuotasResponse.EntryData] | None = entries
+        self.entries: list[DescribeClientQuotasResponse.EntryData] | None = [] if entries is EMPTY else entries
 
 
 def _read_response_value_data(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[DescribeClientQuotasResponse.ValueData], int]:
