@@ -214,17 +214,6 @@ def _adding(topic: str, epoch: int) -> Plan:
     )
 
 
-def _ending(version: int, epoch: int) -> Plan:
-    producer = {"producer_id": Symbol("producer_ids", PRODUCER, 4000), "producer_epoch": epoch}
-    return Plan(26, version, {"transactional_id": PRODUCER, "committed": False, **producer}, keeps=PRODUCER)
-
-
-def _gets_epoch_of_successor(difference: Difference) -> bool:
-    plan, ours = difference.plan, difference.ours
-    is_of_answer = _at(difference, ".producer_id", ".producer_epoch") and ours == -1
-    return plan.key == 26 and plan.version >= 5 and (ours == PRODUCER_FENCED or is_of_answer)
-
-
 def _asked(partition: int) -> dict[str, int]:
     return {"partition_index": partition, "current_leader_epoch": -1, "timestamp": -1}
 
@@ -520,20 +509,6 @@ DEVIATIONS: list[Deviation] = [
             Plan(22, 4, _starting(-1, -1), keeps=PRODUCER),
             _adding(D, 0),
             Plan(22, 4, _starting(Symbol("producer_ids", PRODUCER, 4000), 10), keeps=PRODUCER),
-        ),
-        is_harmless=False,
-    ),
-    Deviation(
-        "the epoch of a successor",
-        "EndTxn 5 with the epoch from before the current one",
-        _gets_epoch_of_successor,
-        (
-            _new_topics(_topic(D)),
-            Plan(22, 4, _starting(-1, -1), keeps=PRODUCER),
-            Plan(22, 4, _starting(-1, -1), keeps=PRODUCER),
-            _adding(D, 1),
-            _ending(4, 1),
-            _ending(5, 0),
         ),
         is_harmless=False,
     ),
