@@ -6,7 +6,8 @@
 
     request --handler--> answer --counted--> sent, with the time to wait in it --> the connection is muted for that time
 
-Nothing is read from a muted connection, so the time counts also for clients that ignore it (KIP-219). A client with
+Nothing is read from a muted connection, so the time counts also for clients that ignore it (KIP-219). Where the answer
+had to wait, the body learns of it at the next frame, which is still handled and counted. A client with
 several connections, or one that connects again, uses the same bucket. The first two have no upper bound; the wait for
 time is at most one window, as in Kafka.
 

@@ -178,7 +178,7 @@ def test_the_next_coordinator_loads_what_was_committed_and_members_stay(rig: Coo
     )
     assert rig.group().committed.members == after.members
     assert a.beat(owns=True) == "2 foo:0,1,2" and b.beat() == "2 foo:3,4,5"
-    # sessions begin anew
+    # sessions restart
     rig.env.advance(SESSION_MS - 1)
     assert set(rig.group().state.members) == {"a", "b"}
     rig.env.advance(1000)
