@@ -135,3 +135,12 @@ def test_three_controllers_elect_again_and_sessions_end_without_a_gap(tmp_path: 
         with admin(cluster) as client:
             (found,) = client.list_offsets({("t", 0): LATEST}).values()
             assert found.offset == count
+
+
+def test_controllers_know_where_brokers_listen_for_each_other() -> None:
+    """Unclean recovery asks them there, and so does the probe that tells a dead process from a silent one."""
+    with Cluster(nodes=3, security="SASL_SSL") as cluster:
+        cluster.wait_until_ready()
+        cluster.kill(1)
+        eventually(lambda: "and nothing listens at 127.0.0.1:" in cluster.output(100))
+        assert "authentication-failed" not in cluster.output(2) + cluster.output(3)

@@ -222,6 +222,8 @@ def create(
                 "process.roles": "controller",
                 "node.id": str(controller.node_id),
                 **_listeners({"CONTROLLER": port}, advertised),
+                # where controllers ask brokers what their logs have, and whether they still run
+                "inter.broker.listener.name": listener,
                 "log.dirs": str(controller.log_dir),
                 **common,
                 **metrics.get(controller, {}),
