@@ -29,7 +29,7 @@ pytestmark = pytest.mark.usefixtures("default_cluster")
 
 CONSUME = [sys.executable, "-m", "heirlog", "consume"]
 AT_ONCE = ["-X", "metadata.max.age.ms=200", "-X", "heartbeat.interval.ms=200"]
-WAIT_S = 60
+WAIT_S = 120
 
 
 @pytest.fixture(scope="module")
