@@ -24,8 +24,8 @@ EAGER_S = 3.0
 SETTLE_S = 1.5
 """For a restarted broker to join the ISR again."""
 RUNNING_S = (1.0, 3.0)
-"""How long the patient client has run when the leader is killed: what it asked for at its start is answered by then, and
-its timer of one second may be anywhere.
+"""How long the patient client has run when the leader is killed: what it asked for at its start is answered by then,
+and its timer of one second may be anywhere.
 """
 
 
