@@ -316,7 +316,7 @@ def _sink(document: Document, name: str, source: Topics | Files | None) -> Table
     topic = section.text("topic")
     default = source.bootstrap_servers if isinstance(source, Topics) else MISSING
     bootstrap = section.text("bootstrap_servers", default)
-    options = section.topic_options(("exactlyOnce",), {"topic": "topic", _SERVERS: "bootstrap_servers"})
+    options = section.topic_options(("exactlyOnce", "commandConfig"), {"topic": "topic", _SERVERS: "bootstrap_servers"})
     section.known()
     return TopicSink(bootstrap, topic, options)
 
