@@ -52,7 +52,8 @@ class RateLimitedLog:
             self._suppressed[kind] = self._suppressed.get(kind, 0) + 1
             return
         self._logged_ms[kind] = now_ms
-        self._log(level, kind[0], **values, suppressed=self._suppressed.pop(kind, 0))
+        event, _ = kind
+        self._log(level, event, **values, suppressed=self._suppressed.pop(kind, 0))
 
     def _forget_quiet_hosts(self) -> None:
         """What was left out of theirs is said with the line that all further hosts share."""
