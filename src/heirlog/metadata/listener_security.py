@@ -30,6 +30,7 @@ from heirlog.metadata.security_configs import (
     ONLY_FOR_MECHANISM,
     SECURITY,
 )
+from heirlog.metadata.server_configs import SERVER_CONFIGS
 from heirlog.security.jaas import LoginModule, parse_jaas
 from heirlog.security.principal_mapping import MappingError, PrincipalMapper
 
@@ -97,6 +98,18 @@ class ListenerSecurity:
 
 def is_listener_config(name: str) -> bool:
     return name.startswith(PREFIX)
+
+
+def is_secret(name: str) -> bool:
+    """Whether the value of a broker's configuration must not be shown: passwords, and, as in Kafka, what is unknown.
+
+    A log that Kafka has written may have any name in it.
+    """
+    definition = SERVER_CONFIGS.get(name)
+    if is_listener_config(name):
+        rest = name.removeprefix(PREFIX).partition(".")[2]
+        definition = _BY_NAME.get(rest) or _BY_NAME.get(rest.partition(".")[2])
+    return definition is None or definition.is_sensitive
 
 
 def parse_listener_config(name: str, text: str, listeners: Collection[str]) -> None:

@@ -44,10 +44,17 @@ class Authenticators:
         )
 
     def _secret(self) -> bytes:
-        """The same on every node of the cluster: of its id, and of how its nodes log in to each other."""
+        """The same on every node of the cluster, and unknown to its clients; its id alone is not: any client gets it.
+
+        `delegation.token.secret.key`, else how nodes log in to controllers, else how brokers log in to each other.
+        """
         config = self._config
-        parts = [self._cluster_id()]
-        listener = config.controller_listener_names[0]
-        peers = config.security(listener).peer_properties(config["sasl.mechanism.controller.protocol"])
-        parts.append(peers.get("sasl.jaas.config", ""))
-        return hashlib.sha256("\0".join(parts).encode()).digest()
+        secret = config.given.get("delegation.token.secret.key", "")
+        if not secret:
+            secret = self._login(config.controller_listener_names[0], "sasl.mechanism.controller.protocol")
+        if not secret and config.is_broker:
+            secret = self._login(config.inter_broker_listener_name, "sasl.mechanism.inter.broker.protocol")
+        return hashlib.sha256(f"{self._cluster_id()}\0{secret}".encode()).digest()
+
+    def _login(self, listener: str, mechanism: str) -> str:
+        return self._config.security(listener).peer_properties(self._config[mechanism]).get("sasl.jaas.config", "")

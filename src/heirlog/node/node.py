@@ -462,11 +462,13 @@ class Node:
 
     def authentication_failed(self, connection: ClientConnection, mechanism: str, name: str, why: str) -> None:
         self.authentications.failed[connection.listener.name] += 1
-        self.log_limited(
+        peer = connection.transport.peer_host
+        self.log_limited.of_host(
             "info",
             "authentication-failed",
+            peer,
             listener=connection.listener.name,
-            peer=connection.transport.peer_host,
+            peer=peer,
             mechanism=mechanism,
             name=name,
             why=why,
@@ -661,6 +663,7 @@ class Node:
                 self._now_ns,
                 self.config.int("quota.window.num"),
                 self.config.int("quota.window.size.seconds") * 1000,
+                lambda response, is_full: self.broker.fetch_sessions.not_sent(response, is_full),
             )
 
     def _published(self, image: Image, changed: ImageJournal) -> None:
