@@ -35,6 +35,7 @@ from heirlog.server.connection_rates import AcceptRates, ConnectionRates
 from heirlog.server.door import Doors
 from heirlog.server.env import ServerEnv
 from heirlog.server.files import Deliver, OsFiles
+from heirlog.server.issuer_keys import issuer_keys
 from heirlog.server.logs import Logger
 from heirlog.server.peers import Peers
 from heirlog.server.stream import STAGING_SIZE
@@ -136,7 +137,8 @@ class NodeServer:
         self._files = files(self._loop.call_soon_threadsafe)
         try:
             self._doors = Doors(self._loop, config)
-            self._peers = Peers(self._loop, config)
+            self._peers = Peers(self._loop, config, log)
+            self._issuer_keys = issuer_keys(self._loop, config, log)
         except SecurityError as error:
             raise StartRefused(str(error)) from error
         self._pool = ClientPool(
@@ -148,7 +150,7 @@ class NodeServer:
         )
         self._env = ServerEnv(self._loop, self._files, self._pool, log, self._stopped)
         windows = config.int("quota.window.num"), config.int("quota.window.size.seconds") * 1000
-        self._node = Node(self._env, config, unusable, levels, time.monotonic_ns)
+        self._node = Node(self._env, config, unusable, levels, time.monotonic_ns, self._issuer_keys)
         self._server = Server(
             self._loop,
             self._node.accepted,
@@ -191,6 +193,8 @@ class NodeServer:
                 self._loop.add_signal_handler(number, self._asked_to_stop)
             self._loop.add_signal_handler(signal.SIGHUP, self._reload_certificates)
             self._listen()
+            for keys in self._issuer_keys.values():
+                keys.start()
             self._loop.call_soon(self._start, on_listening)
             self._loop.run_forever()
         finally:
