@@ -20,7 +20,7 @@ from heirlog.metadata.definition import ConfigError
 from heirlog.metadata.server_configs import SERVER_CONFIGS
 from heirlog.protocol.messages import ApiVersionsResponse
 from heirlog.protocol.types import Endpoint
-from heirlog.server import send_queue
+from heirlog.server import send_queue, transport
 from heirlog.server.connection_limits import ConnectionLimits, connection_limits, exempt_listeners
 from heirlog.server.door import Door
 from heirlog.server.files import OsFile
@@ -131,6 +131,43 @@ def test_a_stranger_at_the_listener_of_nodes_takes_no_place_until_it_has_proved_
             writer.close()
         node.server.stop()
 
+    asyncio.run(scenario())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a machine has only one address of its own")
+def test_unauthenticated_at_the_listener_of_nodes_are_not_without_number(
+    fake_node: Any, eventually: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A node that has proved who it is stays, and so does one of a quiet address while another comes again."""
+    monkeypatch.setattr(transport, "UNAUTHENTICATED_MAX", 3)
+
+    async def come(endpoint: Endpoint, host: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        return await asyncio.open_connection(endpoint.host, endpoint.port, local_addr=(host, 0))
+
+    async def scenario() -> None:
+        node = fake_node(echo, exempt=["INTERNAL"], doors={"INTERNAL": Door(30.0)})
+        internal = node.server.listen("INTERNAL", Endpoint("0.0.0.0", 0))
+        internal = Endpoint(HOST, internal.port)
+        peer = await come(internal, HOST)
+        await eventually(lambda: len(node.clients) == 1)
+        node.clients[0].transport.authenticated()
+        quiet = await come(internal, "127.0.0.2")
+        flood = [await come(internal, HOST) for _ in range(10)]
+        await eventually(lambda: len(node.clients) == 12)
+        await eventually(lambda: node.server.connection_count == 4)
+        assert [await reader.read() for reader, _ in flood[:8]] == [b""] * 8
+        assert [client.closed_times for client in node.clients[:2]] == [0, 0]
+        for _ in range(3):
+            await come(internal, "127.0.0.3")
+        await eventually(lambda: node.server.connection_count == 4)
+        assert await quiet[0].read() == b"", "the oldest, where its address has none"
+        peer[1].write(framed_request)
+        assert await is_served(peer[0])
+        node.server.stop()
+        await eventually(lambda: not node.server.connection_count)
+        assert not node.server._unauthenticated
+
+    framed_request = struct.pack(">ihhih", 10, 18, 0, 1, -1)
     asyncio.run(scenario())
 
 

@@ -34,6 +34,7 @@ from heirlog.server.connection_rates import ConnectionRates
 from heirlog.server.door import Doors
 from heirlog.server.env import ServerEnv
 from heirlog.server.files import Deliver, OsFiles
+from heirlog.server.issuer_keys import issuer_keys
 from heirlog.server.logs import Logger
 from heirlog.server.peers import Peers
 from heirlog.server.stream import STAGING_SIZE
@@ -135,7 +136,8 @@ class NodeServer:
         self._files = files(self._loop.call_soon_threadsafe)
         try:
             self._doors = Doors(self._loop, config)
-            self._peers = Peers(self._loop, config)
+            self._peers = Peers(self._loop, config, log)
+            self._issuer_keys = issuer_keys(self._loop, config, log)
         except SecurityError as error:
             raise StartRefused(str(error)) from error
         self._pool = ClientPool(
@@ -146,7 +148,7 @@ class NodeServer:
             self._peers.of_channel,
         )
         self._env = ServerEnv(self._loop, self._files, self._pool, log, self._stopped)
-        self._node = Node(self._env, config, unusable, levels, time.monotonic_ns)
+        self._node = Node(self._env, config, unusable, levels, time.monotonic_ns, self._issuer_keys)
         self._server = Server(
             self._loop,
             self._node.accepted,
@@ -189,6 +191,8 @@ class NodeServer:
                 self._loop.add_signal_handler(number, self._asked_to_stop)
             self._loop.add_signal_handler(signal.SIGHUP, self._reload_certificates)
             self._listen()
+            for keys in self._issuer_keys.values():
+                keys.start()
             self._loop.call_soon(self._start, on_listening)
             self._loop.run_forever()
         finally:

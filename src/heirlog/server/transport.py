@@ -36,6 +36,9 @@ BACKLOG = 1024
 """Unless the file says otherwise. More than Kafka's 50: there a thread does nothing but accept connections."""
 OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 RETRY_ACCEPT_SECONDS = 0.1
+UNAUTHENTICATED_MAX = 1000
+"""Connections at the listeners between nodes, which `max.connections` leaves open, that have not proved who they are.
+Not beyond: a further one takes the place of the oldest of its own address, or else of all."""
 TOO_LATE = "it did not authenticate in time (heirlog.authentication.timeout.ms)"
 FRAME_REFUSED = re.compile(r"a frame of (\d+) bytes")
 TLS_RECORD = 0x1603
@@ -94,6 +97,9 @@ class InboundConnection:
 
     def close(self) -> None:
         self._stream.close()
+
+    def pause(self) -> None:
+        self._stream.pause()
 
     def resume(self) -> None:
         self._stream.resume()
@@ -181,6 +187,8 @@ class Server:
         self._limits = limits
         self._backlog = backlog
         self._rates = rates
+        self._unauthenticated: dict[InboundConnection, None] = {}
+        """Those at exempt listeners, in the order of arrival."""
         self._held: set[socket.socket] = set()
         """Connections above a rate, which are closed soon."""
         self._exempt = exempt
@@ -236,6 +244,7 @@ class Server:
             self._let_go(held)
 
     def forget(self, connection: InboundConnection, reason: str) -> None:
+        self._unauthenticated.pop(connection, None)
         if connection in self._connections:
             del self._connections[connection]
             self._connection_ended(connection.peer_host)
@@ -250,8 +259,9 @@ class Server:
             )
         elif reason.startswith(("TLS:", TOO_LATE)):
             # also a client that has closed because it does not trust this node
-            self._log_limited(
-                "info", "authentication-failed", listener=connection.listener, peer=connection.peer_host, why=reason
+            peer = connection.peer_host
+            self._log_limited.of_host(
+                "info", "authentication-failed", peer, listener=connection.listener, peer=peer, why=reason
             )
         if self._is_full:
             self._accept_if_room()
@@ -307,6 +317,16 @@ class Server:
         self._per_host[host] += 1
         if len(self._connections) > limits.total:
             self._make_room(connection)
+        if name in self._exempt and connection.deadline is not None:
+            self._add_unauthenticated(connection)
+
+    def _add_unauthenticated(self, connection: InboundConnection) -> None:
+        if len(self._unauthenticated) >= UNAUTHENTICATED_MAX:
+            of_all, host = next(iter(self._unauthenticated)), connection.peer_host
+            oldest = next((one for one in self._unauthenticated if one.peer_host == host), of_all)
+            del self._unauthenticated[oldest]
+            oldest.abort("too many connections that have not authenticated")
+        self._unauthenticated[connection] = None
 
     def _hold(self, name: str, accepted: socket.socket, host: str, throttle_ms: int) -> None:
         """Above the rate of its address: it is closed later, and nothing is read from it."""
@@ -332,6 +352,7 @@ class Server:
             del self._per_host[host]
 
     def has_authenticated(self, connection: InboundConnection) -> None:
+        self._unauthenticated.pop(connection, None)
         if connection.listener in self._exempt and len(self._connections) > self._limits().total:
             self._make_room(connection)
 
