@@ -54,7 +54,9 @@ MODULES = {
     "scram-sha-512": f"{LOGIN}.scram.ScramLoginModule required;",
 }
 TEXTS = frozenset(("error_message", "throttle_time_ms"))
-UNORDERED = frozenset(("results", "entries", "resources", "acls", "matching_acls", "credential_infos", "entity", "values"))
+UNORDERED = frozenset(
+    ("results", "entries", "resources", "acls", "matching_acls", "credential_infos", "entity", "values")
+)
 
 
 @dataclass(frozen=True)
@@ -165,9 +167,7 @@ def random_login(rng: random.Random) -> list[Step]:
     if wrong > 0.97:
         user = rng.choice(("nobody", "", "a=b", "\u00e4"))
     steps = [*good, ("handshake", (mechanism, handshake)), ("login", (mechanism, user, password))]
-    after: list[Step] = [
-        ("api", rng.choice((3, 18, 29, 48, 50, 17, 36, 60))) for _ in range(rng.choice((0, 1, 2, 3)))
-    ]
+    after: list[Step] = [("api", rng.choice((3, 18, 29, 48, 50, 17, 36, 60))) for _ in range(rng.choice((0, 1, 2, 3)))]
     steps += after
     for _ in range(rng.choice((0, 0, 1, 2))):
         intruder: Step = rng.choice(
@@ -236,7 +236,7 @@ def _small(key: int) -> Any:
 def _log_in(talk: Talk, mechanism: str, user: str, password: str) -> Any:
     """A whole exchange, if the node takes part in it; of a challenge only that there is one."""
     if mechanism.startswith("SCRAM-SHA-") and mechanism in MECHANISMS:
-        exchange: Any = Scram(mechanism, user, password, lambda: "nonce0123456789")
+        exchange: Any = Scram(mechanism, user, password, "nonce0123456789")
     else:
         exchange = Plain(user, password)
     token = exchange.first()
@@ -250,7 +250,7 @@ def _log_in(talk: Talk, mechanism: str, user: str, password: str) -> Any:
             break
         try:
             token = exchange.answer(bytes(answer.auth_bytes))
-        except Exception as error:  # noqa: BLE001 a challenge that is none is a result as well
+        except Exception as error:  # a challenge that is none is a result as well
             received.append(type(error).__name__)
             break
         received.append("answered")
@@ -333,8 +333,8 @@ def _acl_filters(rng: random.Random) -> tuple[Any, int]:
 def _quotas(rng: random.Random) -> tuple[Any, int]:
     entities = (
         [("user", "q1")], [("user", None)], [("client-id", "c1")], [("user", "q1"), ("client-id", "c1")],
-        [("user", "q1"), ("client-id", None)], [("ip", "10.0.0.1")], [("ip", None)], [("ip", "10.0.0.1"), ("user", "q1")],
-        [("group", "x")], [], [("user", "")], [("ip", "not an address of any host")],
+        [("user", "q1"), ("client-id", None)], [("ip", "10.0.0.1")], [("ip", None)],
+        [("ip", "10.0.0.1"), ("user", "q1")], [("group", "x")], [], [("user", "")], [("ip", "not an address")],
     )  # fmt: skip
     keys = ("producer_byte_rate", "consumer_byte_rate", "request_percentage", "controller_mutation_rate",
             "connection_creation_rate", "unknown_rate")  # fmt: skip
@@ -416,7 +416,13 @@ def waits_of_admin(ports: Ports) -> list[tuple[int, list[int]]]:
     talk = Talk(ports.open)
     waits = []
     for number in range(4):
-        topic = {"name": f"made-{number}", "num_partitions": 10, "replication_factor": 1, "assignments": [], "configs": []}
+        topic = {
+            "name": f"made-{number}",
+            "num_partitions": 10,
+            "replication_factor": 1,
+            "assignments": [],
+            "configs": [],
+        }
         answer = talk.ask(make(19, topics=[topic], timeout_ms=10_000), 6)
         waits.append((answer.throttle_time_ms, [one.error_code for one in answer.topics]))
         talk.sock.close()

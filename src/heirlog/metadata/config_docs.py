@@ -105,6 +105,7 @@ socket.listen.backlog.size  How many new connections of a listener may wait for 
 socket.request.max.bytes  The largest request that a node accepts, in bytes.
 socket.connection.setup.timeout.ms  How long a node waits for a connection to another node.
 max.connections  How many connections a broker has at most.
+max.connection.creation.rate  How many connections a broker accepts per second.
 max.connections.per.ip  How many connections one address may have.
 max.connections.per.ip.overrides  max.connections.per.ip for single addresses, as host:count.
 quota.window.num  How many windows the rates of client quotas are measured over.

@@ -54,6 +54,8 @@ _LOGIN_MODULES: Final = {
     OAUTHBEARER: "OAuthBearerLoginModule",
 }
 _BY_NAME: Final[Mapping[str, ConfigKey]] = {key.name: key for key in SECURITY}
+LISTENER_LIMITS: Final = ("max.connections", "max.connection.creation.rate")
+"""What is no matter of security, and may be limited for a listener in addition to the node."""
 _JAAS: Final = "sasl.jaas.config"
 _MECHANISMS: Final = "sasl.enabled.mechanisms"
 _VALIDATOR: Final = "sasl.server.callback.handler.class"
@@ -133,8 +135,14 @@ def is_secret(name: str) -> bool:
     definition = SERVER_CONFIGS.get(name)
     if is_listener_config(name):
         rest = name.removeprefix(PREFIX).partition(".")[2]
-        definition = _BY_NAME.get(rest) or _BY_NAME.get(rest.partition(".")[2])
+        definition = _BY_NAME.get(rest) or _BY_NAME.get(rest.partition(".")[2]) or limit_of_listener(name)
     return definition is None or definition.is_sensitive
+
+
+def limit_of_listener(name: str) -> ConfigKey | None:
+    """The definition of `listener.name.<listener>.<limit>`; None for any other name."""
+    rest = name.removeprefix(PREFIX).partition(".")[2]
+    return SERVER_CONFIGS[rest] if is_listener_config(name) and rest in LISTENER_LIMITS else None
 
 
 def parse_listener_config(name: str, text: str, listeners: Collection[str]) -> None:
@@ -148,7 +156,7 @@ def parse_listener_config(name: str, text: str, listeners: Collection[str]) -> N
             name,
             f"{name}: {listener.upper()} is not a listener of this node; it has {', '.join(sorted(listeners))}",
         )
-    definition = _BY_NAME.get(rest)
+    definition = _BY_NAME.get(rest) or limit_of_listener(name)
     if definition is None:
         mechanism, _, of_mechanism = rest.partition(".")
         definition = _BY_NAME.get(of_mechanism) if of_mechanism in FOR_MECHANISM else None

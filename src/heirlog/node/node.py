@@ -24,7 +24,7 @@ from heirlog.env import Cancel, NodeEnv
 from heirlog.log_levels import LogLevels
 from heirlog.metadata.authorizer import Authorizer
 from heirlog.metadata.config_def import StaticConfig
-from heirlog.metadata.configs import server_value
+from heirlog.metadata.configs import listener_limit, server_value
 from heirlog.metadata.image import Image
 from heirlog.metadata.journal import ImageJournal
 from heirlog.metadata.listener_security import ListenerSecurity
@@ -220,6 +220,10 @@ class Node:
     def server_value(self, name: str) -> Any:
         """A server configuration as it counts now, dynamic values included."""
         return server_value(self.image, self.config, name)
+
+    def listener_limit(self, listener: str, name: str) -> int:
+        """As it counts now for one listener."""
+        return listener_limit(self.image, self.config, listener, name)
 
     def listener(self, name: str) -> ListenerRoutes:
         return self._by_name[name]
