@@ -1,6 +1,7 @@
 """A swarm of a cluster that many share.
 
-shared-cluster   client quotas come and go, and so do ACLs; a group of the consumer protocol shares out a topic
+shared-cluster   client quotas, ACLs and throttles of replication come and go; a group of the consumer protocol shares
+                 out a topic
 
 Brokers throttle clients and leave their connections unread (KIP-124, KIP-219) while they fail, and so do clients whose
 requests wait. Nothing that nodes send each other may be throttled. Nodes have an authorizer, so each start holds back
@@ -18,7 +19,7 @@ from heirlog.protocol.messages import FetchRequest
 from heirlog.raft.fetch_service import replica_of
 from heirlog.sim import consumer_group_races, swarms
 from heirlog.sim.clients.consumer_member import CONFIG
-from heirlog.sim.clients.tenants import ANONYMOUS, AclChanger, QuotaChanger
+from heirlog.sim.clients.tenants import ANONYMOUS, AclChanger, QuotaChanger, ReplicationThrottler
 from heirlog.sim.oracle import Violation
 from heirlog.sim.plan import RunPlan
 from heirlog.sim.simulation import RECREATED, TOPIC, Simulation
@@ -50,13 +51,17 @@ def shared_cluster(simulation: Simulation) -> None:
     quotas = cluster.run_client("quotas", lambda env: QuotaChanger(env, "quotas", cluster.bootstrap))
     shared = [topic for topic in simulation.topics() if topic != RECREATED] or [TOPIC]
     acls = cluster.run_client("acls", lambda env: AclChanger(env, "acls", cluster.bootstrap, shared))
+    throttler = cluster.run_client(
+        "throttler", lambda env: ReplicationThrottler(env, "throttler", cluster.bootstrap, shared)
+    )
     members = consumer_group_races.start_members(simulation, random.randrange(1, 4))
     swarms.swarm(simulation)
-    quotas.stop()
-    acls.stop()
+    operators = (quotas, acls, throttler)
+    for operator in operators:
+        operator.stop()
     simulation.heal()
-    settled = simulation.supervised(lambda: quotas.settled and acls.settled)
-    simulation.wait("no quota and no ACL is left", settled, SETTLE_LIMIT_MS)
+    settled = simulation.supervised(lambda: all(operator.settled for operator in operators))
+    simulation.wait("no quota, ACL and throttle is left", settled, SETTLE_LIMIT_MS)
     consumer_group_races.settle(simulation, members)
 
 
