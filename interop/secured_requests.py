@@ -397,14 +397,15 @@ def waits_of_producer(ports: Ports) -> list[int]:
 def waits_of_consumer(ports: Ports) -> list[tuple[int, bool]]:
     """With whether there were records."""
     asked = _with_quota(ports, "consumer_byte_rate", 20_000.0)
-    partition = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 90_000, "current_leader_epoch": -1}
+    partition = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 20_000, "current_leader_epoch": -1}
     partition |= {"last_fetched_epoch": -1, "log_start_offset": -1}
     talk = Talk(ports.open)
     waits = []
-    for _ in range(5):
+    for _ in range(8):
+        # less than the first batch has, so both send exactly that one: Kafka would cut a second one
         fetched = [{"topic": "load", "partitions": [partition]}]
         answer = talk.ask(
-            make(1, replica_id=-1, max_bytes=90_000, min_bytes=1, topics=fetched, session_epoch=-1, session_id=0), 11
+            make(1, replica_id=-1, max_bytes=20_000, min_bytes=1, topics=fetched, session_epoch=-1, session_id=0), 11
         )
         waits.append((answer.throttle_time_ms, bool(answer.responses)))
     asked()
