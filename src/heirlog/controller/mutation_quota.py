@@ -1,7 +1,7 @@
 """Controller mutation quotas: how many partitions a client may create and delete per second (KIP-599).
 
     strict       the version of the request has THROTTLING_QUOTA_EXCEEDED: a topic is refused with it while the bucket
-                 is below zero, and others of the request may pass; only who was refused is told to wait
+                 is below zero, and others of the request may pass; only a refused request has to wait
     permissive   an older version: everything is done, and the client has to wait afterwards
 
 One topic may take more than is left: the next one waits. A request that only validates counts as if it did its work.
