@@ -20,7 +20,7 @@ def live_brokers(
 ) -> list[tuple[BrokerRegistration, Endpoint]]:
     """The brokers that clients on `listener` see, and where: those that are unfenced and have that listener.
 
-    just_fenced: fenced ones that are listed all the same, beside others (`broker.lost_leaders`).
+    just_fenced: fenced ones that are listed in addition to others (`broker.lost_leaders`).
 
     Where that is none, this broker, `node_id`: it is alive, although fenced still or again. Clients keep an answer
     without brokers, and some ask no broker again for minutes.
