@@ -118,7 +118,7 @@ class Talk:
         if version <= 4:
             answer = self.ask(make(18, client_software_name=name, client_software_version="1"), version)
             return CLOSED if answer == CLOSED else answer.error_code
-        raw = self.exchange(struct.pack(">ihhih", 10, 18, version, 1, -1))
+        raw = self.exchange(struct.pack(">ihhihb", 11, 18, version, 1, -1, 0))
         return CLOSED if raw == CLOSED else int.from_bytes(raw[4:6], "big")
 
     def exchange(self, framed: bytes) -> Any:
