@@ -227,6 +227,8 @@ def _small(key: int) -> Any:
         return make(29, resource_type_filter=1, operation=1, permission_type=1, pattern_type_filter=1)
     if key == 3:
         return make(3, topics=[], allow_auto_topic_creation=False)
+    if key == 0:
+        return make(0, acks=1, timeout_ms=1000)
     if key == 17:
         return make(17, mechanism="PLAIN")
     if key == 36:
