@@ -248,6 +248,7 @@ class NodeServer:
         """SIGHUP: the stores are read again, for new connections in both directions: all, or nothing changes."""
         try:
             of_doors, of_peers = self._doors.contexts(), self._peers.contexts()
+            self._peers.check(of_doors, of_peers)
         except SecurityError as error:
             self._log("error", "certificates-not-reloaded", why=str(error))
         except Exception as error:  # no file that is bad in a new way may end a node that serves
