@@ -34,13 +34,13 @@ from heirlog.server.connection_rates import ConnectionRates
 from heirlog.server.door import Doors
 from heirlog.server.env import ServerEnv
 from heirlog.server.files import Deliver, OsFiles
-from heirlog.server.issuer_keys import issuer_keys
 from heirlog.server.logs import Logger
 from heirlog.server.peers import Peers
 from heirlog.server.stream import STAGING_SIZE
 from heirlog.server.transport import BACKLOG, Server
 
 if TYPE_CHECKING:
+    from heirlog.server.issuer_keys import IssuerKeys
     from heirlog.server.metrics.listener import MetricsListener, Text
 
 LOCK_NAME = ".lock"
@@ -137,7 +137,7 @@ class NodeServer:
         try:
             self._doors = Doors(self._loop, config)
             self._peers = Peers(self._loop, config, log)
-            self._issuer_keys = issuer_keys(self._loop, config, log)
+            self._issuer_keys = self._keys_of_issuers()
         except SecurityError as error:
             raise StartRefused(str(error)) from error
         self._pool = ClientPool(
@@ -174,6 +174,15 @@ class NodeServer:
             from heirlog.server.metrics.listener import MetricsListener
 
             self._metrics = MetricsListener(self._loop, self._load_metrics, log)
+
+    def _keys_of_issuers(self) -> Mapping[str, IssuerKeys]:
+        """By listener. Its modules are imported only where tokens are taken. Raises SecurityError."""
+        config = self._config
+        if all(config.security(listener.name).bearer is None for listener in config.all_listeners):
+            return {}
+        from heirlog.server.issuer_keys import issuer_keys
+
+        return issuer_keys(self._loop, config, self._log)
 
     def _load_metrics(self) -> Text:
         from heirlog.server.metrics.exposition import written
