@@ -30,6 +30,8 @@ from heirlog.broker.fetch import FetchHandler
 from heirlog.broker.fetch_session import FetchSessionCache
 from heirlog.broker.followers import RegisteredBrokers
 from heirlog.broker.groups.coordinator import GroupCoordinator
+from heirlog.broker.groups.share.end_offsets import EndOffsets
+from heirlog.broker.groups.share.state_requests import StateRequests
 from heirlog.broker.groups.txn_offset_requests import txn_offset_commit
 from heirlog.broker.isr import IsrProposal
 from heirlog.broker.log_config import log_config_of
@@ -149,7 +151,9 @@ class Broker:
         )
         self._delete_records = DeleteRecordsHandler(self.replicas, self.registered_brokers)
         self._producer_ids = ProducerIdManager(env, controller_endpoint, self.registered_brokers, request_timeout_ms)
-        self.groups = GroupCoordinator(env, static, self.replicas, image)
+        share_states = StateRequests(env, image, self._endpoint_of, create_topics, request_timeout_ms)
+        self.groups = GroupCoordinator(env, static, self.replicas, image, share_states)
+        self.end_offsets = EndOffsets(env, image, self._endpoint_of, request_timeout_ms)
         self._markers = WriteTxnMarkersHandler(env, self.replicas, self.groups, request_timeout_ms)
         self.transactions = TransactionCoordinator(
             env, static, self.replicas, image, self._producer_ids.next_id, self._endpoint_of
