@@ -130,6 +130,7 @@ class Broker:
             ReplicaEvents(self._brokers_changed, self._directory_failed),
         )
         self.fetchers = self.replicas.fetchers
+        self.lost_leaders = self.replicas.lost_leaders
         self._stray_log_checker = StrayLogChecker(env, self.replicas.directories, self._is_closing)
         self._produce = ProduceHandler(env, self.replicas)
         sessions = FetchSessionCache(
