@@ -72,6 +72,8 @@ class ApiKey(IntEnum):
     ASSIGN_REPLICAS_TO_DIRS = 73
     LIST_CONFIG_RESOURCES = 74
     DESCRIBE_TOPIC_PARTITIONS = 75
+    SHARE_FETCH = 78
+    SHARE_ACKNOWLEDGE = 79
     ADD_RAFT_VOTER = 80
     REMOVE_RAFT_VOTER = 81
     UPDATE_RAFT_VOTER = 82
@@ -146,6 +148,8 @@ TABLE: dict[ApiKey, tuple[str, int, int, int, int, str]] = {
     ApiKey.ASSIGN_REPLICAS_TO_DIRS: ("AssignReplicasToDirs", 0, 0, 0, 0, "assign_replicas_to_dirs"),
     ApiKey.LIST_CONFIG_RESOURCES: ("ListConfigResources", 0, 1, 1, 0, "list_config_resources"),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: ("DescribeTopicPartitions", 0, 0, 0, 0, "describe_topic_partitions"),
+    ApiKey.SHARE_FETCH: ("ShareFetch", 1, 2, 2, 0, "share_fetch"),
+    ApiKey.SHARE_ACKNOWLEDGE: ("ShareAcknowledge", 1, 2, 2, 0, "share_acknowledge"),
     ApiKey.ADD_RAFT_VOTER: ("AddRaftVoter", 0, 1, 1, 0, "add_raft_voter"),
     ApiKey.REMOVE_RAFT_VOTER: ("RemoveRaftVoter", 0, 0, 0, 0, "remove_raft_voter"),
     ApiKey.UPDATE_RAFT_VOTER: ("UpdateRaftVoter", 0, 0, 0, 0, "update_raft_voter"),
