@@ -43,7 +43,7 @@ def update(harness: Harness, feature: str, level: int, kind: int = 1, version: i
         ("metadata.version", 30, 1),
         ("kraft.version", 0, 2),
         ("group.version", 2, 1),
-        ("share.version", 1, 1),
+        ("share.version", 2, 1),
     ],
 )
 def test_levels_that_nobody_can_have_are_refused(feature: str, level: int, kind: int) -> None:

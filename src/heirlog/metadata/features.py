@@ -16,6 +16,7 @@ from heirlog.metadata.state import (
     KRAFT_VERSION,
     METADATA_VERSION,
     RECOVERY_VERSION,
+    SHARE_VERSION,
     TRANSACTION_VERSION,
     SupportedFeature,
 )
@@ -38,6 +39,7 @@ SUPPORTED_FEATURES: Final[Mapping[str, VersionRange]] = {
     ELR_VERSION: VersionRange(0, 1),
     TRANSACTION_VERSION: VersionRange(0, 2),
     GROUP_VERSION: VersionRange(0, 1),
+    SHARE_VERSION: VersionRange(0, 1),
     RECOVERY_VERSION: VersionRange(0, 1),
 }
 """What a node registers and ApiVersions shows. metadata.version 23 (4.0-IV1) is the first that can write an ELR down,
