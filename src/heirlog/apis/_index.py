@@ -63,6 +63,8 @@ INDEX: Mapping[Role, Mapping[ApiKey, Entry]] = {
         ApiKey.CONSUMER_GROUP_DESCRIBE: Entry("consumer_group_describe", (0, 1), (0, 1), False, True, False, True, False, False, False),
         ApiKey.LIST_CONFIG_RESOURCES: Entry("list_config_resources", (0, 1), (0, 1), False, True, False, True, False, False, False),
         ApiKey.DESCRIBE_TOPIC_PARTITIONS: Entry("describe_topic_partitions", (0, 0), (0, 0), False, True, False, True, False, False, False),
+        ApiKey.SHARE_FETCH: Entry("share_fetch", (1, 2), (1, 2), False, True, False, True, False, False, False),
+        ApiKey.SHARE_ACKNOWLEDGE: Entry("share_acknowledge", (1, 2), (1, 2), False, True, False, False, False, False, False),
         ApiKey.ADD_RAFT_VOTER: Entry("add_raft_voter", (0, 1), (0, 1), True, False, False, False, False, False, False),
         ApiKey.REMOVE_RAFT_VOTER: Entry("remove_raft_voter", (0, 0), (0, 0), True, False, False, False, False, False, False),
         ApiKey.GET_REPLICA_LOG_INFO: Entry("get_replica_log_info", (0, 0), None, False, True, False, False, False, True, False),

@@ -40,6 +40,7 @@ from heirlog.broker.producer_id_manager import ProducerIdManager
 from heirlog.broker.replica_log_info import replica_log_info
 from heirlog.broker.replica_manager import ReplicaEvents, ReplicaManager
 from heirlog.broker.replica_manager_metrics import ReplicaManagerMetrics, count_replicas, late_since_ms
+from heirlog.broker.share_partitions.leader import SharePartitionLeader
 from heirlog.broker.stray_log_checker import StrayLogChecker
 from heirlog.broker.transactional_produce import TransactionalProduce
 from heirlog.broker.transactions.add_partitions_manager import AddPartitionsToTxnManager
@@ -68,6 +69,8 @@ from heirlog.protocol.messages import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
     ProduceRequest,
+    ShareAcknowledgeRequest,
+    ShareFetchRequest,
     TxnOffsetCommitRequest,
     WriteTxnMarkersRequest,
 )
@@ -149,6 +152,7 @@ class Broker:
         self._delete_records = DeleteRecordsHandler(self.replicas, self.registered_brokers)
         self._producer_ids = ProducerIdManager(env, controller_endpoint, self.registered_brokers, request_timeout_ms)
         self.groups = GroupCoordinator(env, static, self.replicas, image)
+        self.shares = SharePartitionLeader(env, static, self.replicas, image, self._endpoint_of)
         self._markers = WriteTxnMarkersHandler(env, self.replicas, self.groups, request_timeout_ms)
         self.transactions = TransactionCoordinator(
             env, static, self.replicas, image, self._producer_ids.next_id, self._endpoint_of
@@ -393,6 +397,12 @@ class Broker:
 
     def fetch(self, request: FetchRequest, context: Context) -> Any:
         return self._fetch.fetch(request, context)
+
+    def share_fetch(self, request: ShareFetchRequest, context: Context) -> Any:
+        return self.shares.fetch.share_fetch(request, context)
+
+    def share_acknowledge(self, request: ShareAcknowledgeRequest, context: Context) -> Any:
+        return self.shares.acknowledge.share_acknowledge(request, context)
 
     def list_offsets(self, request: ListOffsetsRequest, context: Context) -> ListOffsetsResponse:
         return list_offsets.list_offsets(self.replicas, request, context)

@@ -1,4 +1,4 @@
-"""Share groups on the leaders of the partitions that they read: what of each record is delivered, and to whom (KIP-932).
+"""Share groups on the leaders of partitions: which records are delivered to whom, and what became of them (KIP-932).
 
-May import what `broker` may; the coordinators of share groups are in `broker.groups` and know nothing of this package.
+May import `broker.share_coordinator` for its values and what `broker` has of partitions; no coordinator imports it.
 """

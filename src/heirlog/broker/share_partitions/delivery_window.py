@@ -15,10 +15,9 @@ A run that *changes* waits until the new state is durable (`share_partition.py`)
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import NamedTuple
 
 
 class RecordState(IntEnum):
@@ -71,15 +70,6 @@ class Run:
         self.member = ""
         self.locked_until_ms = 0
         self.changes_to = None
-
-
-class StateBatch(NamedTuple):
-    """A part of the state as the share coordinator stores it."""
-
-    first: int
-    last: int
-    state: int
-    delivery_count: int
 
 
 class DeliveryWindow:
@@ -172,32 +162,3 @@ class DeliveryWindow:
 
 def _first(run: Run) -> int:
     return run.first
-
-
-def joined(batches: Iterable[StateBatch]) -> list[StateBatch]:
-    """Neighbours with the same state and count as one; the batches are in ascending order."""
-    result: list[StateBatch] = []
-    for batch in batches:
-        before = result[-1] if result else None
-        if before is not None and before.last + 1 == batch.first and before[2:] == batch[2:]:
-            result[-1] = before._replace(last=batch.last)
-        else:
-            result.append(batch)
-    return result
-
-
-def overlaid(older: Iterable[StateBatch], newer: Iterable[StateBatch]) -> list[StateBatch]:
-    """Both together, in ascending order; where they overlap the newer ones count."""
-    result = list(older)
-    for batch in newer:
-        kept = []
-        for other in result:
-            if other.last < batch.first or other.first > batch.last:
-                kept.append(other)
-                continue
-            if other.first < batch.first:
-                kept.append(other._replace(last=batch.first - 1))
-            if other.last > batch.last:
-                kept.append(other._replace(first=batch.last + 1))
-        result = [*kept, batch]
-    return joined(sorted(result))
