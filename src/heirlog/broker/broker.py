@@ -40,6 +40,7 @@ from heirlog.broker.producer_id_manager import ProducerIdManager
 from heirlog.broker.replica_log_info import replica_log_info
 from heirlog.broker.replica_manager import ReplicaEvents, ReplicaManager
 from heirlog.broker.replica_manager_metrics import ReplicaManagerMetrics, count_replicas, late_since_ms
+from heirlog.broker.share_coordinator.coordinator import ShareCoordinator
 from heirlog.broker.share_partitions.leader import SharePartitionLeader
 from heirlog.broker.stray_log_checker import StrayLogChecker
 from heirlog.broker.transactional_produce import TransactionalProduce
@@ -157,6 +158,7 @@ class Broker:
         self.transactions = TransactionCoordinator(
             env, static, self.replicas, image, self._producer_ids.next_id, self._endpoint_of
         )
+        self.share_coordinator = ShareCoordinator(env, static, self.replicas, image)
         self._loss_reports = LossReports(env, self.replicas, image, create_topics)
         self._periodic_tasks = PeriodicTasks(env, static, self.replicas, image)
         self.lifecycle = BrokerLifecycleManager(
@@ -309,6 +311,7 @@ class Broker:
         self.replicas.on_image(image, changed)
         self.groups.on_image(image, changed)
         self.transactions.on_image(image, changed)
+        self.share_coordinator.on_image(image, changed)
         self._loss_reports.on_image(changed)
         if self.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN:
             self._stop_fetching_outside_isr()
@@ -367,6 +370,7 @@ class Broker:
         self.replicas.stop_serving()
         self.groups.stop()
         self.transactions.stop()
+        self.share_coordinator.stop()
         self._loss_reports.stop()
         closing = self.replicas.directories.online
         self._closing = len(closing)

@@ -137,20 +137,12 @@ _TOKENS = (
 )
 
 _GROUPS = (
-    list_of("group.share.assignors", "simple"),
     integer("group.share.delivery.count.limit", 5, 2, at_most=10),
-    integer("group.share.heartbeat.interval.ms", 5000, 1),
-    integer("group.share.max.heartbeat.interval.ms", 15_000, 1),
     integer("group.share.max.record.lock.duration.ms", 60_000, 30000, at_most=3600000),
-    integer("group.share.max.session.timeout.ms", 60_000, 1),
     integer("group.share.max.share.sessions", 2000, 1),
-    integer("group.share.max.size", 200, 1, at_most=1000),
-    integer("group.share.min.heartbeat.interval.ms", 5000, 1),
     integer("group.share.min.record.lock.duration.ms", 15_000, 1000, at_most=30000),
-    integer("group.share.min.session.timeout.ms", 45_000, 1),
     integer("group.share.partition.max.record.locks", 2000, 100, at_most=10000),
     integer("group.share.record.lock.duration.ms", 30_000, 1000, at_most=3600000),
-    integer("group.share.session.timeout.ms", 45_000, 1),
     integer("group.streams.heartbeat.interval.ms", 5000, 1),
     integer("group.streams.initial.rebalance.delay.ms", 3000, 0),
     integer("group.streams.max.heartbeat.interval.ms", 15_000, 1),
@@ -163,12 +155,7 @@ _GROUPS = (
     integer("group.streams.session.timeout.ms", 45_000, 1),
     integer("share.coordinator.append.linger.ms", -1, -1),
     integer("share.coordinator.load.buffer.size", 5_242_880, 1),
-    integer("share.coordinator.snapshot.update.records.per.snapshot", 500, 0),
-    integer("share.coordinator.state.topic.compression.codec", 0),
-    integer("share.coordinator.state.topic.num.partitions", 50, 1),
-    integer("share.coordinator.state.topic.segment.bytes", 104_857_600, 1),
     integer("share.coordinator.threads", 1, 1),
-    integer("share.coordinator.write.timeout.ms", 5000, 1),
     integer("share.fetch.purgatory.purge.interval.requests", 1000),
 )
 

@@ -210,6 +210,23 @@ group.consumer.min.session.timeout.ms  The shortest session that a group may hav
 group.consumer.max.session.timeout.ms  The longest session that a group may have.
 group.consumer.max.size  How many members a consumer group has at most.
 group.consumer.migration.policy  Whether members change a group from the classic to the consumer protocol, or back.
+group.share.assignors  The assignor of share groups.
+group.share.heartbeat.interval.ms  How often a member of a share group sends a heartbeat.
+group.share.min.heartbeat.interval.ms  The shortest heartbeat interval that a share group may have.
+group.share.max.heartbeat.interval.ms  The longest heartbeat interval that a share group may have.
+group.share.session.timeout.ms  How long a member of a share group may be silent.
+group.share.min.session.timeout.ms  The shortest session that a share group may have.
+group.share.max.session.timeout.ms  The longest session that a share group may have.
+group.share.max.size  How many members a share group has at most.
+share.heartbeat.interval.ms  How often a member of this share group sends a heartbeat.
+share.session.timeout.ms  How long a member of this share group may be silent.
+share.coordinator.snapshot.update.records.per.snapshot  How many updates a share partition gets before a snapshot.
+share.coordinator.state.topic.compression.codec  The codec of the state of share groups, by its number.
+share.coordinator.state.topic.num.partitions  How many partitions the topic of the state of share groups gets.
+share.coordinator.state.topic.replication.factor  How many replicas the partitions of that topic get.
+share.coordinator.state.topic.min.isr  The min.insync.replicas of that topic.
+share.coordinator.state.topic.segment.bytes  The segment size of the topic of the state of share groups.
+share.coordinator.write.timeout.ms  How long a change of the state of a share group waits for its replicas.
 log.level  The lowest level of messages that the node logs.
 authorizer.class.name  The authorizer; empty: every client may do everything.
 super.users  Who may do everything, as User:name;User:name.

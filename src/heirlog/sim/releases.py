@@ -47,7 +47,7 @@ NEWEST = Release("the newest release")
 
 
 def older(metadata_version: int, *, recovers: bool) -> Release:
-    """A release whose newest metadata.version is this one, from before transaction.version, group.version and share.version.
+    """A release whose newest metadata.version is this one, from before the features of transactions and of groups.
 
     recovers: it knows heirlog.recovery.version.
     """

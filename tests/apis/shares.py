@@ -1,0 +1,54 @@
+"""State of share groups through a node, as brokers read and write it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from apis.guarded import ADMIN, Guarded
+
+from heirlog.metadata.state import SHARE_VERSION
+from heirlog.protocol.errors import ErrorCode
+from heirlog.protocol.messages import (
+    FindCoordinatorRequest,
+    InitializeShareGroupStateRequest,
+    UpdateFeaturesRequest,
+    WriteShareGroupStateRequest,
+)
+from heirlog.protocol.types import CoordinatorType, uuid_text
+
+NO_TOPIC = bytes(15) + b"\7"
+
+
+def coordinate_shares(node: Guarded, topic: str = "t") -> bytes:
+    """Creates `__share_group_state`; returns the topic's id."""
+    if not node.node.image.share_version:
+        update = UpdateFeaturesRequest.FeatureUpdateKey(feature=SHARE_VERSION, max_version_level=1)
+        node.ask(UpdateFeaturesRequest(feature_updates=[update], timeout_ms=5000), principal=ADMIN)
+        node.wait(lambda: bool(node.node.image.share_version))
+    topic_id = node.topic_id(topic)
+    keys = [f"g:{uuid_text(topic_id)}:0"]
+    find = FindCoordinatorRequest(coordinator_keys=keys, key_type=CoordinatorType.SHARE)
+    node.wait(lambda: not node.ask(find, principal=ADMIN).coordinators[0].error_code)
+    node.wait(lambda: all(shard.loaded for shard in node.node.broker.share_coordinator.shards()))
+    return topic_id
+
+
+def initializing(topic: bytes, group: str = "g", epoch: int = 1, start: int = 5) -> InitializeShareGroupStateRequest:
+    R = InitializeShareGroupStateRequest
+    asked = R.PartitionData(partition=0, state_epoch=epoch, start_offset=start)
+    return R(group_id=group, topics=[R.InitializeStateData(topic_id=topic, partitions=[asked])])
+
+
+def writing(topic: bytes, group: str = "g", count: int = 3) -> WriteShareGroupStateRequest:
+    R = WriteShareGroupStateRequest
+    batch = R.StateBatch(first_offset=6, last_offset=8, delivery_state=2, delivery_count=1)
+    asked = R.PartitionData(
+        partition=0, state_epoch=1, leader_epoch=2, start_offset=5, delivery_complete_count=count, state_batches=[batch]
+    )
+    return R(group_id=group, topics=[R.WriteStateData(topic_id=topic, partitions=[asked])])
+
+
+def code(answer: Any) -> ErrorCode:
+    (topic,) = answer.results
+    (partition,) = topic.partitions
+    return ErrorCode(partition.error_code)
