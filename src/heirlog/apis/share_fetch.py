@@ -49,7 +49,7 @@ API = Api(
         Limit("group.share.partition.max.record.locks", "offsets of a share partition that are not finished"),
     ),
     remarks=(
-        "`UNSUPPORTED_VERSION` while `share.version` is 0. Acknowledgements in the request are stored before records are "
-        "acquired"
+        "`UNSUPPORTED_VERSION` while `share.version` is 0. Acknowledgements in the request are stored before records "
+        "are acquired"
     ),
 )

@@ -153,7 +153,8 @@ class World:
             if kind == RENEW:
                 self.model[at].locked_until_ms = self.now_ms + 2 * LOCK_MS
                 continue
-            after[at] = (RecordState.ARCHIVED, RecordState.ACKNOWLEDGED, self._given_back(at), RecordState.ARCHIVED)[kind]
+            given_back = self._given_back(at)
+            after[at] = (RecordState.ARCHIVED, RecordState.ACKNOWLEDGED, given_back, RecordState.ARCHIVED)[kind]
             self.model[at].is_changing = True
         said = {at: batch for batch in change.batches for at in range(batch.first_offset, batch.last_offset + 1)}
         assert {at: batch.delivery_state for at, batch in said.items()} == after
@@ -185,8 +186,8 @@ class World:
     def pass_time(self) -> None:
         self.now_ms += self.random.choice((10, 60, 150))
         due_ms = self.share.next_lock_end_ms()
-        locked = [each.locked_until_ms for each in self.model.values() if each.state is ACQUIRED and not each.is_changing]
-        assert due_ms == min(locked, default=None)
+        held = [each for each in self.model.values() if each.state is ACQUIRED and not each.is_changing]
+        assert due_ms == min((each.locked_until_ms for each in held), default=None)
         self._effective(self.share.end_locks(self.now_ms))
         for at, each in self.model.items():
             if each.state is ACQUIRED and not each.is_changing and each.locked_until_ms <= self.now_ms:
@@ -221,9 +222,7 @@ class World:
                 break
         self.changing = []
         self.share = SharePartition(self.limits, self.stored.start_offset, self.stored.batches)
-        stored = {
-            at: batch for batch in self.stored.batches for at in range(batch.first_offset, batch.last_offset + 1)
-        }
+        stored = {at: batch for batch in self.stored.batches for at in range(batch.first_offset, batch.last_offset + 1)}
         self.model = {}
         end = max(stored, default=self.stored.start_offset - 1)
         for at in range(self.stored.start_offset, end + 1):

@@ -1,4 +1,4 @@
-"""One share partition: what is delivered, how often, to whom; `test_against_model.py` looks for what is missing here."""
+"""One share partition: what is delivered, how often, to whom. `test_against_model.py` has random sequences."""
 
 from __future__ import annotations
 

@@ -125,10 +125,8 @@ class SharePartitionManager:
         return len(self._loaded)
 
     def lock_duration_ms(self, group_id: str) -> int:
-        return self._bounded_lock_ms(int(group_value(self._image(), self._static, group_id, _LOCK_DURATION)))
-
-    def _bounded_lock_ms(self, duration_ms: int) -> int:
         """Within the broker's bounds of now, which may differ from those when the group was configured."""
+        duration_ms = int(group_value(self._image(), self._static, group_id, "share.record.lock.duration.ms"))
         least = self._static.int("group.share.min.record.lock.duration.ms")
         most = self._static.int("group.share.max.record.lock.duration.ms")
         return min(max(duration_ms, least), most)
@@ -325,9 +323,6 @@ class SharePartitionManager:
                 error=code.name,
             )
             self.drop(loaded, _for_clients(code))
-
-
-_LOCK_DURATION: Final = "share.record.lock.duration.ms"
 
 
 def _for_clients(code: ErrorCode) -> ErrorCode:
