@@ -5,9 +5,9 @@
             ...
             consumer.acknowledge(delivered, Acknowledge.ACCEPT)
 
-Acknowledgements leave with the next `poll`, or with `close`. Heartbeats are sent within `poll`: a program that does not
-call it for the session timeout of the group is no member any more, and what it holds is delivered to others once the
-locks end.
+Acknowledgements leave with the next `poll`, or with `close`; what has none is delivered again. Heartbeats are sent
+within `poll`: a program that does not call it for the session timeout of the group is no member any more, and what it
+holds is delivered to others once the locks end.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 from uuid import uuid4
 
+from heirlog.client.call import Call, Send
 from heirlog.client.groups import Step
 from heirlog.client.share_groups import (
     SESSION_LOST,
@@ -26,35 +27,37 @@ from heirlog.client.share_groups import (
     DeliveredRecords,
     ShareGroupMember,
     ShareSessionHandler,
-    delivered_in,
 )
 from heirlog.protocol.errors import ErrorCode, KafkaError, error_code
-from heirlog.protocol.types import NO_LEADER, PartitionKey, Uuid
+from heirlog.protocol.messages import ShareFetchRequest, ShareFetchResponse
+from heirlog.protocol.types import NO_LEADER, Endpoint, PartitionKey, Uuid
 
 if TYPE_CHECKING:
     from heirlog.blocking.client import Client
+    from heirlog.blocking.connections import Connections
 
 MAX_RECORDS: Final = 500
 MAX_BYTES: Final = 16 << 20
 MAX_WAIT_MS: Final = 500
 PAUSE_S: Final = 0.1
 LEAVE_S: Final = 5.0
+ANSWER_S: Final = 30.0
 _PASSING: Final = SESSION_LOST | {ErrorCode.SHARE_SESSION_LIMIT_REACHED}
 
 
 class ShareConsumer:
     """`Client.share_consumer` makes it."""
 
-    def __init__(self, client: Client, group: str, topics: Sequence[str]) -> None:
+    def __init__(self, client: Client, connections: Connections, group: str, topics: Sequence[str]) -> None:
         self._client = client
+        self._connections = connections
         self._topics = list(topics)
         self._member = ShareGroupMember(group, str(uuid4()), topics=topics)
         self._sessions: dict[int, ShareSessionHandler] = {}
         self._leaders: dict[PartitionKey, int] = {}
         self._names: dict[Uuid, str] = {}
         self._next_heartbeat_s = 0.0
-        self._broker_of: dict[PartitionKey, int] = {}
-        """Who delivered what is not acknowledged yet."""
+        self._endpoints: dict[int, Endpoint] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -101,15 +104,15 @@ class ShareConsumer:
 
     def acknowledge(self, delivered: DeliveredRecords, kind: Acknowledge) -> None:
         """What became of all records of a delivery. Nothing happens if its session has ended meanwhile."""
-        session = self._sessions.get(self._broker_of.get(delivered.key, NO_LEADER))
-        if session is not None and session.is_open:
-            session.acknowledge(delivered, kind)
+        for session in self._sessions.values():
+            if session.acknowledge(delivered, kind):
+                return
 
     def close(self) -> None:
         """Send the last acknowledgements, give back what is not acknowledged, and leave. Raises KafkaError, OSError."""
         for broker, session in self._sessions.items():
             if session.is_open:
-                self._client.send_to_broker(broker, session.close(), timeout_s=LEAVE_S)
+                self._ask(broker, session.close(), LEAVE_S)
         self._sessions = {}
         if self._member.epoch > 0:
             self._send_heartbeat(self._member.leave(), LEAVE_S)
@@ -131,7 +134,9 @@ class ShareConsumer:
 
     def _find_leaders(self) -> None:
         self._leaders = {}
-        for topic in self._client.metadata(self._topics).topics:
+        metadata = self._client.metadata(self._topics)
+        self._endpoints = {broker.node_id: Endpoint(broker.host, broker.port) for broker in metadata.brokers}
+        for topic in metadata.topics:
             self._names[Uuid(topic.topic_id)] = topic.name or ""
             for partition in topic.partitions:
                 self._leaders[Uuid(topic.topic_id), partition.partition_index] = partition.leader_id
@@ -144,25 +149,29 @@ class ShareConsumer:
             del self._sessions[broker]
             if session.is_open:
                 with suppress(OSError, KafkaError):
-                    self._client.send_to_broker(broker, session.close(), timeout_s=LEAVE_S)
+                    self._ask(broker, session.close(), LEAVE_S)
             return []
         request = session.fetch(
             partitions, max_records=max_records, max_bytes=MAX_BYTES, max_wait_ms=wait_ms, is_exact=is_exact
         )
         try:
-            response = self._client.send_to_broker(broker, request)
-            answers = list(session.answered(response))
+            response = self._ask(broker, request, ANSWER_S)
+            found = session.answered(response)
         except OSError:
+            # the broker may be gone; another one leads its partitions, then
             session.lost()
             self._leaders = {}
+            time.sleep(PAUSE_S)
             return []
         except KafkaError as error:
-            session.lost()
-            if error.code not in _PASSING and error.code is not ErrorCode.BROKER_NOT_AVAILABLE:
+            if error.code not in _PASSING:
                 raise
-            self._leaders = {}
             return []
-        for data in answers:
+        self._look_at_errors(response)
+        return found
+
+    def _look_at_errors(self, response: ShareFetchResponse) -> None:
+        for data in (data for topic in response.responses for data in topic.partitions):
             code = error_code(data.error_code)
             if code is ErrorCode.TOPIC_AUTHORIZATION_FAILED:
                 raise KafkaError(code, data.error_message or "this client may not read the topic")
@@ -170,7 +179,15 @@ class ShareConsumer:
                 # another leader, or none for a moment
                 self._leaders = {}
                 time.sleep(PAUSE_S)
-        found = list(delivered_in(response))
-        for each in found:
-            self._broker_of[each.key] = broker
-        return found
+
+    def _ask(self, broker: int, request: ShareFetchRequest, timeout_s: float) -> ShareFetchResponse:
+        """Raises OSError."""
+        endpoint = self._endpoints.get(broker)
+        if endpoint is None:
+            raise ConnectionError(f"there is no live broker {broker}")
+        response: ShareFetchResponse = self._connections.run(_sent(Send(endpoint, request, timeout_s)))
+        return response
+
+
+def _sent(send: Send) -> Call[Any]:
+    return (yield send)

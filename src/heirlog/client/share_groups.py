@@ -140,19 +140,26 @@ class ShareSessionHandler:
         self._epoch = OPENS_SESSION
         self._partitions: frozenset[PartitionKey] = frozenset()
         """What the broker knows."""
+        self._held: set[tuple[PartitionKey, int]] = set()
+        """Partition and first offset of what was delivered and is not acknowledged."""
         self._acknowledgements: dict[PartitionKey, list[ShareFetchRequest.AcknowledgementBatch]] = {}
 
     @property
     def is_open(self) -> bool:
         return self._epoch != OPENS_SESSION
 
-    def acknowledge(self, delivered: DeliveredRecords, kind: Acknowledge) -> None:
-        """With the next request."""
+    def acknowledge(self, delivered: DeliveredRecords, kind: Acknowledge) -> bool:
+        """With the next request. False if this session does not hold them (any more)."""
+        held = delivered.key, delivered.first
+        if held not in self._held:
+            return False
+        self._held.discard(held)
         self._acknowledgements.setdefault(delivered.key, []).append(
             ShareFetchRequest.AcknowledgementBatch(
                 first_offset=delivered.first, last_offset=delivered.last, acknowledge_types=delivered.types(kind)
             )
         )
+        return True
 
     def fetch(
         self, partitions: frozenset[PartitionKey], *, max_records: int, max_bytes: int, max_wait_ms: int, is_exact: bool
@@ -201,19 +208,22 @@ class ShareSessionHandler:
             ],
         )
 
-    def answered(self, response: ShareFetchResponse) -> Iterator[ShareFetchResponse.PartitionData]:
-        """Raises KafkaError; the session is lost if the code is one of `SESSION_LOST`."""
+    def answered(self, response: ShareFetchResponse) -> list[DeliveredRecords]:
+        """What the answer delivers. Raises KafkaError, and then the session is lost; InvalidBatch."""
         code = error_code(response.error_code)
         if code is not ErrorCode.NONE:
             self.lost()
             raise KafkaError(code, response.error_message or "the broker refused a share fetch")
         self._epoch = 1 if self._epoch == _LAST_EPOCH else self._epoch + 1
-        return (data for topic in response.responses for data in topic.partitions)
+        found = list(_delivered_in(response))
+        self._held.update((each.key, each.first) for each in found)
+        return found
 
     def lost(self) -> None:
         """The connection is gone, or the broker has no such session."""
         self._epoch = OPENS_SESSION
         self._partitions = frozenset()
+        self._held = set()
         self._acknowledgements = {}
 
 
@@ -225,8 +235,7 @@ def _by_topic(keys: Iterable[PartitionKey]) -> list[tuple[Uuid, list[int]]]:
     return list(topics.items())
 
 
-def delivered_in(response: ShareFetchResponse) -> Iterator[DeliveredRecords]:
-    """What the answer delivers. Raises InvalidBatch."""
+def _delivered_in(response: ShareFetchResponse) -> Iterator[DeliveredRecords]:
     for topic in response.responses:
         for data in topic.partitions:
             if not data.acquired_records:

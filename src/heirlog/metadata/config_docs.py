@@ -226,7 +226,7 @@ group.share.min.record.lock.duration.ms  The shortest lock that a share group ma
 group.share.max.record.lock.duration.ms  The longest lock that a share group may have.
 share.heartbeat.interval.ms  How often a member of this share group sends a heartbeat.
 share.session.timeout.ms  How long a member of this share group may be silent.
-share.auto.offset.reset  Where this share group begins in a partition that it has not read: earliest, latest, by_duration.
+share.auto.offset.reset  Where this share group begins in a partition that it has not read.
 share.isolation.level  Whether this share group gets records of committed transactions only.
 share.record.lock.duration.ms  How long a record is locked for the member of this share group that acquired it.
 share.coordinator.snapshot.update.records.per.snapshot  How many updates a share partition gets before a snapshot.

@@ -142,7 +142,7 @@ class ShareAcknowledgeHandler:
 
             try:
                 check_acknowledgements(acknowledgements, may_renew=may_renew)
-                self.led(key, context)
+                self.led(key, context).topic_metrics.share_acknowledges += 1
                 loaded = self._manager.get(SharePartitionKey(member.group_id, *key))
                 if loaded is None:
                     raise KafkaError(ErrorCode.INVALID_RECORD_STATE, "the member holds no records here")

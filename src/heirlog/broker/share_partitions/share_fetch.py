@@ -113,6 +113,8 @@ class _FetchedPartition:
         )
 
     def fail(self, error: KafkaError) -> None:
+        if self.partition is not None:
+            self.partition.topic_metrics.share_fetch_failed(error.code)
         self.data.error_code = error.code
         self.data.error_message = error.message
         self.data.records = b""
@@ -222,6 +224,7 @@ class ShareFetchHandler:
         entry = _FetchedPartition(key)
         try:
             entry.partition = self._acknowledge.led(key, fetch.context)
+            entry.partition.topic_metrics.share_fetches += 1
             entry.loaded = self.manager.use(SharePartitionKey(fetch.group_id, *key), entry.partition)
         except KafkaError as error:
             entry.fail(error)
@@ -357,9 +360,7 @@ class ShareFetchHandler:
             )
             for each in acquired
         ]
-        counts = self.manager.counts
-        counts.acquired_batches += len(acquired)
-        counts.acquired_records += sum(each.last - each.first + 1 for each in acquired)
+        self.manager.acquired_records += sum(each.last - each.first + 1 for each in acquired)
         loaded.partition.topic_metrics.bytes_out += entry.size
         return True
 

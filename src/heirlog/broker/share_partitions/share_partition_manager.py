@@ -21,7 +21,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Final
 
 from heirlog.broker.list_offsets import EARLIEST, LATEST, offset_for
@@ -43,6 +42,7 @@ from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.configs import group_value
 from heirlog.metadata.image import Image
 from heirlog.protocol.errors import ErrorCode, KafkaError
+from heirlog.raft.latency_window import LatencyWindow
 
 _FENCED: Final = (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.FENCED_STATE_EPOCH)
 _KEPT: Final = (
@@ -55,20 +55,12 @@ _KEPT: Final = (
 OnAcknowledged = Callable[[ErrorCode], None]
 
 
-@dataclass(slots=True)
-class ShareCounts:
-    """Totals since the start."""
-
-    acquired_records: int = 0
-    acquired_batches: int = 0
-    expired_locks: int = 0
-    """Records whose lock has ended."""
-
-
 class LoadedSharePartition:
     """One share partition of this broker, while it is used. A `PartitionListener`."""
 
-    def __init__(self, manager: SharePartitionManager, key: SharePartitionKey, partition: Partition) -> None:
+    def __init__(
+        self, manager: SharePartitionManager, key: SharePartitionKey, partition: Partition, began_ms: int
+    ) -> None:
         self._manager = manager
         self.key = key
         self.partition = partition
@@ -78,6 +70,8 @@ class LoadedSharePartition:
         """None while it is loading."""
         self.error = ErrorCode.NONE
         """Why it was dropped."""
+        self.began_ms = began_ms
+        """When its load began."""
         self.cancel_timer: Cancel | None = None
         self.timer_at_ms = 0
 
@@ -117,9 +111,13 @@ class SharePartitionManager:
         self._of_group: dict[str, dict[SharePartitionKey, None]] = {}
         self.waits: Purgatory[SharePartitionKey] = Purgatory(env)
         """Fetches that wait for records which their member may acquire."""
-        self.counts = ShareCounts()
+        self.acquired_records = 0
+        self.expired_locks = 0
+        """Records whose lock has ended."""
         self.acknowledged: Counter[int] = Counter()
         """Records by the type of their acknowledgement."""
+        self.loads = 0
+        self.load_times = LatencyWindow()
 
     def __len__(self) -> int:
         return len(self._loaded)
@@ -143,7 +141,7 @@ class SharePartitionManager:
             return found
         if found is not None:
             self.drop(found, ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        loaded = LoadedSharePartition(self, key, partition)
+        loaded = LoadedSharePartition(self, key, partition, self._env.now_ms())
         self._loaded[key] = loaded
         self._of_group.setdefault(key.group, {})[key] = None
         self._replicas.delayed.partition_listeners.listen(partition.key, loaded)
@@ -233,6 +231,9 @@ class SharePartitionManager:
 
     def _loaded_with(self, loaded: LoadedSharePartition, start_offset: int, stored: StoredState) -> None:
         loaded.share = SharePartition(self._limits, start_offset, stored.batches)
+        now_ms = self._env.now_ms()
+        self.loads += 1
+        self.load_times.add(now_ms, now_ms - loaded.began_ms)
         self.wake(loaded.key)
 
     # -- changes -------------------------------------------------------------------------------------------------
@@ -245,7 +246,12 @@ class SharePartitionManager:
         if share is None:
             raise KafkaError(ErrorCode.INVALID_RECORD_STATE, "the share partition is loading, the member holds nothing")
         duration_ms = self.lock_duration_ms(loaded.key.group)
-        change = share.acknowledge(member, given, self._env.now_ms() + duration_ms)
+        topic_metrics = loaded.partition.topic_metrics
+        try:
+            change = share.acknowledge(member, given, self._env.now_ms() + duration_ms)
+        except KafkaError as error:
+            topic_metrics.share_acknowledge_failed(error.code)
+            raise
         for each in given:
             if len(each.types) == 1:
                 self.acknowledged[each.types[0]] += each.last - each.first + 1
@@ -263,6 +269,7 @@ class SharePartitionManager:
                 self._end_locks(loaded)
             if self._loaded.get(loaded.key) is loaded:
                 self.wake(loaded.key)
+            topic_metrics.share_acknowledge_failed(_for_clients(code))
             on_done(_for_clients(code))
 
         self._store(loaded, change, stored)
@@ -293,7 +300,7 @@ class SharePartitionManager:
             return
         change = share.end_locks(self._env.now_ms())
         if change is not None:
-            self.counts.expired_locks += sum(batch.last_offset - batch.first_offset + 1 for batch in change.batches)
+            self.expired_locks += sum(batch.last_offset - batch.first_offset + 1 for batch in change.batches)
         self._in_effect(loaded, change)
         next_ms = share.next_lock_end_ms()
         if next_ms is not None and self._loaded.get(loaded.key) is loaded:
