@@ -67,7 +67,7 @@ ABSENT = {
     "kafka_server_kafkaserver_yammer": "the number of Java metric objects",
     "kafka_server_metadataloader_avgidleratio": "no thread of its own",
     "kafka_server_metadataloader_handleloadsnapshotcount": "snapshots stand in the log",
-    "kafka_server_persister": "no share groups",
+    "kafka_server_persister": "connections are not counted by channel",
     "kafka_server_produce_queue_size": "no quotas",
     "kafka_server_raft_channel_metrics_": "connections are not counted by channel",
     "kafka_server_raft_metrics_number_unknown_voter_connections": "not counted",

@@ -99,6 +99,14 @@ class _ShareFetch:
         self.pending.complete(self._handler.acquire_and_answer(self))
 
 
+def _named(request: ShareFetchRequest) -> list[PartitionKey]:
+    return [(Uuid(topic.topic_id), each.partition_index) for topic in request.topics for each in topic.partitions]
+
+
+def _forgotten(request: ShareFetchRequest) -> list[PartitionKey]:
+    return [(Uuid(topic.topic_id), index) for topic in request.forgotten_topics_data for index in topic.partitions]
+
+
 class _FetchedPartition:
     __slots__ = ("data", "key", "loaded", "partition", "size")
 
@@ -150,17 +158,10 @@ class ShareFetchHandler:
             self._acknowledge.check(request.group_id, request.member_id)
             self._check_fetch(request, given)
             fetch.session = self._session(SessionKey(fetch.group_id, fetch.member), epoch, context)
+            if epoch != FINAL_EPOCH:
+                fetch.session.update(_named(request), _forgotten(request))
         except KafkaError as error:
             return self._refused(request, error)
-        if epoch != FINAL_EPOCH:
-            fetch.session.update(
-                [(Uuid(topic.topic_id), each.partition_index) for topic in request.topics for each in topic.partitions],
-                [
-                    (Uuid(topic.topic_id), index)
-                    for topic in request.forgotten_topics_data
-                    for index in topic.partitions
-                ],
-            )
         fetch.deadline_ms = self._env.now_ms() + max(0, request.max_wait_ms)
         self._acknowledge.acknowledge(
             fetch.session.key, given, request.is_renew_ack, context, partial(self._fetch, fetch)

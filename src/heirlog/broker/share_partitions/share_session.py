@@ -26,6 +26,8 @@ from heirlog.protocol.types import PartitionKey
 INITIAL_EPOCH: Final = 0
 FINAL_EPOCH: Final = -1
 _LAST_EPOCH: Final = 2**31 - 1
+PARTITIONS_MAX: Final = 100_000
+"""Limit of the partitions of one session."""
 
 
 class SessionKey(NamedTuple):
@@ -42,10 +44,13 @@ class ShareSession:
         self._partitions: dict[PartitionKey, None] = {}
 
     def update(self, named: Iterable[PartitionKey], forgotten: Iterable[PartitionKey]) -> None:
-        for key in named:
-            self._partitions[key] = None
+        """Raises KafkaError with INVALID_REQUEST for too many partitions; then nothing has changed."""
+        partitions = self._partitions | dict.fromkeys(named)
         for key in forgotten:
-            self._partitions.pop(key, None)
+            partitions.pop(key, None)
+        if len(partitions) > PARTITIONS_MAX:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"a share session has at most {PARTITIONS_MAX} partitions")
+        self._partitions = partitions
 
     @property
     def partition_count(self) -> int:
