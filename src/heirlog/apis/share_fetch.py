@@ -44,12 +44,9 @@ API = Api(
     ),
     has_large_answer=True,
     limits=(
-        Limit("fetch.max.bytes", "bytes of records in an answer"),
-        Limit("group.share.max.share.sessions", "share sessions of a broker", ErrorCode.SHARE_SESSION_LIMIT_REACHED),
-        Limit("group.share.partition.max.record.locks", "offsets of a share partition that are not finished"),
+        Limit("fetch.max.bytes", "bytes of records"),
+        Limit("group.share.max.share.sessions", "share sessions", ErrorCode.SHARE_SESSION_LIMIT_REACHED),
+        Limit("group.share.partition.max.record.locks", "unfinished offsets of a partition"),
     ),
-    remarks=(
-        "`UNSUPPORTED_VERSION` while `share.version` is 0. Acknowledgements in the request are stored before records "
-        "are acquired"
-    ),
+    remarks="`UNSUPPORTED_VERSION` while `share.version` is 0",
 )

@@ -316,7 +316,7 @@ class Client:
         """A member of a share group (KIP-932): its members share the partitions of these topics, record by record."""
         from heirlog.blocking.share_consumer import ShareConsumer
 
-        return ShareConsumer(self, self._connections, group, topics)
+        return ShareConsumer(self._connections, group, topics, self._timeout_s)
 
     # writing
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from uuid import uuid4
 
 from heirlog.client.call import Call, Send
+from heirlog.client.coordinators import ask_coordinator
 from heirlog.client.groups import Step
 from heirlog.client.share_groups import (
     SESSION_LOST,
@@ -33,7 +34,6 @@ from heirlog.protocol.messages import ShareFetchRequest, ShareFetchResponse
 from heirlog.protocol.types import NO_LEADER, Endpoint, PartitionKey, Uuid
 
 if TYPE_CHECKING:
-    from heirlog.blocking.client import Client
     from heirlog.blocking.connections import Connections
 
 MAX_RECORDS: Final = 500
@@ -48,9 +48,9 @@ _PASSING: Final = SESSION_LOST | {ErrorCode.SHARE_SESSION_LIMIT_REACHED}
 class ShareConsumer:
     """`Client.share_consumer` makes it."""
 
-    def __init__(self, client: Client, connections: Connections, group: str, topics: Sequence[str]) -> None:
-        self._client = client
+    def __init__(self, connections: Connections, group: str, topics: Sequence[str], timeout_s: float) -> None:
         self._connections = connections
+        self._timeout_s = timeout_s
         self._topics = list(topics)
         self._member = ShareGroupMember(group, str(uuid4()), topics=topics)
         self._sessions: dict[int, ShareSessionHandler] = {}
@@ -119,7 +119,7 @@ class ShareConsumer:
 
     def _beat(self) -> None:
         while time.monotonic() >= self._next_heartbeat_s:
-            step = self._member.answered(self._send_heartbeat(self._member.request(), None))
+            step = self._member.answered(self._send_heartbeat(self._member.request(), self._timeout_s))
             if step is Step.HEARTBEAT:
                 # a member without partitions waits for the next ones, which the next heartbeat may bring
                 interval_s = self._member.interval_ms / 1000 if self._member.assigned else PAUSE_S
@@ -127,14 +127,19 @@ class ShareConsumer:
             elif step is not Step.SEND:
                 time.sleep(PAUSE_S)
 
-    def _send_heartbeat(self, request: Any, timeout_s: float | None) -> Any:
-        return self._client.send_to_coordinator(
-            self._member.group, request, error_code=lambda answer: int(answer.error_code), timeout_s=timeout_s
+    def _send_heartbeat(self, request: Any, timeout_s: float) -> Any:
+        call = ask_coordinator(
+            self._connections.cluster,
+            self._member.group,
+            request,
+            timeout_s,
+            code_of=lambda answer: int(answer.error_code),
         )
+        return self._connections.run(call)
 
     def _find_leaders(self) -> None:
         self._leaders = {}
-        metadata = self._client.metadata(self._topics)
+        metadata = self._connections.run(self._connections.cluster.metadata(self._topics, self._timeout_s))
         self._endpoints = {broker.node_id: Endpoint(broker.host, broker.port) for broker in metadata.brokers}
         for topic in metadata.topics:
             self._names[Uuid(topic.topic_id)] = topic.name or ""

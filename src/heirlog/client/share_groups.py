@@ -4,7 +4,7 @@
                                               ^                                           |
                                               '---------- acknowledgements ---------------'
 
-Members of a share group share partitions: an assigned one may be others' as well, and nobody has to give one up before
+Members of a share group share partitions: an assigned one may be others' as well, and none gives one up before
 another gets it. The leader of a partition locks what it delivers, until the record is acknowledged or the lock ends.
 
 A session belongs to one connection. If that is lost, the leader gives back everything that was delivered on it and not

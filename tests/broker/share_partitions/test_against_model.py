@@ -15,10 +15,10 @@ from heirlog.broker.share_coordinator.batches import StateBatch, combined
 from heirlog.broker.share_partitions.delivery_window import RecordState
 from heirlog.broker.share_partitions.share_partition import (
     Acknowledgement,
-    Change,
     FetchedBatch,
     ShareLimits,
     SharePartition,
+    StateTransition,
 )
 from heirlog.protocol.errors import KafkaError
 
@@ -44,7 +44,7 @@ class Stored:
     start_offset: int = 0
     batches: tuple[StateBatch, ...] = ()
 
-    def write(self, change: Change) -> None:
+    def write(self, change: StateTransition) -> None:
         self.start_offset = max(self.start_offset, change.start_offset)
         self.batches = combined(self.batches, change.batches, self.start_offset)
 
@@ -58,7 +58,7 @@ class World:
     log_start: int = 0
     stored: Stored = field(default_factory=Stored)
     model: dict[int, Offset] = field(default_factory=dict)
-    changing: list[tuple[Change, dict[int, RecordState]]] = field(default_factory=list)
+    changing: list[tuple[StateTransition, dict[int, RecordState]]] = field(default_factory=list)
     accepted: set[int] = field(default_factory=set)
     """Offsets whose acceptance was answered with success."""
     deliveries: int = 0
@@ -202,7 +202,7 @@ class World:
                 each.state = self._given_back(at)
         self._trim()
 
-    def _effective(self, change: Change | None) -> None:
+    def _effective(self, change: StateTransition | None) -> None:
         if change is not None:
             # behind what is under way, which may hold an older start offset
             self.changing.append((change, {}))

@@ -5,7 +5,7 @@
     everything below is finished
 
 The window is a list of *runs*: neighbouring offsets with the same state, delivery count and owner. The runs cover the
-window without a gap and never overlap. Offsets that nobody has read yet between others (after a reload) are a run
+window without a gap and never overlap. Offsets that were not read yet between others (after a reload) are a run
 with delivery count 0. A run is split only where its parts begin to differ, so a batch of a thousand records is one run
 until a consumer treats some of its records differently. Runs are never joined again: they end with the window's start.
 
@@ -36,7 +36,7 @@ class RecordState(IntEnum):
 
 
 @dataclass(slots=True, eq=False)
-class Run:
+class InFlightRun:
     """Offsets from `first` to `last`, both included."""
 
     first: int
@@ -75,7 +75,7 @@ class Run:
 class DeliveryWindow:
     def __init__(self, start_offset: int) -> None:
         self.start_offset = start_offset
-        self.runs: list[Run] = []
+        self.runs: list[InFlightRun] = []
 
     @property
     def end_offset(self) -> int:
@@ -86,9 +86,9 @@ class DeliveryWindow:
     def size(self) -> int:
         return self.end_offset - self.start_offset
 
-    def add(self, last: int, state: RecordState, delivery_count: int = 0) -> Run:
+    def add(self, last: int, state: RecordState, delivery_count: int = 0) -> InFlightRun:
         """Extend the window up to `last`."""
-        run = Run(self.end_offset, last, state, delivery_count)
+        run = InFlightRun(self.end_offset, last, state, delivery_count)
         assert run.first <= last, "a window grows"
         self.runs.append(run)
         return run
@@ -97,7 +97,7 @@ class DeliveryWindow:
         """Index of the run that holds `offset`, which is in the window."""
         return bisect_right(self.runs, offset, key=_first) - 1
 
-    def overlapping(self, first: int, last: int) -> Iterator[Run]:
+    def overlapping(self, first: int, last: int) -> Iterator[InFlightRun]:
         """The runs with an offset between the two, both included. None is split."""
         place = max(self._place_of(first), 0)
         runs = self.runs
@@ -115,11 +115,11 @@ class DeliveryWindow:
         if run.first == offset:
             return
         assert run.changes_to is None, "a run that changes is not split"
-        rest = Run(offset, run.last, run.state, run.delivery_count, run.member, run.locked_until_ms)
+        rest = InFlightRun(offset, run.last, run.state, run.delivery_count, run.member, run.locked_until_ms)
         run.last = offset - 1
         self.runs.insert(place + 1, rest)
 
-    def exactly(self, first: int, last: int) -> list[Run]:
+    def exactly(self, first: int, last: int) -> list[InFlightRun]:
         """The runs from `first` to `last`, split where the window has these offsets in the middle of a run."""
         self.cut(first)
         self.cut(last + 1)
@@ -143,7 +143,7 @@ class DeliveryWindow:
         return True
 
     def drop_below(self, offset: int) -> None:
-        """The log begins at `offset` now: nothing below it can be delivered, whoever has acquired it."""
+        """The log begins at `offset` now: nothing below it can be delivered, acquired or not."""
         dropped = 0
         while dropped < len(self.runs) and self.runs[dropped].last < offset:
             dropped += 1
@@ -160,5 +160,5 @@ class DeliveryWindow:
         )
 
 
-def _first(run: Run) -> int:
+def _first(run: InFlightRun) -> int:
     return run.first

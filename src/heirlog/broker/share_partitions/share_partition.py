@@ -10,7 +10,7 @@
 
 An acknowledgement takes effect once the share coordinator has stored it:
 
-    acknowledge --> change (the caller stores `Change.batches`) --> settle(stored)
+    acknowledge --> change (the caller stores `StateTransition.batches`) --> settle(stored)
                                                                       yes: the new state
                                                                       no:  acquired as before, so that the lock ends it
 
@@ -40,7 +40,7 @@ from enum import IntEnum
 from typing import Final, NamedTuple
 
 from heirlog.broker.share_coordinator.batches import StateBatch, combined
-from heirlog.broker.share_partitions.delivery_window import DeliveryWindow, RecordState, Run
+from heirlog.broker.share_partitions.delivery_window import DeliveryWindow, InFlightRun, RecordState
 from heirlog.protocol.errors import ErrorCode, KafkaError
 
 _HALVED_FROM_AT_LEAST: Final = 2
@@ -101,13 +101,13 @@ class ShareLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class StateTransition:
     """New states for the coordinator. `runs` is empty if they are in effect already."""
 
     start_offset: int
     finished_count: int
     batches: Sequence[StateBatch]
-    runs: Sequence[Run] = ()
+    runs: Sequence[InFlightRun] = ()
 
 
 class SharePartition:
@@ -232,7 +232,7 @@ class SharePartition:
 
     # -- acknowledge ---------------------------------------------------------------------------------------------
 
-    def acknowledge(self, member: str, given: Sequence[Acknowledgement], locked_until_ms: int) -> Change:
+    def acknowledge(self, member: str, given: Sequence[Acknowledgement], locked_until_ms: int) -> StateTransition:
         """All of them, or none: then KafkaError, and nothing has changed.
 
         locked_until_ms: of renewed locks. INVALID_REQUEST: beyond the end offset. INVALID_RECORD_STATE: the member does
@@ -259,14 +259,14 @@ class SharePartition:
                 run.changes_to = after if after.is_terminal else self._state_after_delivery(run.delivery_count)
                 changing.append(run)
         batches = [StateBatch(run.first, run.last, run.changes_to or 0, run.delivery_count) for run in changing]
-        return Change(
+        return StateTransition(
             self.window.start_offset,
             self.window.finished_count(),
             combined((), batches, self.window.start_offset),
             changing,
         )
 
-    def settle(self, change: Change, *, is_stored: bool) -> None:
+    def settle(self, change: StateTransition, *, is_stored: bool) -> None:
         """The change is durable, or storing it failed. Records may be available now, and locks may have ended."""
         for run in change.runs:
             if run.changes_to is None:
@@ -277,11 +277,11 @@ class SharePartition:
                 run.changes_to = None
         self.window.trim()
 
-    def release(self, member: str) -> Change | None:
+    def release(self, member: str) -> StateTransition | None:
         """The member's session has ended: it gives back what it holds. None if it holds nothing."""
         return self._end(lambda run: run.is_held_by(member))
 
-    def end_locks(self, now_ms: int) -> Change | None:
+    def end_locks(self, now_ms: int) -> StateTransition | None:
         """None if no lock has ended."""
         return self._end(lambda run: _is_locked(run) and run.locked_until_ms <= now_ms)
 
@@ -289,7 +289,7 @@ class SharePartition:
         """When `end_locks` is due; None while nothing is locked."""
         return min((run.locked_until_ms for run in self.window.runs if _is_locked(run)), default=None)
 
-    def _end(self, ends: Callable[[Run], bool]) -> Change | None:
+    def _end(self, ends: Callable[[InFlightRun], bool]) -> StateTransition | None:
         batches = []
         for run in self.window.runs:
             if ends(run):
@@ -297,7 +297,7 @@ class SharePartition:
                 batches.append(StateBatch(run.first, run.last, run.state, run.delivery_count))
         if not batches:
             return None
-        change = Change(
+        change = StateTransition(
             self.window.start_offset, self.window.finished_count(), combined((), batches, self.window.start_offset)
         )
         self.window.trim()
@@ -309,7 +309,7 @@ class SharePartition:
         return RecordState.ARCHIVED if at_limit else RecordState.AVAILABLE
 
 
-def _is_locked(run: Run) -> bool:
+def _is_locked(run: InFlightRun) -> bool:
     return run.state is RecordState.ACQUIRED and run.changes_to is None
 
 
@@ -339,7 +339,7 @@ class _Acquire:
         self.is_stopped = False
         """A last delivery is alone in its answer."""
 
-    def part_of(self, window: DeliveryWindow, run: Run, top: int) -> bool:
+    def part_of(self, window: DeliveryWindow, run: InFlightRun, top: int) -> bool:
         """Acquire what is allowed of an available run, up to `top`. False if nothing more may be acquired."""
         taken = self._taken
         if taken.left <= 0 or self.is_stopped:

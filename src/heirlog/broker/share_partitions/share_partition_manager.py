@@ -32,9 +32,9 @@ from heirlog.broker.share_coordinator.state import UNINITIALIZED_OFFSET, SharePa
 from heirlog.broker.share_partitions.offset_reset import starting_timestamp
 from heirlog.broker.share_partitions.share_partition import (
     Acknowledgement,
-    Change,
     ShareLimits,
     SharePartition,
+    StateTransition,
 )
 from heirlog.broker.share_partitions.state_persister import StatePersister, StoredState
 from heirlog.env import Cancel, Env
@@ -306,14 +306,14 @@ class SharePartitionManager:
         if next_ms is not None and self._loaded.get(loaded.key) is loaded:
             self.locked(loaded, next_ms)
 
-    def _in_effect(self, loaded: LoadedSharePartition, change: Change | None) -> None:
+    def _in_effect(self, loaded: LoadedSharePartition, change: StateTransition | None) -> None:
         """Store a change that does not wait for it."""
         if change is None:
             return
         self._store(loaded, change, lambda code: self._stored(loaded, code))
         self.wake(loaded.key)
 
-    def _store(self, loaded: LoadedSharePartition, change: Change, on_done: OnAcknowledged) -> None:
+    def _store(self, loaded: LoadedSharePartition, change: StateTransition, on_done: OnAcknowledged) -> None:
         write = StateWrite(
             loaded.state_epoch, loaded.leader_epoch, change.start_offset, change.finished_count, tuple(change.batches)
         )

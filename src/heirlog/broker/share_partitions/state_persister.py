@@ -96,7 +96,7 @@ class _Queue:
     """Of the first job."""
 
 
-class _Lane(NamedTuple):
+class _Destination(NamedTuple):
     """What one request may carry together."""
 
     broker: BrokerId
@@ -114,8 +114,8 @@ class StatePersister:
         self._endpoint_of = endpoint_of
         self._timeout_ms = timeout_ms
         self._queues: dict[SharePartitionKey, _Queue] = {}
-        self._ready: dict[_Lane, dict[SharePartitionKey, None]] = {}
-        self._in_flight: set[_Lane] = set()
+        self._ready: dict[_Destination, dict[SharePartitionKey, None]] = {}
+        self._in_flight: set[_Destination] = set()
         self._is_drain_due = False
 
     def read(
@@ -147,8 +147,8 @@ class StatePersister:
         if broker is None:
             self._failed(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
             return
-        lane = _Lane(broker, key.group, isinstance(self._queues[key].jobs[0], _Write))
-        self._ready.setdefault(lane, {})[key] = None
+        to = _Destination(broker, key.group, isinstance(self._queues[key].jobs[0], _Write))
+        self._ready.setdefault(to, {})[key] = None
         if not self._is_drain_due:
             self._is_drain_due = True
             self._env.call_later(0, self._drain)
@@ -166,24 +166,24 @@ class StatePersister:
 
     def _drain(self) -> None:
         self._is_drain_due = False
-        for lane in list(self._ready):
-            endpoint = self._endpoint_of(lane.broker)
-            if lane in self._in_flight:
+        for to in list(self._ready):
+            endpoint = self._endpoint_of(to.broker)
+            if to in self._in_flight:
                 continue
-            keys = list(self._ready.pop(lane))
+            keys = list(self._ready.pop(to))
             if endpoint is None:
                 for key in keys:
                     self._failed(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
                 continue
-            self._in_flight.add(lane)
-            request = self._write_request(lane, keys) if lane.is_write else self._read_request(lane, keys)
+            self._in_flight.add(to)
+            request = self._write_request(to, keys) if to.is_write else self._read_request(to, keys)
 
-            def answered(result: Any, lane: _Lane = lane, keys: list[SharePartitionKey] = keys) -> None:
-                self._answered(lane, keys, result)
+            def answered(result: Any, to: _Destination = to, keys: list[SharePartitionKey] = keys) -> None:
+                self._answered(to, keys, result)
 
             self._env.send(endpoint, CHANNEL, request, answered, self._timeout_ms)
 
-    def _read_request(self, lane: _Lane, keys: Sequence[SharePartitionKey]) -> ReadShareGroupStateRequest:
+    def _read_request(self, to: _Destination, keys: Sequence[SharePartitionKey]) -> ReadShareGroupStateRequest:
         topics: dict[Uuid, ReadShareGroupStateRequest.ReadStateData] = {}
         for key in keys:
             job = self._queues[key].jobs[0]
@@ -192,9 +192,9 @@ class StatePersister:
             topic.partitions.append(
                 ReadShareGroupStateRequest.PartitionData(partition=key.partition, leader_epoch=job.leader_epoch)
             )
-        return ReadShareGroupStateRequest(group_id=lane.group_id, topics=list(topics.values()))
+        return ReadShareGroupStateRequest(group_id=to.group_id, topics=list(topics.values()))
 
-    def _write_request(self, lane: _Lane, keys: Sequence[SharePartitionKey]) -> WriteShareGroupStateRequest:
+    def _write_request(self, to: _Destination, keys: Sequence[SharePartitionKey]) -> WriteShareGroupStateRequest:
         topics: dict[Uuid, WriteShareGroupStateRequest.WriteStateData] = {}
         for key in keys:
             job = self._queues[key].jobs[0]
@@ -219,15 +219,15 @@ class StatePersister:
                     ],
                 )
             )
-        return WriteShareGroupStateRequest(group_id=lane.group_id, topics=list(topics.values()))
+        return WriteShareGroupStateRequest(group_id=to.group_id, topics=list(topics.values()))
 
     def _answered(
         self,
-        lane: _Lane,
+        to: _Destination,
         keys: Sequence[SharePartitionKey],
         result: ReadShareGroupStateResponse | WriteShareGroupStateResponse | SendFailure,
     ) -> None:
-        self._in_flight.discard(lane)
+        self._in_flight.discard(to)
         if self._ready and not self._is_drain_due:
             self._is_drain_due = True
             self._env.call_later(0, self._drain)
@@ -241,7 +241,7 @@ class StatePersister:
         for key in keys:
             answer = answers.get((key.topic_id, key.partition))
             code = ErrorCode.COORDINATOR_NOT_AVAILABLE if answer is None else error_code(answer.error_code)
-            if answer is not None and code is ErrorCode.NONE and not lane.is_write:
+            if answer is not None and code is ErrorCode.NONE and not to.is_write:
                 self._done(key, _stored(answer))
             elif code in _PASSING:
                 self._failed(key, code)
