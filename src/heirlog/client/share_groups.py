@@ -33,6 +33,7 @@ from heirlog.protocol.messages import (
     ShareGroupHeartbeatRequest,
     ShareGroupHeartbeatResponse,
 )
+from heirlog.protocol.primitives import records_view
 from heirlog.protocol.types import PartitionKey, Uuid
 
 JOINING, LEAVING = 0, -1
@@ -240,19 +241,14 @@ def _delivered_in(response: ShareFetchResponse) -> Iterator[DeliveredRecords]:
         for data in topic.partitions:
             if not data.acquired_records:
                 continue
+            view = records_view(data.records)
             records = [
                 record
-                for position, header in walk(_bytes_of(data))
+                for position, header in walk(view)
                 if not header.is_control
-                for record in iter_records(_bytes_of(data), position)
+                for record in iter_records(view, position)
             ]
             for part in data.acquired_records:
                 within = [record for record in records if part.first_offset <= record.offset <= part.last_offset]
                 key = (Uuid(topic.topic_id), data.partition_index)
                 yield DeliveredRecords(key, part.first_offset, part.last_offset, within, part.delivery_count)
-
-
-def _bytes_of(data: ShareFetchResponse.PartitionData) -> memoryview:
-    records = data.records
-    assert isinstance(records, bytes | bytearray | memoryview)
-    return memoryview(records)

@@ -153,6 +153,9 @@ class SharePartitionManager:
         found = self._loaded.get(key)
         return found if found is not None and found.is_ours else None
 
+    def all(self) -> list[LoadedSharePartition]:
+        return list(self._loaded.values())
+
     def drop(self, loaded: LoadedSharePartition, why: ErrorCode) -> None:
         """Forget it; fetches that wait for it look again. Harmless if it is forgotten already."""
         key = loaded.key
