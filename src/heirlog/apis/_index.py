@@ -65,6 +65,8 @@ INDEX: Mapping[Role, Mapping[ApiKey, Entry]] = {
         ApiKey.DESCRIBE_TOPIC_PARTITIONS: Entry("describe_topic_partitions", (0, 0), (0, 0), False, True, False, True, False, False, False),
         ApiKey.SHARE_GROUP_HEARTBEAT: Entry("share_group_heartbeat", (1, 1), (1, 1), False, True, False, True, False, False, False),
         ApiKey.SHARE_GROUP_DESCRIBE: Entry("share_group_describe", (1, 1), (1, 1), False, True, False, True, False, False, False),
+        ApiKey.SHARE_FETCH: Entry("share_fetch", (1, 2), (1, 2), False, True, False, True, False, False, False),
+        ApiKey.SHARE_ACKNOWLEDGE: Entry("share_acknowledge", (1, 2), (1, 2), False, True, False, False, False, False, False),
         ApiKey.ADD_RAFT_VOTER: Entry("add_raft_voter", (0, 1), (0, 1), True, False, False, False, False, False, False),
         ApiKey.REMOVE_RAFT_VOTER: Entry("remove_raft_voter", (0, 0), (0, 0), True, False, False, False, False, False, False),
         ApiKey.INITIALIZE_SHARE_GROUP_STATE: Entry("initialize_share_group_state", (0, 0), (0, 0), False, True, False, False, False, True, False),

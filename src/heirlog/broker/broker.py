@@ -43,6 +43,7 @@ from heirlog.broker.replica_log_info import replica_log_info
 from heirlog.broker.replica_manager import ReplicaEvents, ReplicaManager
 from heirlog.broker.replica_manager_metrics import ReplicaManagerMetrics, count_replicas, late_since_ms
 from heirlog.broker.share_coordinator.coordinator import ShareCoordinator
+from heirlog.broker.share_partitions.leader import SharePartitionLeader
 from heirlog.broker.stray_log_checker import StrayLogChecker
 from heirlog.broker.transactional_produce import TransactionalProduce
 from heirlog.broker.transactions.add_partitions_manager import AddPartitionsToTxnManager
@@ -71,6 +72,8 @@ from heirlog.protocol.messages import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
     ProduceRequest,
+    ShareAcknowledgeRequest,
+    ShareFetchRequest,
     TxnOffsetCommitRequest,
     WriteTxnMarkersRequest,
 )
@@ -155,6 +158,7 @@ class Broker:
         share_states = StateRequests(env, image, self._endpoint_of, create_topics, request_timeout_ms)
         self.groups = GroupCoordinator(env, static, self.replicas, image, share_states)
         self.end_offsets = EndOffsets(env, image, self._endpoint_of, request_timeout_ms)
+        self.shares = SharePartitionLeader(env, static, self.replicas, image, self._endpoint_of)
         self._markers = WriteTxnMarkersHandler(env, self.replicas, self.groups, request_timeout_ms)
         self.transactions = TransactionCoordinator(
             env, static, self.replicas, image, self._producer_ids.next_id, self._endpoint_of
@@ -402,6 +406,12 @@ class Broker:
 
     def fetch(self, request: FetchRequest, context: Context) -> Any:
         return self._fetch.fetch(request, context)
+
+    def share_fetch(self, request: ShareFetchRequest, context: Context) -> Any:
+        return self.shares.fetch.share_fetch(request, context)
+
+    def share_acknowledge(self, request: ShareAcknowledgeRequest, context: Context) -> Any:
+        return self.shares.acknowledge.share_acknowledge(request, context)
 
     def list_offsets(self, request: ListOffsetsRequest, context: Context) -> ListOffsetsResponse:
         return list_offsets.list_offsets(self.replicas, request, context)

@@ -119,12 +119,6 @@ _TOKENS = (
 )
 
 _GROUPS = (
-    integer("group.share.delivery.count.limit", 5, 2, at_most=10),
-    integer("group.share.max.record.lock.duration.ms", 60_000, 30000, at_most=3600000),
-    integer("group.share.max.share.sessions", 2000, 1),
-    integer("group.share.min.record.lock.duration.ms", 15_000, 1000, at_most=30000),
-    integer("group.share.partition.max.record.locks", 2000, 100, at_most=10000),
-    integer("group.share.record.lock.duration.ms", 30_000, 1000, at_most=3600000),
     integer("group.streams.heartbeat.interval.ms", 5000, 1),
     integer("group.streams.initial.rebalance.delay.ms", 3000, 0),
     integer("group.streams.max.heartbeat.interval.ms", 15_000, 1),

@@ -235,8 +235,17 @@ group.share.session.timeout.ms  How long a member of a share group may be silent
 group.share.min.session.timeout.ms  The shortest session that a share group may have.
 group.share.max.session.timeout.ms  The longest session that a share group may have.
 group.share.max.size  How many members a share group has at most.
+group.share.max.share.sessions  How many share sessions a broker has at most.
+group.share.delivery.count.limit  How often a record is delivered to a share group before it is archived.
+group.share.partition.max.record.locks  How many offsets of a share partition are acquired or unfinished at most.
+group.share.record.lock.duration.ms  How long a record is locked for the member that acquired it.
+group.share.min.record.lock.duration.ms  The shortest lock that a share group may have.
+group.share.max.record.lock.duration.ms  The longest lock that a share group may have.
 share.heartbeat.interval.ms  How often a member of this share group sends a heartbeat.
 share.session.timeout.ms  How long a member of this share group may be silent.
+share.auto.offset.reset  Where this share group begins in a partition that it has not read.
+share.isolation.level  Whether this share group gets records of committed transactions only.
+share.record.lock.duration.ms  How long a record is locked for the member of this share group that acquired it.
 share.coordinator.snapshot.update.records.per.snapshot  How many updates a share partition gets before a snapshot.
 share.coordinator.state.topic.compression.codec  The codec of the state of share groups, by its number.
 share.coordinator.state.topic.num.partitions  How many partitions the topic of the state of share groups gets.

@@ -74,6 +74,8 @@ class ApiKey(IntEnum):
     DESCRIBE_TOPIC_PARTITIONS = 75
     SHARE_GROUP_HEARTBEAT = 76
     SHARE_GROUP_DESCRIBE = 77
+    SHARE_FETCH = 78
+    SHARE_ACKNOWLEDGE = 79
     ADD_RAFT_VOTER = 80
     REMOVE_RAFT_VOTER = 81
     UPDATE_RAFT_VOTER = 82
@@ -158,6 +160,8 @@ TABLE: dict[ApiKey, tuple[str, int, int, int, int, str]] = {
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: ("DescribeTopicPartitions", 0, 0, 0, 0, "describe_topic_partitions"),
     ApiKey.SHARE_GROUP_HEARTBEAT: ("ShareGroupHeartbeat", 1, 1, 1, 0, "share_group_heartbeat"),
     ApiKey.SHARE_GROUP_DESCRIBE: ("ShareGroupDescribe", 1, 1, 1, 0, "share_group_describe"),
+    ApiKey.SHARE_FETCH: ("ShareFetch", 1, 2, 2, 0, "share_fetch"),
+    ApiKey.SHARE_ACKNOWLEDGE: ("ShareAcknowledge", 1, 2, 2, 0, "share_acknowledge"),
     ApiKey.ADD_RAFT_VOTER: ("AddRaftVoter", 0, 1, 1, 0, "add_raft_voter"),
     ApiKey.REMOVE_RAFT_VOTER: ("RemoveRaftVoter", 0, 0, 0, 0, "remove_raft_voter"),
     ApiKey.UPDATE_RAFT_VOTER: ("UpdateRaftVoter", 0, 0, 0, 0, "update_raft_voter"),

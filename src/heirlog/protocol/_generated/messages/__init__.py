@@ -146,6 +146,10 @@ if TYPE_CHECKING:
     from heirlog.protocol._generated.messages.sasl_authenticate import SaslAuthenticateResponse as SaslAuthenticateResponse
     from heirlog.protocol._generated.messages.sasl_handshake import SaslHandshakeRequest as SaslHandshakeRequest
     from heirlog.protocol._generated.messages.sasl_handshake import SaslHandshakeResponse as SaslHandshakeResponse
+    from heirlog.protocol._generated.messages.share_acknowledge import ShareAcknowledgeRequest as ShareAcknowledgeRequest
+    from heirlog.protocol._generated.messages.share_acknowledge import ShareAcknowledgeResponse as ShareAcknowledgeResponse
+    from heirlog.protocol._generated.messages.share_fetch import ShareFetchRequest as ShareFetchRequest
+    from heirlog.protocol._generated.messages.share_fetch import ShareFetchResponse as ShareFetchResponse
     from heirlog.protocol._generated.messages.share_group_describe import ShareGroupDescribeRequest as ShareGroupDescribeRequest
     from heirlog.protocol._generated.messages.share_group_describe import ShareGroupDescribeResponse as ShareGroupDescribeResponse
     from heirlog.protocol._generated.messages.share_group_heartbeat import ShareGroupHeartbeatRequest as ShareGroupHeartbeatRequest
