@@ -68,6 +68,9 @@ class Wire:
     def close(self) -> None:
         self.closed = True
 
+    def pause(self) -> None:
+        pass
+
     def resume(self) -> None:
         pass
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from apis.groups import coordinate
 from apis.guarded import ADMIN, Guarded
 
 from heirlog.metadata.state import SHARE_VERSION
@@ -11,6 +12,7 @@ from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import (
     FindCoordinatorRequest,
     InitializeShareGroupStateRequest,
+    ShareGroupHeartbeatRequest,
     UpdateFeaturesRequest,
     WriteShareGroupStateRequest,
 )
@@ -52,3 +54,27 @@ def code(answer: Any) -> ErrorCode:
     (topic,) = answer.results
     (partition,) = topic.partitions
     return ErrorCode(partition.error_code)
+
+
+def beating(group: str = "g", member_id: str = "m", epoch: int = 0, **more: Any) -> ShareGroupHeartbeatRequest:
+    values: dict[str, Any] = {"subscribed_topic_names": ["t"]} if epoch == 0 else {}
+    return ShareGroupHeartbeatRequest(group_id=group, member_id=member_id, member_epoch=epoch, **(values | more))
+
+
+def joined(node: Guarded, group: str, *topics: str) -> int:
+    """A member m has its partitions; returns its epoch."""
+    coordinate_shares(node)
+    coordinate(node)
+    names = list(topics) or ["t"]
+    assert node.ask(beating(group, subscribed_topic_names=names), principal=ADMIN).error_code == ErrorCode.NONE
+    shard = node.node.broker.groups.shard_of(group)
+    node.wait(lambda: len(shard.shares.groups[group].committed.topics.initialized) == len(names))
+    answer = node.ask(beating(group, subscribed_topic_names=names), principal=ADMIN)
+    assert len(answer.assignment.topic_partitions) == len(names)
+    return int(answer.member_epoch)
+
+
+def left(node: Guarded, group: str, *topics: str) -> None:
+    """A group with state and without members."""
+    joined(node, group, *topics)
+    assert node.ask(beating(group, epoch=-1), principal=ADMIN).error_code == ErrorCode.NONE

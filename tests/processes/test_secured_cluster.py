@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from issuing import AUDIENCE, Issuer, oauth_server
 from patience import eventually
 
 from heirlog.blocking import Client
@@ -61,6 +62,37 @@ def test_a_cluster_elects_replicates_and_takes_a_broker_back(protocol: str) -> N
             for file in cluster.data.rglob("*.properties"):
                 for password in _passwords(file):
                     assert password not in said
+
+
+def test_nodes_log_in_to_each_other_with_tokens_that_end() -> None:
+    """Brokers and controller alike: sessions of three seconds, which are continued with new tokens."""
+    module = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required"
+    with oauth_server(Issuer()) as server:
+        server.lifetime_s = 3.0
+        login = f'{module} clientId="node" clientSecret="{server.SECRET}";'
+        config = {
+            "sasl.enabled.mechanisms": "OAUTHBEARER,SCRAM-SHA-512",
+            "sasl.mechanism.inter.broker.protocol": "OAUTHBEARER",
+            "sasl.mechanism.controller.protocol": "OAUTHBEARER",
+            "sasl.oauthbearer.jwks.endpoint.url": f"{server.url}/jwks",
+            "sasl.oauthbearer.token.endpoint.url": f"{server.url}/token",
+            "heirlog.sasl.oauthbearer.allowed.urls": f"{server.url}/jwks,{server.url}/token",
+            "sasl.oauthbearer.expected.audience": AUDIENCE,
+            "listener.name.sasl_plaintext.oauthbearer.sasl.jaas.config": login,
+            "listener.name.controller.oauthbearer.sasl.jaas.config": login,
+        }
+        with Cluster(nodes=2, security="SASL_PLAINTEXT", config=config) as cluster:
+            cluster.create_topic("t", 1, 2, {"min.insync.replicas": "2"})
+            fetched = len(server.asked)
+            with admin(cluster) as client, client.producer() as producer:
+                # of three nodes as clients of brokers and of the controller: the sessions of all have ended once
+                while len([path for path in server.asked[fetched:] if path.startswith("/token")]) < 10:
+                    producer.send("t", 0, encode_batch([(None, b"x", (), 0)]))
+                    producer.flush()
+            for node in cluster.node_ids:
+                output = cluster.output(node)
+                assert "authentication-failed" not in output and "isr-shrunk" not in output
+                assert server.SECRET not in output and "eyJ" not in output
 
 
 def _passwords(file: Path) -> set[str]:

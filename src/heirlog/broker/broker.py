@@ -30,6 +30,8 @@ from heirlog.broker.fetch import FetchHandler
 from heirlog.broker.fetch_session import FetchSessionCache
 from heirlog.broker.followers import RegisteredBrokers
 from heirlog.broker.groups.coordinator import GroupCoordinator
+from heirlog.broker.groups.share.end_offsets import EndOffsets
+from heirlog.broker.groups.share.state_requests import StateRequests
 from heirlog.broker.groups.txn_offset_requests import txn_offset_commit
 from heirlog.broker.isr import IsrProposal
 from heirlog.broker.log_config import log_config_of
@@ -131,6 +133,7 @@ class Broker:
             ReplicaEvents(self._brokers_changed, self._directory_failed),
         )
         self.fetchers = self.replicas.fetchers
+        self.lost_leaders = self.replicas.lost_leaders
         self._stray_log_checker = StrayLogChecker(env, self.replicas.directories, self._is_closing)
         self._produce = ProduceHandler(env, self.replicas)
         sessions = FetchSessionCache(
@@ -152,7 +155,9 @@ class Broker:
         )
         self._delete_records = DeleteRecordsHandler(self.replicas, self.registered_brokers)
         self._producer_ids = ProducerIdManager(env, controller_endpoint, self.registered_brokers, request_timeout_ms)
-        self.groups = GroupCoordinator(env, static, self.replicas, image)
+        share_states = StateRequests(env, image, self._endpoint_of, create_topics, request_timeout_ms)
+        self.groups = GroupCoordinator(env, static, self.replicas, image, share_states)
+        self.end_offsets = EndOffsets(env, image, self._endpoint_of, request_timeout_ms)
         self.shares = SharePartitionLeader(env, static, self.replicas, image, self._endpoint_of)
         self._markers = WriteTxnMarkersHandler(env, self.replicas, self.groups, request_timeout_ms)
         self.transactions = TransactionCoordinator(

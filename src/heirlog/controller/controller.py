@@ -201,6 +201,11 @@ class Controller:
             self.env.call_later(self.sessions.disconnect_grace_ms, partial(self._end_of_grace, broker_id, broker_epoch))
             self._probe.ask(broker_id, broker_epoch)
 
+    def heartbeat_came(self, broker_id: BrokerId, broker_epoch: BrokerEpoch, host: str) -> None:
+        """host: from which it came."""
+        if self.is_active and self.sessions.is_live(broker_id, broker_epoch):
+            self._probe.heard(broker_id, broker_epoch, host)
+
     def submit(self, handler: Callable[[], ControllerResult[R]], refuse: Callable[[ErrorCode], R]) -> R | Pending[R]:
         """Run a handler against the image, append its records, and answer once they are committed.
 
@@ -351,6 +356,7 @@ class Controller:
         self._timers.clear()
         self.recovery.stop()
         self.sessions.clear()
+        self._probe.forget_all()
         while self._appended:
             self.image.undo(self._appended.pop().journal)
         waiting, self._waiting = self._waiting, deque()

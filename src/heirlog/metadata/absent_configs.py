@@ -78,22 +78,6 @@ _OAUTH_CLIENT = (
     string("sasl.oauthbearer.assertion.private.key.file", None),
     password("sasl.oauthbearer.assertion.private.key.passphrase"),
     string("sasl.oauthbearer.assertion.template.file", None),
-    string("sasl.oauthbearer.client.credentials.client.id", None),
-    password("sasl.oauthbearer.client.credentials.client.secret"),
-    string("sasl.oauthbearer.scope", None),
-    string("sasl.oauthbearer.token.endpoint.url", None),
-)
-
-_OAUTH = (
-    integer("sasl.oauthbearer.clock.skew.seconds", 30),
-    list_of("sasl.oauthbearer.expected.audience", ""),
-    string("sasl.oauthbearer.expected.issuer", None),
-    long("sasl.oauthbearer.jwks.endpoint.refresh.ms", 3_600_000),
-    long("sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms", 10_000),
-    long("sasl.oauthbearer.jwks.endpoint.retry.backoff.ms", 100),
-    string("sasl.oauthbearer.jwks.endpoint.url", None),
-    string("sasl.oauthbearer.scope.claim.name", "scope"),
-    string("sasl.oauthbearer.sub.claim.name", "sub"),
 )
 
 _JAVA_SECURITY = (
@@ -103,7 +87,6 @@ _JAVA_SECURITY = (
         update=Update.PER_BROKER,
     ),
     class_name("sasl.client.callback.handler.class"),
-    class_name("sasl.login.callback.handler.class"),
     class_name("sasl.login.class"),
     class_name(
         "sasl.oauthbearer.jwt.retriever.class", "org.apache.kafka.common.security.oauthbearer.DefaultJwtRetriever"
@@ -111,7 +94,6 @@ _JAVA_SECURITY = (
     class_name(
         "sasl.oauthbearer.jwt.validator.class", "org.apache.kafka.common.security.oauthbearer.DefaultJwtValidator"
     ),
-    class_name("sasl.server.callback.handler.class"),
     string("security.providers", None),
     class_name("ssl.engine.factory.class", update=Update.PER_BROKER),
     string("ssl.provider", None, update=Update.PER_BROKER),
@@ -188,8 +170,7 @@ _TIERS = (
 
 _FAMILIES: Final[Sequence[tuple[str | None, Sequence[ConfigKey]]]] = (
     ("heirlog has no Kerberos (GSSAPI): use SCRAM, PLAIN or certificates", _KERBEROS),
-    ("heirlog's nodes do not log in with OAUTHBEARER", _OAUTH_CLIENT),
-    ("this version of heirlog has no OAUTHBEARER", _OAUTH),
+    ("heirlog's nodes get tokens from a file, or by client id and secret", _OAUTH_CLIENT),
     ("heirlog cannot load Java classes", _JAVA_SECURITY),
     ("heirlog does not compare a new certificate with the old one", _RELOADING),
     (NO_TIERED_STORAGE, _TIERS),

@@ -105,6 +105,7 @@ socket.listen.backlog.size  How many new connections of a listener may wait for 
 socket.request.max.bytes  The largest request that a node accepts, in bytes.
 socket.connection.setup.timeout.ms  How long a node waits for a connection to another node.
 max.connections  How many connections a broker has at most.
+max.connection.creation.rate  How many connections a broker accepts per second.
 max.connections.per.ip  How many connections one address may have.
 max.connections.per.ip.overrides  max.connections.per.ip for single addresses, as host:count.
 quota.window.num  How many windows the rates of client quotas are measured over.
@@ -178,7 +179,23 @@ group.max.size  How many members a group has at most.
 connections.max.reauth.ms  How long a client with SASL stays authenticated; 0: as long as its connection.
 connection.failed.authentication.delay.ms  How long the answer to a failed SASL attempt is held back.
 heirlog.authentication.timeout.ms  How long a client may take for its TLS handshake and SASL.
-sasl.enabled.mechanisms  The SASL mechanisms of clients: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512.
+heirlog.sasl.oauthbearer.allowed.urls  http URLs that sasl.oauthbearer configurations may name; https needs no entry.
+sasl.enabled.mechanisms  The SASL mechanisms of clients: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER.
+sasl.login.callback.handler.class  Kafka's class that gets this node's token; only with listener and mechanism.
+sasl.oauthbearer.client.credentials.client.id  By which this node gets its token from the token endpoint.
+sasl.oauthbearer.client.credentials.client.secret  The secret of that client id.
+sasl.oauthbearer.clock.skew.seconds  By how much the clocks of this node and of the issuer of tokens may differ.
+sasl.oauthbearer.expected.audience  A token is for one of these; without it, tokens with an audience are refused.
+sasl.oauthbearer.expected.issuer  The issuer that a token must name; without it, any.
+sasl.oauthbearer.jwks.endpoint.refresh.ms  How often the keys that sign tokens are fetched.
+sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms  The longest wait after keys could not be fetched.
+sasl.oauthbearer.jwks.endpoint.retry.backoff.ms  The first wait after keys could not be fetched; it doubles.
+sasl.oauthbearer.jwks.endpoint.url  Where the keys are that sign tokens: https, or a file (file:///...).
+sasl.oauthbearer.scope  The scope that this node asks for in its token.
+sasl.oauthbearer.scope.claim.name  The claim with the scope of a token.
+sasl.oauthbearer.sub.claim.name  The claim with the name of the client.
+sasl.oauthbearer.token.endpoint.url  Where this node gets its token: https, or a file (file:///...).
+sasl.server.callback.handler.class  Kafka's class that judges tokens; only with listener and mechanism.
 sasl.jaas.config  The users of PLAIN, and how this node logs in to others; only with listener and mechanism in its name.
 sasl.mechanism.controller.protocol  How this node logs in to the controllers.
 sasl.mechanism.inter.broker.protocol  How this node logs in to other brokers.

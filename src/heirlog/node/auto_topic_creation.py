@@ -19,6 +19,7 @@ from heirlog.env import Env
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.topic_name import OFFSETS_TOPIC, RECOVERIES_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC
 from heirlog.node.forwarding import Forwarder
+from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import CreateTopicsRequest, CreateTopicsResponse
 
@@ -96,25 +97,28 @@ class AutoTopicCreationManager:
         self._env = env
         self._config = config
         self._forwarder = forwarder
-        self._asked: set[str] = set()
+        self._asked: dict[str, list[Pending[bool]]] = {}
+        """With those that wait for the answer."""
         self._last_errors: dict[str, tuple[int, int]] = {}
         """Error code and time of the last line about a name."""
 
     def create(self, names: list[str], context: Context | None = None) -> None:
         """context: that of the client that needs the topics and must be allowed to create them; None: this broker."""
-        wanted = sorted(set(names) - self._asked)[: ASKED_MAX - len(self._asked)]
+        wanted = sorted(set(names) - self._asked.keys())[: ASKED_MAX - len(self._asked)]
         if not wanted:
             return
-        self._asked.update(wanted)
+        self._asked.update((name, []) for name in wanted)
         request = CreateTopicsRequest(
             topics=[missing_topic(self._config, name) for name in wanted],
             timeout_ms=self._config["request.timeout.ms"],
         )
 
         def answered(response: CreateTopicsResponse) -> None:
-            self._asked.difference_update(wanted)
+            waiting = [each for name in wanted for each in self._asked.pop(name)]
             for topic in response.topics:
                 self._log_refusal(topic.name, topic.error_code, topic.error_message)
+            for each in waiting:
+                each.complete(True)
 
         def refused(code: ErrorCode) -> CreateTopicsResponse:
             return CreateTopicsResponse(
@@ -122,6 +126,19 @@ class AutoTopicCreationManager:
             )
 
         self._forwarder.forward(request, CREATE_TOPICS_VERSION, refused, context).then(answered)
+
+    def created(self, name: str) -> Pending[bool]:
+        """Create a topic, and complete once the controller has answered. If it has created the topic, this broker's
+        image holds it then (`read_your_writes.py`)."""
+        pending: Pending[bool] = Pending()
+        self.create([name])
+        waiting = self._asked.get(name)
+        if waiting is None:
+            # there is no room for one more request, or it is answered already
+            pending.complete(True)
+        else:
+            waiting.append(pending)
+        return pending
 
     def _log_refusal(self, name: str, code: int, why: str | None) -> None:
         if code in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):

@@ -286,7 +286,7 @@ class SaslConnection:
         self._within.answer_in_order(header, response)
 
     def _refuse(self, header: RequestHeader | None, refused: Refused) -> None:
-        self._node.authentication_failed(self._within, self._mechanism, refused.said_name, refused.sentence)
+        self._node.authentication_failed(self._within, self._mechanism, refused.said_name, refused.why)
         self._exchange = None
         self._state = SaslState.OVER
 

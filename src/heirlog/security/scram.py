@@ -31,7 +31,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
 
-from heirlog.security.exchange import Accepted, Challenge, ExchangeStep, Refused, check_name
+from heirlog.security.exchange import FAILED, Accepted, Challenge, ExchangeStep, Refused, check_name
 
 ITERATIONS_MIN: Final = 4096
 ITERATIONS_MAX: Final = 16384
@@ -41,7 +41,6 @@ USER_NAME_MAX: Final = 1024
 """Characters. Kafka has neither bound; each stored user is in the memory of every node."""
 RANDOM_BYTES: Final = 17
 _DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
-FAILED: Final = "Authentication failed during authentication due to invalid credentials with SASL mechanism {}"
 _BIND_NOTHING: Final = "biws"
 """Base64 of `n,,`."""
 _FIRST: Final = re.compile(r"n,(a=[^,]*)?,(n=([^,]+),r=([\x21-\x2b\x2d-\x7e]+)((?:,[A-Za-z]+=[^,]*)*))", re.ASCII)

@@ -224,19 +224,22 @@ class SimConnection:
         self._fail_calls(why)
         self._network.put_last(self.forth, "client-closed", self._server_closes)
 
-    def client_closed(self, why: str, is_refused: bool = False) -> None:
-        """is_refused: nothing listens at the endpoint."""
+    def client_closed(self, why: str, refused_by: str = "") -> None:
         if self.client_open and self.client.alive:
-            self._fail_calls(why, is_refused)
+            self._fail_calls(why, refused_by)
 
-    def _fail_calls(self, why: str, is_refused: bool = False) -> None:
+    def _refused(self) -> None:
+        """Nothing listens at the endpoint."""
+        self.client_closed("refused", self._network.host_of(self.endpoint))
+
+    def _fail_calls(self, why: str, refused_by: str = "") -> None:
         self.client_open = False
         if self._next_deadline is not None:
             self._next_deadline.cancel()
             self._next_deadline = None
         self._network.forget(self)
         calls, self.calls = self.calls, {}
-        failure = SendFailure("disconnected", f"{self.endpoint}: {why}", is_refused)
+        failure = SendFailure("disconnected", f"{self.endpoint}: {why}", refused_by)
         for call in calls.values():
             # an event each: a failure may end the process, and then the next must not run
             self._world.schedule(
@@ -252,7 +255,7 @@ class SimConnection:
         if self.server is None:
             found = self._network.listening(self.endpoint)
             if found is None or not self.client_open:
-                self._network.put_last(self.back, "refused", lambda: self.client_closed("refused", True))
+                self._network.put_last(self.back, "refused", self._refused)
                 return
             self._accept(found)
         server = self.server
@@ -357,6 +360,9 @@ class SimConnection:
 
     def run(self, handler: Callable[[], None]) -> None:
         handler()
+
+    def pause(self) -> None:
+        """Each request asks `paused` before it is handed over."""
 
     def resume(self) -> None:
         server = self.server

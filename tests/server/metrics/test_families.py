@@ -91,6 +91,7 @@ OURS = {
     "kafka_network_requestmetrics_": "..._count, as exporters before 1.0 called it",
     "kafka_server_raft_metrics_current_state_info": "as exporters before 1.0 called it",
     "kafka_server_group_coordinator_metrics_consumer_group_count": "KIP-848; a bean that only some rules take",
+    "kafka_server_group_coordinator_metrics_share_group_count": "KIP-932; a bean that only some rules take",
     "kafka_server_socket_server_metrics_connection_count": "a bean that only some rules take",
 }
 

@@ -138,6 +138,9 @@ class CreatesTopics(Protocol):
     def create_missing_topics(self, names: list[str], context: Context | None = None) -> None:
         """context: of the client that needs them; None: this broker does."""
 
+    def create_missing_topic(self, name: str) -> Pending[bool]:
+        """Complete once the controller has answered, whether the topic could be created or not."""
+
 
 class HasLogLevels(HasConfig, Protocol):
     @property

@@ -9,6 +9,7 @@ from heirlog.broker.broker import Broker
 from heirlog.broker.broker_topic_metrics import BrokerTopicMetrics
 from heirlog.broker.groups.consumer.values import ConsumerGroupPhase
 from heirlog.broker.groups.group import GroupState
+from heirlog.broker.groups.share.values import ShareGroupPhase
 from heirlog.broker.partition import Partition, ReplicaRole
 from heirlog.metadata.survey import in_groups
 from heirlog.node.node import Node
@@ -223,7 +224,7 @@ def _purgatories(node: Node, broker: Broker) -> Iterator[Family | None]:
 
 def _groups(broker: Broker) -> Iterator[Family | None]:
     counts = yield from broker.groups.counts()
-    total = sum(counts.classic.values()) + sum(counts.consumer.values())
+    total = sum(sum(each.values()) for each in (counts.classic, counts.consumer, counts.share))
     yield gauge(GROUPS + "numgroups", "Groups that this broker coordinates.", total)
     for state in GroupState:
         yield gauge(
@@ -235,6 +236,11 @@ def _groups(broker: Broker) -> Iterator[Family | None]:
         "kafka_server_group_coordinator_metrics_consumer_group_count",
         "Groups of the consumer protocol that this broker coordinates, by state.",
         [({"state": phase.value.lower()}, counts.consumer[phase]) for phase in ConsumerGroupPhase],
+    )
+    yield gauges(
+        "kafka_server_group_coordinator_metrics_share_group_count",
+        "Share groups that this broker coordinates, by state.",
+        [({"state": phase.value.lower()}, counts.share[phase]) for phase in ShareGroupPhase],
     )
     yield gauge(GROUPS + "numoffsets", "Committed offsets of the groups that this broker coordinates.", counts.offsets)
 
