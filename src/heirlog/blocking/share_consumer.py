@@ -87,9 +87,8 @@ class ShareConsumer:
             self._find_leaders()
         led: dict[int, set[PartitionKey]] = {}
         for key in self._member.assigned:
-            broker = self._leaders.get(key, NO_LEADER)
-            if broker != NO_LEADER:
-                led.setdefault(broker, set()).add(key)
+            if key in self._leaders:
+                led.setdefault(self._leaders[key], set()).add(key)
         brokers = sorted(led.keys() | self._sessions.keys())
         found: list[DeliveredRecords] = []
         for broker in brokers:
@@ -144,7 +143,8 @@ class ShareConsumer:
         for topic in metadata.topics:
             self._names[Uuid(topic.topic_id)] = topic.name or ""
             for partition in topic.partitions:
-                self._leaders[Uuid(topic.topic_id), partition.partition_index] = partition.leader_id
+                if partition.leader_id != NO_LEADER:
+                    self._leaders[Uuid(topic.topic_id), partition.partition_index] = partition.leader_id
 
     def _fetch(
         self, broker: int, partitions: frozenset[PartitionKey], max_records: int, wait_ms: int, is_exact: bool

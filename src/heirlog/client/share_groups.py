@@ -141,8 +141,8 @@ class ShareSessionHandler:
         self._epoch = OPENS_SESSION
         self._partitions: frozenset[PartitionKey] = frozenset()
         """What the broker knows."""
-        self._held: set[tuple[PartitionKey, int]] = set()
-        """Partition and first offset of what was delivered and is not acknowledged."""
+        self._held: dict[PartitionKey, list[DeliveredRecords]] = {}
+        """What was delivered and is not acknowledged."""
         self._acknowledgements: dict[PartitionKey, list[ShareFetchRequest.AcknowledgementBatch]] = {}
 
     @property
@@ -151,10 +151,10 @@ class ShareSessionHandler:
 
     def acknowledge(self, delivered: DeliveredRecords, kind: Acknowledge) -> bool:
         """With the next request. False if this session does not hold them (any more)."""
-        held = delivered.key, delivered.first
-        if held not in self._held:
+        held = self._held.get(delivered.key, [])
+        if not any(each is delivered for each in held):
             return False
-        self._held.discard(held)
+        self._held[delivered.key] = [each for each in held if each is not delivered]
         self._acknowledgements.setdefault(delivered.key, []).append(
             ShareFetchRequest.AcknowledgementBatch(
                 first_offset=delivered.first, last_offset=delivered.last, acknowledge_types=delivered.types(kind)
@@ -217,14 +217,17 @@ class ShareSessionHandler:
             raise KafkaError(code, response.error_message or "the broker refused a share fetch")
         self._epoch = 1 if self._epoch == _LAST_EPOCH else self._epoch + 1
         found = list(_delivered_in(response))
-        self._held.update((each.key, each.first) for each in found)
+        for each in found:
+            # what is delivered again was lost before, when its lock ended
+            held = [one for one in self._held.get(each.key, ()) if one.last < each.first or one.first > each.last]
+            self._held[each.key] = [*held, each]
         return found
 
     def lost(self) -> None:
         """The connection is gone, or the broker has no such session."""
         self._epoch = OPENS_SESSION
         self._partitions = frozenset()
-        self._held = set()
+        self._held = {}
         self._acknowledgements = {}
 
 

@@ -6,8 +6,8 @@
     share-lost     a record was never delivered, and the group has finished it (S4)
 
 *Held*: from the answer that delivers a record until its member says what became of it, its lock ends, or its session
-does. A change of the leader ends it too, and so may the loss of a connection that the member has not noticed yet: such
-a delivery proves nothing about S1.
+does. A change of the leader ends it too. A session may be over before its member notices, so it is known to be alive
+only until its last request that succeeded was sent.
 
 Elections on a lossy basis, of the topic or of `__share_group_state`, excuse what came before them.
 """
@@ -21,6 +21,11 @@ from itertools import pairwise
 from heirlog.sim.history import Finding
 
 TWICE, COUNT, FINAL, LOST = "share-twice", "share-count", "share-final", "share-lost"
+
+
+@dataclass(slots=True, eq=False)
+class SessionLife:
+    alive_until_ms: int = -1
 
 
 @dataclass(slots=True, eq=False)
@@ -39,8 +44,8 @@ class Delivery:
     epoch_after: int
     locked_until_ms: int = 0
     ended_ms: int | None = None
-    """When the member said what became of the first of them, or its session was over; None: not yet."""
-    session_lost: bool = False
+    """When the member said what became of them; None: it did not."""
+    session: SessionLife = field(default_factory=SessionLife)
 
 
 @dataclass(slots=True)
@@ -76,7 +81,7 @@ def _twice(name: str, deliveries: list[Delivery]) -> Iterable[Finding]:
     for earlier, later in pairwise(deliveries):
         same_leader = earlier.epoch_before == later.epoch_after
         ended_ms = earlier.locked_until_ms if earlier.ended_ms is None else earlier.ended_ms
-        if same_leader and not earlier.session_lost and later.answered_ms < min(ended_ms, earlier.locked_until_ms):
+        if same_leader and later.answered_ms < min(ended_ms, earlier.locked_until_ms, earlier.session.alive_until_ms):
             yield Finding(
                 TWICE,
                 f"{name} was delivered to {earlier.member} at {earlier.answered_ms} ms and to {later.member} at "

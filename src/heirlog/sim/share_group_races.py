@@ -19,8 +19,11 @@ from random import Random
 
 from heirlog.broker.partition import ReplicaRole
 from heirlog.broker.share_partitions.share_partition_manager import LoadedSharePartition
+from heirlog.metadata.image import GROUP_RESOURCE
+from heirlog.metadata.state import SHARE_VERSION
 from heirlog.metadata.topic_name import SHARE_STATE_TOPIC
 from heirlog.protocol.types import PartitionKey
+from heirlog.sim.clients.admin import Operator, feature_level, group_config
 from heirlog.sim.clients.share_member import CONFIG, COUNT_LIMIT, ShareMember
 from heirlog.sim.oracle import Violation
 from heirlog.sim.plan import RunPlan
@@ -53,6 +56,7 @@ def share_groups_plan(random: Random) -> RunPlan:
 def share_groups(simulation: Simulation) -> None:
     cluster, random = simulation.cluster, simulation.random
     history = ShareGroupHistory(SHARE_GROUP, COUNT_LIMIT)
+    _allow_share_groups(simulation)
 
     def leader_epoch(key: PartitionKey) -> int:
         state = simulation.checker.oracle.image.partition(*key)
@@ -93,6 +97,21 @@ def share_groups(simulation: Simulation) -> None:
     counters["share-group.deliveries"] += len(history.deliveries)
     counters["share-group.redeliveries"] += sum(each.count > 1 for each in history.deliveries)
     counters["share-group.accepted"] += len(history.accepted)
+
+
+def _allow_share_groups(simulation: Simulation) -> None:
+    """Switch them on, and let the group begin with the first record."""
+    cluster, image = simulation.cluster, simulation.checker.oracle.image
+    operator = cluster.run_client("share-operator", lambda env: Operator(env, "share-operator", cluster.bootstrap, []))
+    answers: list[object] = []
+    operator.ask(group_config(SHARE_GROUP, "share.auto.offset.reset", "earliest"), answers.append)
+    if not image.share_version:
+        operator.ask(feature_level(SHARE_VERSION, 1), answers.append)
+    simulation.wait(
+        "there are share groups",
+        lambda: bool(image.share_version and image.config(GROUP_RESOURCE, SHARE_GROUP, "share.auto.offset.reset")),
+        SETTLE_LIMIT_MS,
+    )
 
 
 def _judge(simulation: Simulation, history: ShareGroupHistory) -> None:

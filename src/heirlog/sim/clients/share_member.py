@@ -7,7 +7,6 @@ those of `heirlog.blocking.share_consumer` do, so acknowledgements leave with th
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import Any
 
 from heirlog.client import coordinators
@@ -19,7 +18,7 @@ from heirlog.protocol.messages import ShareFetchRequest
 from heirlog.protocol.types import CoordinatorType, Endpoint, PartitionKey
 from heirlog.sim.clients.client import CALL_TIMEOUT_S, REQUEST_TIMEOUT_S, RETRY_MS, Client
 from heirlog.sim.env import SimEnv
-from heirlog.sim.share_group_history import Delivery, ShareGroupHistory
+from heirlog.sim.share_group_history import Delivery, SessionLife, ShareGroupHistory
 
 LOCK_MS = 1500
 MAX_WAIT_MS = 300
@@ -59,7 +58,7 @@ class ShareMember(Client):
         self._membership = self._new_member()
         self._sessions: dict[Endpoint, ShareSessionHandler] = {}
         self._fetching: set[Endpoint] = set()
-        self._held: list[tuple[Endpoint, DeliveredRecords, Delivery]] = []
+        self._lives_of: dict[ShareSessionHandler, SessionLife] = {}
         self._settled = False
 
     def _new_member(self) -> ShareGroupMember:
@@ -118,8 +117,6 @@ class ShareMember(Client):
         for endpoint, session in self._sessions.items():
             if closes and session.is_open and endpoint not in self._fetching:
                 self.driver.send(Send(endpoint, session.close(), REQUEST_TIMEOUT_S), "share-fetch", lambda _: None)
-        for endpoint in list(self._sessions):
-            self._session_over(endpoint, is_lost=True)
         self._sessions = {}
         self._membership = self._new_member()
 
@@ -133,8 +130,10 @@ class ShareMember(Client):
         for key in self._membership.assigned:
             if key[0] != topic.topic_id:
                 continue
-            with suppress(KafkaError):
+            try:
                 leaders.setdefault(self.cluster.view.leader(self._topic, key[1]).endpoint, set()).add(key)
+            except KafkaError:
+                self.refresh_then(self._fetch_all)
         for endpoint, keys in sorted(leaders.items()):
             self._fetch(endpoint, frozenset(keys))
 
@@ -176,10 +175,13 @@ class ShareMember(Client):
                 raise response
             found = session.answered(response)
         except (KafkaError, OSError):
-            self._session_over(endpoint, is_lost=True)
+            # it may have ended before: the next request begins another one
+            self._sessions.pop(endpoint, None)
             self.refresh_then(self._fetch_all)
             return
         self._note_acceptances(request, response)
+        life = self._lives_of.setdefault(session, SessionLife())
+        life.alive_until_ms = asked_ms
         now_ms = self._now_ms()
         for each in found:
             delivery = Delivery(
@@ -194,9 +196,9 @@ class ShareMember(Client):
                 self._leader_epoch(each.key),
                 # the lock began before the answer came, and not before the request was sent
                 asked_ms + response.acquisition_lock_timeout_ms,
+                session=life,
             )
             self._share_history.deliveries.append(delivery)
-            self._held.append((endpoint, each, delivery))
             self._process(session, each, delivery)
         if any(data.error_code for topic in response.responses for data in topic.partitions):
             self.refresh_then(self._fetch_all)
@@ -234,12 +236,3 @@ class ShareMember(Client):
                     for offset, kind in enumerate(types, batch.first_offset):
                         if kind == Acknowledge.ACCEPT:
                             self._share_history.accepted.setdefault((asked.partition_index, offset), self._now_ms())
-
-    def _session_over(self, endpoint: Endpoint, *, is_lost: bool) -> None:
-        kept = []
-        for held in self._held:
-            if held[0] != endpoint:
-                kept.append(held)
-            elif held[2].ended_ms is None:
-                held[2].ended_ms, held[2].session_lost = self._now_ms(), is_lost
-        self._held = kept
