@@ -36,7 +36,7 @@ SUITE = {
     "controllers": (5, 9, 13, 14, 1006001871),
     "manager-switch": range(1, 4),
     "consumer-groups": range(1, 4),
-    "transactions": (1, 2, 9),
+    "transactions": (1, 2, 8, 9),
     "late-coordinators": (1,),
     "late-verifications": (1,),
     "zombie-copiers": (1,),
