@@ -111,13 +111,6 @@ _JAVA_TLS = (
     string("ssl.trustmanager.algorithm", "PKIX", update=Update.PER_BROKER),
 )
 
-_TOKENS = (
-    long("delegation.token.expiry.check.interval.ms", 3_600_000, 1),
-    long("delegation.token.expiry.time.ms", 86_400_000, 1),
-    long("delegation.token.max.lifetime.ms", 604_800_000, 1),
-    password("delegation.token.secret.key"),
-)
-
 _GROUPS = (
     list_of("group.share.assignors", "simple"),
     integer("group.share.delivery.count.limit", 5, 2, at_most=10),
@@ -193,7 +186,6 @@ _FAMILIES: Final[Sequence[tuple[str | None, Sequence[ConfigKey]]]] = (
     ("heirlog cannot load Java classes", _JAVA_SECURITY),
     ("heirlog does not compare a new certificate with the old one", _RELOADING),
     (NO_TIERED_STORAGE, _TIERS),
-    ("heirlog has no delegation tokens", _TOKENS),
     ("this version of heirlog has no share or streams groups", _GROUPS),
     ("heirlog has no two-phase commit", _TRANSACTIONS),
     ("heirlog has no configuration providers: write the value itself", _PROVIDERS),

@@ -255,6 +255,7 @@ class SaslConnection:
         is_first = not self._authenticated_by
         self._authenticated_by = self._mechanism
         self._within.principal = f"User:{accepted.name}"
+        self._within.by_delegation_token = accepted.by_delegation_token
         lifetime_ms = self._lifetime_ms(accepted)
         self._session_end_ms = None if lifetime_ms is None else self._node.now_ms + lifetime_ms
         self._exchange = None

@@ -31,7 +31,7 @@ class ServerConnection(Protocol):
     @property
     def paused(self) -> bool: ...
 
-    def received(self, header: RequestHeader, request: Any) -> None: ...
+    def received(self, header: RequestHeader, request: Any, size: int = 0) -> None: ...
 
     def closed(self) -> None: ...
 
@@ -50,6 +50,7 @@ class Carrier(Protocol):
 
     world: World
     loose: LooseTransport | None
+    answer_delay_us: Callable[[Any], int] | None
     answer_listeners: list[Callable[[Process, Any, Any], None]]
 
     def host_of(self, endpoint: Endpoint) -> str: ...
@@ -68,6 +69,8 @@ class Carrier(Protocol):
     def put_last(self, stream: Stream, label: str, deliver: Callable[[], None]) -> None: ...
 
     def listening(self, endpoint: Endpoint) -> Listening | None: ...
+
+    def size_of(self, header: RequestHeader, request: Any) -> int: ...
 
     def hand_over_request(self, header: RequestHeader, request: Any) -> Callable[[], Any]: ...
 
@@ -285,7 +288,7 @@ class SimConnection:
         if self._inbox or self.node_end.paused:
             self._inbox.append((header, request))
         else:
-            self.node_end.received(header, request)
+            self.node_end.received(header, request, self._network.size_of(header, request))
 
     def _server_closes(self) -> None:
         """The closing has reached the server's kernel; its process is notified when it runs."""
@@ -330,6 +333,10 @@ class SimConnection:
         if loose is not None and call is not None and loose.keeps_answer(self.client, call.request, hand_over):
             self.back.stalled = True
             return
+        if self._network.answer_delay_us is not None and call is not None:
+            late_us = self._network.answer_delay_us(call.request)
+            if late_us:
+                self.back.clear_at_us = max(self.back.clear_at_us, self._world.now_us + late_us)
         correlation_id = header.correlation_id
         label = f"{self.endpoint.host}<{type(response).__name__}"
         self._network.put(self.back, self.client, label, partial(self._answered, correlation_id, hand_over), self)
@@ -372,4 +379,4 @@ class SimConnection:
     def _drain(self) -> None:
         while self._inbox and self.node_end is not None and self.server_open and not self.node_end.paused:
             header, request = self._inbox.pop(0)
-            self.node_end.received(header, request)
+            self.node_end.received(header, request, self._network.size_of(header, request))
