@@ -143,6 +143,13 @@ def test_a_request_between_handshake_and_token_gets_its_error_and_a_close(talk: 
     assert talk.is_closed()
 
 
+def test_a_request_whose_answer_has_no_such_error_closes_the_connection_quietly(cluster: Cluster, talk: Talk) -> None:
+    talk.handshake()
+    talk.send(ProduceRequest(acks=1), 12)
+    assert talk.is_closed()
+    assert "request-failed" not in cluster.output(1)
+
+
 def test_a_second_handshake_in_place_of_a_token_gets_its_error_and_a_close(talk: Talk) -> None:
     talk.handshake()
     answer = talk.ask(SaslHandshakeRequest(mechanism="PLAIN"), 1)

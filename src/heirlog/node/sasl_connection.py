@@ -192,7 +192,7 @@ class SaslConnection:
             self._shake_hands(header, request)
         elif self._state is SaslState.TOKENS and isinstance(request, SaslAuthenticateRequest):
             self._token(header, bytes(request.auth_bytes))
-        elif self._state is SaslState.TOKENS:
+        elif self._state is SaslState.TOKENS and self._within.listener.routes[header.api_key].api.can_refuse:
             route = self._within.listener.routes[header.api_key]
             self._answer_and_close(header, route.api.refusal(request, ErrorCode.ILLEGAL_SASL_STATE))
         else:
