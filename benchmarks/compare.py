@@ -295,9 +295,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, help=f"{FULL.rounds} unless --quick is given")
     parser.add_argument("--quick", action="store_true", help="one round of fewer records, in three minutes")
     parser.add_argument("--controllers-only", action="store_true", help="only the fail-over and the metadata rows")
-    parser.add_argument(
-        "--encrypted-only", action="store_true", help="only the rows with and without TLS"
-    )
+    parser.add_argument("--encrypted-only", action="store_true", help="only the rows with and without TLS")
     parser.add_argument("--transactions-only", action="store_true", help="only the rows of transactions")
     options = parser.parse_args()
     scale = QUICK if options.quick else FULL
