@@ -36,7 +36,7 @@ def test_numbers_tune_what_is_not_there() -> None:
         ("sasl.kerberos.service.name", "kafka", "no Kerberos"),
         ("ssl.engine.factory.class", "org.example.Engine", "cannot load Java classes"),
         ("remote.log.storage.system.enable", "true", "no tiered storage"),
-        ("group.share.assignors", "other", "no share or streams groups"),
+        ("group.share.assignors", "other", "heirlog has the assignor simple"),
         ("group.coordinator.rebalance.protocols", "consumer", "name classic"),
         ("create.topic.policy.class.name", "org.example.Policy", "cannot load Java classes"),
         ("config.providers", "file", "write the value itself"),

@@ -45,6 +45,10 @@ _TUNING = (
     list_of("kafka.metrics.reporters", ""),
     long("log.dir.failure.timeout.ms", 30_000, 1),
     integer("telemetry.max.bytes", 1_048_576, 1),
+    integer("share.coordinator.append.linger.ms", -1, -1),
+    integer("share.coordinator.load.buffer.size", 5_242_880, 1),
+    integer("share.coordinator.threads", 1, 1),
+    integer("share.fetch.purgatory.purge.interval.requests", 1000),
 )
 
 _PROVIDERS = (list_of("config.providers", "", update=Update.CLUSTER_WIDE),)
@@ -112,20 +116,6 @@ _JAVA_TLS = (
 )
 
 _GROUPS = (
-    list_of("group.share.assignors", "simple"),
-    integer("group.share.delivery.count.limit", 5, 2, at_most=10),
-    integer("group.share.heartbeat.interval.ms", 5000, 1),
-    integer("group.share.max.heartbeat.interval.ms", 15_000, 1),
-    integer("group.share.max.record.lock.duration.ms", 60_000, 30000, at_most=3600000),
-    integer("group.share.max.session.timeout.ms", 60_000, 1),
-    integer("group.share.max.share.sessions", 2000, 1),
-    integer("group.share.max.size", 200, 1, at_most=1000),
-    integer("group.share.min.heartbeat.interval.ms", 5000, 1),
-    integer("group.share.min.record.lock.duration.ms", 15_000, 1000, at_most=30000),
-    integer("group.share.min.session.timeout.ms", 45_000, 1),
-    integer("group.share.partition.max.record.locks", 2000, 100, at_most=10000),
-    integer("group.share.record.lock.duration.ms", 30_000, 1000, at_most=3600000),
-    integer("group.share.session.timeout.ms", 45_000, 1),
     integer("group.streams.heartbeat.interval.ms", 5000, 1),
     integer("group.streams.initial.rebalance.delay.ms", 3000, 0),
     integer("group.streams.max.heartbeat.interval.ms", 15_000, 1),
@@ -136,15 +126,6 @@ _GROUPS = (
     integer("group.streams.min.session.timeout.ms", 45_000, 1),
     integer("group.streams.num.standby.replicas", 0, 0),
     integer("group.streams.session.timeout.ms", 45_000, 1),
-    integer("share.coordinator.append.linger.ms", -1, -1),
-    integer("share.coordinator.load.buffer.size", 5_242_880, 1),
-    integer("share.coordinator.snapshot.update.records.per.snapshot", 500, 0),
-    integer("share.coordinator.state.topic.compression.codec", 0),
-    integer("share.coordinator.state.topic.num.partitions", 50, 1),
-    integer("share.coordinator.state.topic.segment.bytes", 104_857_600, 1),
-    integer("share.coordinator.threads", 1, 1),
-    integer("share.coordinator.write.timeout.ms", 5000, 1),
-    integer("share.fetch.purgatory.purge.interval.requests", 1000),
 )
 
 _TIERS = (
@@ -186,7 +167,7 @@ _FAMILIES: Final[Sequence[tuple[str | None, Sequence[ConfigKey]]]] = (
     ("heirlog cannot load Java classes", _JAVA_SECURITY),
     ("heirlog does not compare a new certificate with the old one", _RELOADING),
     (NO_TIERED_STORAGE, _TIERS),
-    ("this version of heirlog has no share or streams groups", _GROUPS),
+    ("this version of heirlog has no streams groups", _GROUPS),
     ("heirlog has no two-phase commit", _TRANSACTIONS),
     ("heirlog has no configuration providers: write the value itself", _PROVIDERS),
     ("heirlog cannot load Java classes", _PLUGINS),

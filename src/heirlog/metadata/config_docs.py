@@ -231,6 +231,32 @@ group.consumer.min.session.timeout.ms  The shortest session that a group may hav
 group.consumer.max.session.timeout.ms  The longest session that a group may have.
 group.consumer.max.size  How many members a consumer group has at most.
 group.consumer.migration.policy  Whether members change a group from the classic to the consumer protocol, or back.
+group.share.assignors  The assignor of share groups.
+group.share.heartbeat.interval.ms  How often a member of a share group sends a heartbeat.
+group.share.min.heartbeat.interval.ms  The shortest heartbeat interval that a share group may have.
+group.share.max.heartbeat.interval.ms  The longest heartbeat interval that a share group may have.
+group.share.session.timeout.ms  How long a member of a share group may be silent.
+group.share.min.session.timeout.ms  The shortest session that a share group may have.
+group.share.max.session.timeout.ms  The longest session that a share group may have.
+group.share.max.size  How many members a share group has at most.
+group.share.max.share.sessions  How many share sessions a broker has at most.
+group.share.delivery.count.limit  How often a record is delivered to a share group before it is archived.
+group.share.partition.max.record.locks  How many offsets of a share partition are acquired or unfinished at most.
+group.share.record.lock.duration.ms  How long a record is locked for the member that acquired it.
+group.share.min.record.lock.duration.ms  The shortest lock that a share group may have.
+group.share.max.record.lock.duration.ms  The longest lock that a share group may have.
+share.heartbeat.interval.ms  How often a member of this share group sends a heartbeat.
+share.session.timeout.ms  How long a member of this share group may be silent.
+share.auto.offset.reset  Where this share group begins in a partition that it has not read.
+share.isolation.level  Whether this share group gets records of committed transactions only.
+share.record.lock.duration.ms  How long a record is locked for the member of this share group that acquired it.
+share.coordinator.snapshot.update.records.per.snapshot  How many updates a share partition gets before a snapshot.
+share.coordinator.state.topic.compression.codec  The codec of the state of share groups, by its number.
+share.coordinator.state.topic.num.partitions  How many partitions the topic of the state of share groups gets.
+share.coordinator.state.topic.replication.factor  How many replicas the partitions of that topic get.
+share.coordinator.state.topic.min.isr  The min.insync.replicas of that topic.
+share.coordinator.state.topic.segment.bytes  The segment size of the topic of the state of share groups.
+share.coordinator.write.timeout.ms  How long a change of the state of a share group waits for its replicas.
 log.level  The lowest level of messages that the node logs.
 authorizer.class.name  The authorizer; empty: every client may do everything.
 super.users  Who may do everything, as User:name;User:name.

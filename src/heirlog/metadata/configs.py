@@ -214,7 +214,10 @@ def group_value(image: Image, static: StaticConfig, group: str, name: str) -> An
     """The typed value for the group. KeyError for a name that is not a configuration of groups."""
     definition = GROUP_CONFIGS[name]
     own = image.config(GROUP_RESOURCE, group, name)
-    return definition.read_stored(own) if own is not None else static[definition.synonyms[0][0]]
+    if own is not None:
+        return definition.read_stored(own)
+    # some have no configuration of the server that says it for all groups
+    return static[definition.synonyms[0][0]] if definition.synonyms else definition.default_value()
 
 
 def describe_group(image: Image, static: StaticConfig, group: str) -> list[ConfigEntry]:

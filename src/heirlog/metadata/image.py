@@ -43,6 +43,7 @@ from heirlog.metadata.state import (
     METADATA_VERSION,
     RECOVERY_STATE_UNCHANGED,
     RECOVERY_VERSION,
+    SHARE_VERSION,
     TOPIC_RESOURCE,
     TRANSACTION_VERSION,
     BrokerRegistration,
@@ -71,6 +72,7 @@ __all__ = [
     "METADATA_VERSION",
     "RECOVERY_STATE_UNCHANGED",
     "RECOVERY_VERSION",
+    "SHARE_VERSION",
     "TOPIC_RESOURCE",
     "TRANSACTION_VERSION",
     "ConfigKey",
@@ -130,6 +132,11 @@ class Image:
     def group_version(self) -> int:
         """Level of group.version: from 1 on groups may use the consumer protocol (KIP-848)."""
         return self.features.get(GROUP_VERSION, 0)
+
+    @property
+    def share_version(self) -> int:
+        """Level of share.version: from 1 on there are share groups (KIP-932)."""
+        return self.features.get(SHARE_VERSION, 0)
 
     @property
     def metadata_version(self) -> int:

@@ -4,7 +4,8 @@ An ordinary topic gets the controller's defaults. `__consumer_offsets` gets the 
 for partitions and replicas, compaction, and small segments. With fewer brokers than `offsets.topic.replication.factor`
 the controller refuses it, as on Apache Kafka: offsets that should have three replicas must not start with one. `heirlog
 up` writes a factor that fits its cluster. `__heirlog_recoveries` (`broker/loss_reports.py`) is similar, with one
-partition. `__transaction_state` has configurations of its own (`transaction.state.log.*`).
+partition. `__transaction_state` has configurations of its own (`transaction.state.log.*`), and so has
+`__share_group_state` (`share.coordinator.state.topic.*`), which is not compacted: its coordinators delete what is old.
 
 Clients ask repeatedly for topics that cannot be created: the reason is logged when it is new, and once a minute.
 """
@@ -16,7 +17,7 @@ from collections.abc import Mapping
 from heirlog.context import Context
 from heirlog.env import Env
 from heirlog.metadata.config_def import StaticConfig
-from heirlog.metadata.topic_name import OFFSETS_TOPIC, RECOVERIES_TOPIC, TRANSACTIONS_TOPIC
+from heirlog.metadata.topic_name import OFFSETS_TOPIC, RECOVERIES_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC
 from heirlog.node.forwarding import Forwarder
 from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode
@@ -44,7 +45,7 @@ def missing_topic(config: StaticConfig, name: str) -> CreateTopicsRequest.Creata
             "min.insync.replicas": str(config.int("transaction.state.log.min.isr")),
             "unclean.leader.election.enable": "false",
         }
-        return _compacted(
+        return _internal(
             name,
             config.int("transaction.state.log.num.partitions"),
             config.int("transaction.state.log.replication.factor"),
@@ -52,17 +53,32 @@ def missing_topic(config: StaticConfig, name: str) -> CreateTopicsRequest.Creata
             own,
         )
     if name in (OFFSETS_TOPIC, RECOVERIES_TOPIC):
-        return _compacted(
+        return _internal(
             name,
             1 if name == RECOVERIES_TOPIC else config.int("offsets.topic.num.partitions"),
             config.int("offsets.topic.replication.factor"),
             config.int("offsets.topic.segment.bytes"),
             {"compression.type": "producer"},
         )
+    if name == SHARE_STATE_TOPIC:
+        own = {
+            "cleanup.policy": "delete",
+            "compression.type": "producer",
+            "min.insync.replicas": str(config.int("share.coordinator.state.topic.min.isr")),
+            "retention.bytes": "-1",
+            "retention.ms": "-1",
+        }
+        return _internal(
+            name,
+            config.int("share.coordinator.state.topic.num.partitions"),
+            config.int("share.coordinator.state.topic.replication.factor"),
+            config.int("share.coordinator.state.topic.segment.bytes"),
+            own,
+        )
     return Topic(name=name, num_partitions=CONTROLLER_DEFAULT, replication_factor=CONTROLLER_DEFAULT)
 
 
-def _compacted(
+def _internal(
     name: str, partitions: int, replication_factor: int, segment_bytes: int, configs: Mapping[str, str]
 ) -> CreateTopicsRequest.CreatableTopic:
     values = {"cleanup.policy": "compact", "segment.bytes": str(max(SEGMENT_BYTES_MIN, segment_bytes)), **configs}

@@ -1,7 +1,7 @@
 """Client quotas on one node: what a client uses is counted when its answer leaves, and a client above a limit waits.
 
     producer_byte_rate    bytes of Produce requests
-    consumer_byte_rate    bytes of answers to consumers' Fetch requests
+    consumer_byte_rate    bytes of answers to consumers' Fetch and ShareFetch requests
     request_percentage    time in handlers and in sending answers; 100 is all that the node's one thread has
 
     request --handler--> answer --counted--> sent, with the time to wait in it --> the connection is muted for that time
@@ -49,6 +49,7 @@ from heirlog.rates import Measures, WindowedRate
 
 CONNECTION_QUOTAS: Final = (PRODUCER_BYTE_RATE, CONSUMER_BYTE_RATE, REQUEST_PERCENTAGE)
 _PERCENT_PER_NS: Final = 100 / 1e9
+_CONSUMING: Final = (ApiKey.FETCH, ApiKey.SHARE_FETCH)
 _REPLICA_STATE_VERSION: Final = 15
 _VERIFYING_VERSION: Final = 4
 
@@ -170,7 +171,7 @@ class Charge:
 
     def cut(self, request: Any) -> Any:
         """The request, or a twin that asks for less, so that its answer cannot exceed what the window allows."""
-        if self._header.api_key != ApiKey.FETCH:
+        if self._header.api_key not in _CONSUMING:
             return request
         self._is_full = request.session_epoch <= 0
         most = self._manager.fetch_max_bytes(self._user, self._client_id)
@@ -192,7 +193,7 @@ class Charge:
         throttle_ms = earlier_ms
         if self._header.api_key == ApiKey.PRODUCE and manager.has(PRODUCER_BYTE_RATE):
             throttle_ms = max(throttle_ms, manager.count(PRODUCER_BYTE_RATE, user, client_id, self._request_bytes))
-        if self._header.api_key == ApiKey.FETCH and manager.has(CONSUMER_BYTE_RATE) and response is not None:
+        if self._header.api_key in _CONSUMING and manager.has(CONSUMER_BYTE_RATE) and response is not None:
             size = encoded_bytes(self._header, response)
             fetch_ms = manager.count(CONSUMER_BYTE_RATE, user, client_id, size)
             if fetch_ms and not response.error_code and manager.take_back(user, client_id, size):

@@ -20,6 +20,7 @@
     lost-markers, used-up-ids, expiring-ids, overtaken-offsets, cleaned-transactions     `heirlog.sim.transaction_races`
     consumer-groups         `heirlog.sim.consumer_group_races`
     shared-cluster          `heirlog.sim.shared_cluster`
+    share-groups            `heirlog.sim.share_group_races`
     manager-switch          `heirlog.sim.switches`
     durability:...          brokers that fail independently of each other (`heirlog.sim.durability`)
     U1 ... U18, replaced-disk   unclean recovery (`heirlog.sim.recoveries.catalogue`)
@@ -51,6 +52,7 @@ from heirlog.sim import (
     quorum_elections,
     quorum_races,
     races,
+    share_group_races,
     shared_cluster,
     swarms,
     switches,
@@ -301,6 +303,7 @@ SCENARIOS: Mapping[str, Scenario] = {
         transaction_races.cleaned_transactions_plan, transaction_races.cleaned_transactions
     ),
     "consumer-groups": Scenario(consumer_group_races.consumer_groups_plan, consumer_group_races.consumer_groups),
+    "share-groups": Scenario(share_group_races.share_groups_plan, share_group_races.share_groups),
     "manager-switch": Scenario(switches.manager_switch_plan, switches.manager_switch),
     **{name: Scenario(quorum_elections.elections_plan, play) for name, play in quorum_elections.ELECTIONS.items()},
     **{name: Scenario(plan, play) for name, (plan, play) in RECOVERIES.items()},

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 if TYPE_CHECKING:
     from heirlog.broker.broker import Broker
     from heirlog.broker.groups.coordinator import GroupCoordinator
+    from heirlog.broker.share_coordinator.coordinator import ShareCoordinator
     from heirlog.broker.transactions.coordinator import TransactionCoordinator
     from heirlog.context import Context, Reply
     from heirlog.controller.controller import Controller
@@ -77,8 +78,13 @@ class CoordinatesTransactions(Protocol):
     def transactions(self) -> TransactionCoordinator: ...
 
 
-class Coordinates(CoordinatesGroups, CoordinatesTransactions, Protocol):
-    """The coordinators of groups and of transactions."""
+class CoordinatesShares(Protocol):
+    @property
+    def share_coordinator(self) -> ShareCoordinator: ...
+
+
+class Coordinates(CoordinatesGroups, CoordinatesTransactions, CoordinatesShares, Protocol):
+    """The coordinators of groups, of transactions, and of the state of share groups."""
 
 
 class ChangesMetadata(Protocol):

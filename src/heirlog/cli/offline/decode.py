@@ -21,6 +21,8 @@ from typing import Any, Final, TypeAlias
 
 from heirlog.broker.groups.consumer.records import as_messages
 from heirlog.broker.groups.records import StoredGroup, StoredOffset, read_record
+from heirlog.broker.groups.share.records import ShareGroupRecord
+from heirlog.broker.groups.share.records import as_messages as share_messages
 from heirlog.broker.transactions.records import read_value
 from heirlog.broker.transactions.state import TransactionState
 from heirlog.cli.offline.overlay import read_real
@@ -327,7 +329,7 @@ def _group(record: Record) -> Row:
         fields = None if stored.value is None else _fields(stored.value)
         return {"record": "GroupMetadata", "group": stored.group, "fields": fields}
     if stored is not None:
-        key, value = as_messages(stored)
+        key, value = share_messages(stored) if isinstance(stored, ShareGroupRecord) else as_messages(stored)
         names = {name: text for name, text in _fields(key).items() if name != "group_id"}
         fields = None if value is None else _fields(value)
         return {"record": type(key).__name__.removesuffix("Key"), "group": stored.group, **names, "fields": fields}

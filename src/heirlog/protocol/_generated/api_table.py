@@ -76,9 +76,21 @@ class ApiKey(IntEnum):
     ASSIGN_REPLICAS_TO_DIRS = 73
     LIST_CONFIG_RESOURCES = 74
     DESCRIBE_TOPIC_PARTITIONS = 75
+    SHARE_GROUP_HEARTBEAT = 76
+    SHARE_GROUP_DESCRIBE = 77
+    SHARE_FETCH = 78
+    SHARE_ACKNOWLEDGE = 79
     ADD_RAFT_VOTER = 80
     REMOVE_RAFT_VOTER = 81
     UPDATE_RAFT_VOTER = 82
+    INITIALIZE_SHARE_GROUP_STATE = 83
+    READ_SHARE_GROUP_STATE = 84
+    WRITE_SHARE_GROUP_STATE = 85
+    DELETE_SHARE_GROUP_STATE = 86
+    READ_SHARE_GROUP_STATE_SUMMARY = 87
+    DESCRIBE_SHARE_GROUP_OFFSETS = 90
+    ALTER_SHARE_GROUP_OFFSETS = 91
+    DELETE_SHARE_GROUP_OFFSETS = 92
     GET_REPLICA_LOG_INFO = 10093
     DESCRIBE_RECOVERY = 10094
 
@@ -154,9 +166,21 @@ TABLE: dict[ApiKey, tuple[str, int, int, int, int, str]] = {
     ApiKey.ASSIGN_REPLICAS_TO_DIRS: ("AssignReplicasToDirs", 0, 0, 0, 0, "assign_replicas_to_dirs"),
     ApiKey.LIST_CONFIG_RESOURCES: ("ListConfigResources", 0, 1, 1, 0, "list_config_resources"),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: ("DescribeTopicPartitions", 0, 0, 0, 0, "describe_topic_partitions"),
+    ApiKey.SHARE_GROUP_HEARTBEAT: ("ShareGroupHeartbeat", 1, 1, 1, 0, "share_group_heartbeat"),
+    ApiKey.SHARE_GROUP_DESCRIBE: ("ShareGroupDescribe", 1, 1, 1, 0, "share_group_describe"),
+    ApiKey.SHARE_FETCH: ("ShareFetch", 1, 2, 2, 0, "share_fetch"),
+    ApiKey.SHARE_ACKNOWLEDGE: ("ShareAcknowledge", 1, 2, 2, 0, "share_acknowledge"),
     ApiKey.ADD_RAFT_VOTER: ("AddRaftVoter", 0, 1, 1, 0, "add_raft_voter"),
     ApiKey.REMOVE_RAFT_VOTER: ("RemoveRaftVoter", 0, 0, 0, 0, "remove_raft_voter"),
     ApiKey.UPDATE_RAFT_VOTER: ("UpdateRaftVoter", 0, 0, 0, 0, "update_raft_voter"),
+    ApiKey.INITIALIZE_SHARE_GROUP_STATE: ("InitializeShareGroupState", 0, 0, 0, 0, "initialize_share_group_state"),
+    ApiKey.READ_SHARE_GROUP_STATE: ("ReadShareGroupState", 0, 0, 0, 0, "read_share_group_state"),
+    ApiKey.WRITE_SHARE_GROUP_STATE: ("WriteShareGroupState", 0, 1, 1, 0, "write_share_group_state"),
+    ApiKey.DELETE_SHARE_GROUP_STATE: ("DeleteShareGroupState", 0, 0, 0, 0, "delete_share_group_state"),
+    ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: ("ReadShareGroupStateSummary", 0, 1, 1, 0, "read_share_group_state_summary"),
+    ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: ("DescribeShareGroupOffsets", 0, 1, 1, 0, "describe_share_group_offsets"),
+    ApiKey.ALTER_SHARE_GROUP_OFFSETS: ("AlterShareGroupOffsets", 0, 0, 0, 0, "alter_share_group_offsets"),
+    ApiKey.DELETE_SHARE_GROUP_OFFSETS: ("DeleteShareGroupOffsets", 0, 0, 0, 0, "delete_share_group_offsets"),
     ApiKey.GET_REPLICA_LOG_INFO: ("GetReplicaLogInfo", 0, 0, -1, 0, "get_replica_log_info"),
     ApiKey.DESCRIBE_RECOVERY: ("DescribeRecovery", 0, 0, -1, 0, "describe_recovery"),
 }

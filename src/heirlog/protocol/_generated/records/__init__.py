@@ -44,6 +44,22 @@ from heirlog.protocol._generated.records.remove_access_control_entry import Remo
 from heirlog.protocol._generated.records.remove_delegation_token import RemoveDelegationTokenRecord
 from heirlog.protocol._generated.records.remove_topic import RemoveTopicRecord
 from heirlog.protocol._generated.records.remove_user_scram_credential import RemoveUserScramCredentialRecord
+from heirlog.protocol._generated.records.share_group_current_member_assignment_key import ShareGroupCurrentMemberAssignmentKey
+from heirlog.protocol._generated.records.share_group_current_member_assignment_value import ShareGroupCurrentMemberAssignmentValue
+from heirlog.protocol._generated.records.share_group_member_metadata_key import ShareGroupMemberMetadataKey
+from heirlog.protocol._generated.records.share_group_member_metadata_value import ShareGroupMemberMetadataValue
+from heirlog.protocol._generated.records.share_group_metadata_key import ShareGroupMetadataKey
+from heirlog.protocol._generated.records.share_group_metadata_value import ShareGroupMetadataValue
+from heirlog.protocol._generated.records.share_group_state_partition_metadata_key import ShareGroupStatePartitionMetadataKey
+from heirlog.protocol._generated.records.share_group_state_partition_metadata_value import ShareGroupStatePartitionMetadataValue
+from heirlog.protocol._generated.records.share_group_target_assignment_member_key import ShareGroupTargetAssignmentMemberKey
+from heirlog.protocol._generated.records.share_group_target_assignment_member_value import ShareGroupTargetAssignmentMemberValue
+from heirlog.protocol._generated.records.share_group_target_assignment_metadata_key import ShareGroupTargetAssignmentMetadataKey
+from heirlog.protocol._generated.records.share_group_target_assignment_metadata_value import ShareGroupTargetAssignmentMetadataValue
+from heirlog.protocol._generated.records.share_snapshot_key import ShareSnapshotKey
+from heirlog.protocol._generated.records.share_snapshot_value import ShareSnapshotValue
+from heirlog.protocol._generated.records.share_update_key import ShareUpdateKey
+from heirlog.protocol._generated.records.share_update_value import ShareUpdateValue
 from heirlog.protocol._generated.records.snapshot_footer import SnapshotFooterRecord
 from heirlog.protocol._generated.records.snapshot_header import SnapshotHeaderRecord
 from heirlog.protocol._generated.records.topic import TopicRecord
@@ -135,6 +151,22 @@ __all__ = [
     "RemoveDelegationTokenRecord",
     "RemoveTopicRecord",
     "RemoveUserScramCredentialRecord",
+    "ShareGroupCurrentMemberAssignmentKey",
+    "ShareGroupCurrentMemberAssignmentValue",
+    "ShareGroupMemberMetadataKey",
+    "ShareGroupMemberMetadataValue",
+    "ShareGroupMetadataKey",
+    "ShareGroupMetadataValue",
+    "ShareGroupStatePartitionMetadataKey",
+    "ShareGroupStatePartitionMetadataValue",
+    "ShareGroupTargetAssignmentMemberKey",
+    "ShareGroupTargetAssignmentMemberValue",
+    "ShareGroupTargetAssignmentMetadataKey",
+    "ShareGroupTargetAssignmentMetadataValue",
+    "ShareSnapshotKey",
+    "ShareSnapshotValue",
+    "ShareUpdateKey",
+    "ShareUpdateValue",
     "SnapshotFooterRecord",
     "SnapshotHeaderRecord",
     "TopicRecord",
