@@ -26,14 +26,13 @@ def node(node_id: int, between_nodes: str, **more: str) -> StaticConfig:
         "sasl.mechanism.inter.broker.protocol": "SCRAM-SHA-256",
         "log.dirs": "/data",
     }
-    return parse_static(properties | more)
+    return parse_static(properties | {name.replace("__", "."): value for name, value in more.items()})
 
 
 def salt_of(config: StaticConfig, user: str, cluster: str = CLUSTER) -> bytes:
     security = config.security("CLIENTS")
-    exchange = Authenticators(config, Image, lambda: cluster, lambda: 0, {}).exchange(
-        security, "SCRAM-SHA-256", bytes(32)
-    )
+    authenticators = Authenticators(config, Image, lambda: cluster, lambda: 0, {})
+    exchange = authenticators.exchange(security, "SCRAM-SHA-256", bytes(32))
     challenge = exchange.respond(f"n,,n={user},r=nonce".encode())
     assert isinstance(challenge, Challenge)
     return challenge.token.split(b",")[1]
@@ -48,21 +47,6 @@ def test_every_node_invents_the_same_salt_for_a_user_that_does_not_exist() -> No
     nodes = [node(number, "SASL_SSL", **brokers_log_in("x")) for number in (1, 2)]
     first, second = (salt_of(config, "nobody") for config in nodes)
     assert first == second != salt_of(nodes[0], "another")
-
-
-def test_the_key_of_delegation_tokens_serves_where_nodes_have_certificates_only() -> None:
-    salts = {salt_of(node(1, "SSL", **key), "nobody") for key in ({}, secret_key("a"), secret_key("b"))}
-    assert len(salts) == 3
-    # each broker may log in as another user then
-    of_two = [
-        salt_of(node(number, "SASL_SSL", **brokers_log_in(str(number)), **secret_key("a")), "nobody")
-        for number in (1, 2)
-    ]
-    assert of_two[0] == of_two[1]
-
-
-def secret_key(text: str) -> dict[str, str]:
-    return {"delegation.token.secret.key": text}
 
 
 @pytest.mark.parametrize("cluster", [CLUSTER, "BBBBBBBBBBBBBBBBBBBBBB"])
