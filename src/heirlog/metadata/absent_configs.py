@@ -45,6 +45,10 @@ _TUNING = (
     list_of("kafka.metrics.reporters", ""),
     long("log.dir.failure.timeout.ms", 30_000, 1),
     integer("telemetry.max.bytes", 1_048_576, 1),
+    integer("share.coordinator.append.linger.ms", -1, -1),
+    integer("share.coordinator.load.buffer.size", 5_242_880, 1),
+    integer("share.coordinator.threads", 1, 1),
+    integer("share.fetch.purgatory.purge.interval.requests", 1000),
 )
 
 _PROVIDERS = (list_of("config.providers", "", update=Update.CLUSTER_WIDE),)
@@ -129,10 +133,6 @@ _GROUPS = (
     integer("group.streams.min.session.timeout.ms", 45_000, 1),
     integer("group.streams.num.standby.replicas", 0, 0),
     integer("group.streams.session.timeout.ms", 45_000, 1),
-    integer("share.coordinator.append.linger.ms", -1, -1),
-    integer("share.coordinator.load.buffer.size", 5_242_880, 1),
-    integer("share.coordinator.threads", 1, 1),
-    integer("share.fetch.purgatory.purge.interval.requests", 1000),
 )
 
 _TIERS = (
@@ -175,7 +175,7 @@ _FAMILIES: Final[Sequence[tuple[str | None, Sequence[ConfigKey]]]] = (
     ("heirlog does not compare a new certificate with the old one", _RELOADING),
     (NO_TIERED_STORAGE, _TIERS),
     ("heirlog has no delegation tokens", _TOKENS),
-    ("this version of heirlog has no share or streams groups", _GROUPS),
+    ("this version of heirlog has no streams groups", _GROUPS),
     ("heirlog has no two-phase commit", _TRANSACTIONS),
     ("heirlog has no configuration providers: write the value itself", _PROVIDERS),
     ("heirlog cannot load Java classes", _PLUGINS),

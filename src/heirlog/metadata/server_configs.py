@@ -233,7 +233,7 @@ _COORDINATORS = (
         "classic,consumer,streams",
         form=(
             "((consumer|share|streams),)*classic(,(consumer|share|streams))*",
-            "name classic, and consumer for groups of that protocol; heirlog ignores share and streams",
+            "name classic, and consumer for groups of that protocol; share groups need share.version 1 only",
         ),
     ),
     list_of(

@@ -33,13 +33,13 @@ from heirlog.broker.groups.share.records import (
     ShareCurrentMember,
     ShareGroupEpoch,
     ShareGroupRecord,
-    ShareMember,
+    ShareSubscription,
     ShareTargetEpoch,
     ShareTargetMember,
     ShareTopics,
 )
 from heirlog.broker.groups.share.state import ShareGroupState
-from heirlog.broker.groups.share.values import ShareGroupMember
+from heirlog.broker.groups.share.values import ShareSubscriber
 from heirlog.metadata.image import Image
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.messages import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
@@ -60,7 +60,7 @@ class ShareSurroundings:
 @dataclass(frozen=True, slots=True)
 class SharePlan:
     records: list[ShareGroupRecord]
-    member: ShareGroupMember
+    member: ShareSubscriber
     current: MemberAssignment
     shows_assignment: bool
     looked_at_topics: bool
@@ -93,10 +93,10 @@ def heartbeat_plan(
         )
     current = group.current(member_id)
     _check_epoch(group, before, current, request)
-    after = _as_it_says(before or ShareGroupMember(member_id), request, client)
+    after = _as_it_says(before or ShareSubscriber(member_id), request, client)
     records: list[ShareGroupRecord] = []
     if after != before:
-        records.append(ShareMember(group.group_id, member_id, after))
+        records.append(ShareSubscription(group.group_id, member_id, after))
 
     subscribes_differently = before is None or before.topics != after.topics
     looks = around.is_due or subscribes_differently or group.epoch == 0 or group.epoch > group.assignment_epoch
@@ -159,7 +159,7 @@ def heartbeat_answer(plan: SharePlan, interval_ms: int) -> ShareGroupHeartbeatRe
 
 def _check_epoch(
     group: ShareGroupState,
-    before: ShareGroupMember | None,
+    before: ShareSubscriber | None,
     current: MemberAssignment,
     request: ShareGroupHeartbeatRequest,
 ) -> None:
@@ -178,10 +178,10 @@ def _check_epoch(
 
 
 def _as_it_says(
-    before: ShareGroupMember, request: ShareGroupHeartbeatRequest, client: tuple[str, str]
-) -> ShareGroupMember:
+    before: ShareSubscriber, request: ShareGroupHeartbeatRequest, client: tuple[str, str]
+) -> ShareSubscriber:
     names = request.subscribed_topic_names
-    return ShareGroupMember(
+    return ShareSubscriber(
         before.member_id,
         before.rack_id if request.rack_id is None else request.rack_id,
         *client,
@@ -211,7 +211,7 @@ def _assigned(targets: Mapping[str, Assignment]) -> Assignment:
 
 def _to_assign(
     group: ShareGroupState,
-    members: Mapping[str, ShareGroupMember],
+    members: Mapping[str, ShareSubscriber],
     known: Mapping[str, SubscribedTopic],
     assignable: Mapping[Uuid, frozenset[int]],
 ) -> dict[str, ShareMemberToAssign]:
@@ -252,5 +252,5 @@ def _member_tombstones(group_id: str, member_id: str) -> list[ShareGroupRecord]:
     return [
         ShareCurrentMember(group_id, member_id, None),
         ShareTargetMember(group_id, member_id, None),
-        ShareMember(group_id, member_id, None),
+        ShareSubscription(group_id, member_id, None),
     ]

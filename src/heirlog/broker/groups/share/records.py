@@ -1,6 +1,6 @@
 """The records of share groups in `__consumer_offsets`, in Kafka's format.
 
-    10  what a member says                     ShareMember
+    10  what a member says                     ShareSubscription
     11  epoch of the group                     ShareGroupEpoch
     12  epoch of the target assignment         ShareTargetEpoch
     13  target of a member                     ShareTargetMember
@@ -20,7 +20,7 @@ from struct import Struct
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from heirlog.broker.groups.consumer.values import Assignment, MemberAssignment, MemberState, assignment_of
-from heirlog.broker.groups.share.values import NamedPartitions, ShareGroupMember, StateTopics, Topics
+from heirlog.broker.groups.share.values import NamedPartitions, ShareSubscriber, StateTopics, Topics
 from heirlog.protocol.primitives import Malformed, Message, decode, encode_bytes
 from heirlog.protocol.records import (
     ShareGroupCurrentMemberAssignmentKey,
@@ -42,10 +42,10 @@ _VERSION = Struct(">h")
 _VALUE_VERSION = 0
 
 
-class ShareMember(NamedTuple):
+class ShareSubscription(NamedTuple):
     group: str
     member_id: str
-    value: ShareGroupMember | None
+    value: ShareSubscriber | None
 
 
 class ShareGroupEpoch(NamedTuple):
@@ -77,7 +77,7 @@ class ShareTopics(NamedTuple):
 
 
 ShareGroupRecord: TypeAlias = (
-    ShareMember | ShareGroupEpoch | ShareTargetEpoch | ShareTargetMember | ShareCurrentMember | ShareTopics
+    ShareSubscription | ShareGroupEpoch | ShareTargetEpoch | ShareTargetMember | ShareCurrentMember | ShareTopics
 )
 
 
@@ -102,7 +102,7 @@ def read_share_record(key_type: int, key: bytes, value: bytes | None) -> ShareGr
 # -- writing ----------------------------------------------------------------------------------------------------------
 
 
-def _member(record: ShareMember) -> tuple[Message, Message | None]:
+def _member(record: ShareSubscription) -> tuple[Message, Message | None]:
     key = ShareGroupMemberMetadataKey(group_id=record.group, member_id=record.member_id)
     member = record.value
     if member is None:
@@ -180,7 +180,7 @@ def _infos(topics: Topics) -> list[ShareGroupStatePartitionMetadataValue.TopicPa
 
 
 _AS_MESSAGES: Final[Mapping[type[Any], Callable[[Any], tuple[Any, Any]]]] = {
-    ShareMember: _member,
+    ShareSubscription: _member,
     ShareGroupEpoch: _group_epoch,
     ShareTargetEpoch: _target_epoch,
     ShareTargetMember: _target_member,
@@ -201,15 +201,15 @@ def _value(cls: Any, data: bytes | None) -> Any:
     return decode(cls, data, _VERSION.unpack_from(data)[0], _VERSION.size)
 
 
-def _read_member(key: bytes, data: bytes | None) -> ShareMember:
+def _read_member(key: bytes, data: bytes | None) -> ShareSubscription:
     names = decode(ShareGroupMemberMetadataKey, key, 0, _VERSION.size)
     value = _value(ShareGroupMemberMetadataValue, data)
     if value is None:
-        return ShareMember(names.group_id, names.member_id, None)
-    member = ShareGroupMember(
+        return ShareSubscription(names.group_id, names.member_id, None)
+    member = ShareSubscriber(
         names.member_id, value.rack_id, value.client_id, value.client_host, frozenset(value.subscribed_topic_names)
     )
-    return ShareMember(names.group_id, names.member_id, member)
+    return ShareSubscription(names.group_id, names.member_id, member)
 
 
 def _read_group_epoch(key: bytes, data: bytes | None) -> ShareGroupEpoch:

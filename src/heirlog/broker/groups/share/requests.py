@@ -12,7 +12,7 @@ from collections.abc import Callable
 from heirlog.broker.groups.consumer.requests import NAME_MAX_CHARACTERS
 from heirlog.broker.groups.consumer.values import JOINING_EPOCH, LEAVING_EPOCH, Assignment
 from heirlog.broker.groups.share.state import ShareGroupState
-from heirlog.broker.groups.share.values import ShareGroupMember
+from heirlog.broker.groups.share.values import ShareSubscriber
 from heirlog.metadata.image import Image
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.messages import ShareGroupDescribeResponse, ShareGroupHeartbeatRequest
@@ -77,7 +77,7 @@ def described(
     )
 
 
-def _member(group: ShareGroupState, member: ShareGroupMember, image: Image) -> ShareGroupDescribeResponse.Member:
+def _member(group: ShareGroupState, member: ShareSubscriber, image: Image) -> ShareGroupDescribeResponse.Member:
     current = group.current(member.member_id)
     return ShareGroupDescribeResponse.Member(
         member_id=member.member_id,

@@ -19,12 +19,12 @@ from heirlog.broker.groups.share.records import (
     ShareCurrentMember,
     ShareGroupEpoch,
     ShareGroupRecord,
-    ShareMember,
+    ShareSubscription,
     ShareTargetEpoch,
     ShareTargetMember,
     ShareTopics,
 )
-from heirlog.broker.groups.share.values import ShareGroupMember, ShareGroupPhase, StateTopics
+from heirlog.broker.groups.share.values import ShareGroupPhase, ShareSubscriber, StateTopics
 
 T = TypeVar("T")
 _NEW = MemberAssignment()
@@ -39,7 +39,7 @@ class ShareGroupState:
     """0: no record of the group's epoch."""
     metadata_hash: int = 0
     assignment_epoch: int = 0
-    members: dict[str, ShareGroupMember] = field(default_factory=dict)
+    members: dict[str, ShareSubscriber] = field(default_factory=dict)
     targets: dict[str, Assignment] = field(default_factory=dict)
     currents: dict[str, MemberAssignment] = field(default_factory=dict)
     topics: StateTopics = field(default_factory=StateTopics)
@@ -72,7 +72,7 @@ class ShareGroupState:
 
     def apply(self, records: Iterable[ShareGroupRecord]) -> None:
         for record in records:
-            if isinstance(record, ShareMember):
+            if isinstance(record, ShareSubscription):
                 self._subscribe(record.member_id, record.value)
             elif isinstance(record, ShareCurrentMember):
                 _put(self.currents, record.member_id, record.value)
@@ -86,7 +86,7 @@ class ShareGroupState:
                 assert isinstance(record, ShareTopics)
                 self.topics = record.value or StateTopics()
 
-    def _subscribe(self, member_id: str, member: ShareGroupMember | None) -> None:
+    def _subscribe(self, member_id: str, member: ShareSubscriber | None) -> None:
         before = self.members.pop(member_id, None)
         if before is not None:
             self.members_bytes -= member_bytes(before)
@@ -127,7 +127,7 @@ class ShareGroupState:
         )
 
 
-def member_bytes(member: ShareGroupMember) -> int:
+def member_bytes(member: ShareSubscriber) -> int:
     """Approximate memory of a member."""
     names = (member.member_id, member.rack_id or "", member.client_id)
     return _MEMBER_BYTES + sum(map(len, names)) + sum(_NAME_BYTES + len(topic) for topic in member.topics)

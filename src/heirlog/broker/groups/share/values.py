@@ -20,7 +20,7 @@ class ShareGroupPhase(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class ShareGroupMember:
+class ShareSubscriber:
     """What a member says of itself."""
 
     member_id: str
