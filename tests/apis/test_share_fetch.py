@@ -306,7 +306,7 @@ def test_a_member_must_be_allowed_to_read_the_group_and_each_topic(node: Guarded
 
 
 def test_a_broker_has_only_so_many_sessions() -> None:
-    node = Guarded(group_share_max_share_sessions="1")
+    node = Guarded(group_share_max_share_sessions="1", group_share_max_size="1")
     topic = share_topic(node, "t", "g")
     a, b = Member(node, "g", topic, "a"), Member(node, "g", topic, "b")
     a.fetch(max_wait_ms=0)
