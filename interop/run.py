@@ -41,6 +41,7 @@ import recovery
 import registries
 import schemas
 import secured
+import share_groups
 import shared_groups
 import spark
 import spark_cluster
@@ -100,6 +101,7 @@ CHECKS: list[Check] = [
     ("files for containers", packaging_files.check),
     ("clock set back an hour", clock.check),
     ("transactions of the Java client", transactional_client.check),
+    ("share groups of the Java client", share_groups.check),
     ("transactions of heirlog's client on Apache Kafka", own_producer.check),
     ("TLS, SASL and transactions of Apache Kafka", secured.doors),
     ("suites: aiokafka and confluent-kafka, in our words", own_words.check),

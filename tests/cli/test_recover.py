@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,8 @@ from heirlog.cli.elections import ElectionType, recovery_of, state_sentence
 from heirlog.cli.errors import CommandError
 from heirlog.cli.recover import StrategyOption, report_rows
 from heirlog.cli.recovery_plan import choice_row, loss_text, partition_as_json
-from heirlog.client.recovery import choices
+from heirlog.cli.recovery_watch import Leaderless
+from heirlog.client.recovery import Described, choices
 from heirlog.metadata.basis import Basis, ElectionBasis, ReplicaAnswer
 from heirlog.metadata.loss_report import Loss, LossReport
 from heirlog.protocol.errors import ErrorCode, KafkaError
@@ -97,6 +99,34 @@ def test_a_plan_for_programs_has_everything_and_null_where_nothing_is_known() ->
         ("designation", 1),
         ("designation", 3),
     }
+
+
+def watched(partition: Partition, as_json: bool = False) -> list[dict[str, Any]]:
+    """The rows of one look at it. No client: none had no leader before, so nothing else is asked."""
+    topic = DescribeRecoveryResponse.RecoveryTopic(name="orders", partitions=[partition])
+    client: Any = None
+    return Leaderless(client, lambda: Described(True, [topic]), as_json).rows()
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_a_watched_plan_changes_with_what_happens_and_not_with_time(as_json: bool) -> None:
+    later = deepcopy(WAITING)
+    later.runs_for_ms, later.wait_ends_in_ms = 9000, 100
+    for replica in later.replicas:
+        replica.answer_age_ms = max(-1, replica.answer_age_ms * 3)
+    returned = deepcopy(later)
+    returned.replicas[1] = answered(2, 5, 2000)
+    assert watched(WAITING, as_json) == watched(later, as_json) != watched(returned, as_json)
+
+
+def test_a_watched_plan_says_what_an_election_now_would_lose() -> None:
+    (row,) = watched(WAITING)
+    assert (row["end_offsets"], row["would_lead"], row["loss"]) == (["1:2000", "3:988"], 1, "unknown")
+    without = deepcopy(WAITING)
+    for replica in without.replicas:
+        replica.is_acceptable = False
+    (row,) = watched(without)
+    assert (row["would_lead"], row["loss"]) == ("-", "-")
 
 
 @pytest.mark.parametrize(

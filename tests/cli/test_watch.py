@@ -124,6 +124,22 @@ def test_on_a_terminal_rows_that_changed_last_have_room(monkeypatch: pytest.Monk
     assert "24 more; " in text and len(text.rstrip().splitlines()) < 10
 
 
+@pytest.mark.usefixtures("quick")
+def test_what_appears_after_an_empty_look_has_the_time_of_its_change() -> None:
+    from rich.console import Console
+
+    view = Watch(COLUMNS, ["topic"], 1.0, while_empty="nothing to see")
+    console = Console(width=80, height=10, record=True, file=io.StringIO())
+    view._take(Played([]))
+    console.print(view._view(console))
+    assert "nothing to see; " in console.export_text()
+    view._take(Played([row("a", 1)]))
+    console.print(view._view(console))
+    text = console.export_text()
+    (line,) = (line for line in text.splitlines() if line.startswith("a"))
+    assert line.split()[-1].count(":") == 2 and "nothing to see" not in text
+
+
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
     with Cluster(nodes=2, config={"broker.heartbeat.interval.ms": 500}) as running:
@@ -186,3 +202,38 @@ def test_the_deletion_of_the_topic_ends_its_view_with_a_sentence(cluster: Cluste
         assert process.stdout.read().splitlines()[-1].endswith("DELETED")
         said = "heirlog: short-lived: deleted, so nothing is left to watch\n"
         assert process.stderr.read() == said
+
+
+@pytest.mark.usefixtures("default_cluster")
+def test_the_plan_is_watched_until_the_partition_has_its_leader_again(cluster: Cluster, heirlog: Heirlog) -> None:
+    assert heirlog("topics", "create", "recovered", "--replica-assignment", "2").code == 0
+    command = [sys.executable, "-m", "heirlog", "recover", "plan", "recovered", "--watch", "--interval", "0.1"]
+    processes = []
+    try:
+        for more in ([], ["--json"]):
+            started = subprocess.Popen([*command, *more], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            processes.append(started)
+        lines, objects = (process.stdout for process in processes)
+        assert lines is not None and objects is not None
+        cluster.kill(2)
+        lost = json.loads(objects.readline())
+        assert (lost["topic"], lost["leader"], lost["deleted"]) == ("recovered", None, False)
+        assert "Topic recovered  Partition 0  Leader none" in lines.readline()
+        cluster.start(2)
+        while lost["leader"] is None:
+            lost = json.loads(objects.readline())
+        assert (lost["leader"], lost["choices"], lost["state"]) == (2, [], "Led")
+        line = lines.readline()
+        while "Leader none" in line:
+            line = lines.readline()
+        assert "Leader 2" in line and line.endswith("State has a leader\n")
+        assert heirlog("topics", "delete", "recovered").code == 0
+        for process in processes:
+            assert process.stderr is not None
+            assert "recovered" in process.stderr.readline()  # it does not exist any more: said, and still watched
+            process.send_signal(2)
+            assert process.wait(20) == 130
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()

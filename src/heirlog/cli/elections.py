@@ -190,11 +190,17 @@ def described(
 
 def state_sentence(partition: RecoveryPartition) -> str:
     """What the partition is in, and whom it waits for until when."""
+    text = lasting_state_sentence(partition)
+    if partition.waits_for and partition.wait_ends_in_ms >= 0:
+        text += f" for at most {seconds(partition.wait_ends_in_ms)}"
+    return text
+
+
+def lasting_state_sentence(partition: RecoveryPartition) -> str:
+    """The same without a time, so that it changes only with the state."""
     text = _STATES.get(partition.state, partition.state)
     if partition.waits_for:
         text += f"{':' if text.startswith('waits') else ', waits for'} {_brokers(partition.waits_for)}"
-        if partition.wait_ends_in_ms >= 0:
-            text += f" for at most {seconds(partition.wait_ends_in_ms)}"
     return text
 
 

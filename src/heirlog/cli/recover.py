@@ -1,6 +1,7 @@
 """`heirlog recover plan|run|report|salvage|controller`: what to do when every complete copy is lost.
 
-    plan     what every replica holds, whom the cluster waits for, who would win with each choice, and at what price
+    plan     what every replica holds, whom the cluster waits for, who would win with each choice, and at what price;
+             --watch follows that (`recovery_watch.py`)
     run      the same, and then the choice
     report   what elections have given up, from the internal topic `__heirlog_recoveries`
     salvage  what was given up and is still on a broker's disk (`salvage.py`)
@@ -20,15 +21,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from heirlog.cli import complete, elections, hanging_transactions, kept_ranges, recovery_plan, salvage
+from heirlog.cli import complete, elections, hanging_transactions, kept_ranges, recovery_plan, recovery_watch, salvage
 from heirlog.cli import recover_controller as controller
-from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
+from heirlog.cli.connect import DEFAULT_BOOTSTRAP, REQUEST_TIMEOUT_S, BootstrapServer, connected
 from heirlog.cli.doctor import log_directories
 from heirlog.cli.elect import show_results
 from heirlog.cli.elections import ElectionType, TopicPartition
 from heirlog.cli.errors import CommandError, UsageError
 from heirlog.cli.next_steps import with_next_step
 from heirlog.cli.render import Json, confirm, show_json, show_rows
+from heirlog.cli.watch import WITHIN_S, Interval, Watch, Watching
 from heirlog.protocol.errors import ErrorCode, KafkaError, error_code
 from heirlog.protocol.types import NO_LEADER
 
@@ -45,6 +47,7 @@ app.command("controller")(controller.recover_controller)
 ANSWER_WAIT_S = 5.0
 """For replicas that are asked only now."""
 POLL_S = 0.2
+ALL_LED = "every partition has a leader"
 WAITING_REPORTS = (
     ": every leader was elected cleanly, or the reports cannot be written yet "
     "(heirlog topics describe __heirlog_recoveries)"
@@ -83,12 +86,17 @@ def plan(
     topics: Topics = None,
     partition: Partitions = None,
     wait: Wait = ANSWER_WAIT_S,
+    watching: Watching = False,
+    interval: Interval = 1.0,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
     as_json: Json = False,
 ) -> None:
     """Show what can be done about partitions without a leader, and what each choice would cost. Changes nothing."""
     wanted = _wanted(topics, partition)
-    with connected(bootstrap_server) as client:
+    with connected(bootstrap_server, timeout_s=WITHIN_S if watching else REQUEST_TIMEOUT_S) as client:
+        if watching:
+            looks = recovery_watch.Leaderless(client, lambda: _described_once(client, wanted), as_json)
+            Watch(recovery_watch.COLUMNS, recovery_watch.KEY, interval, while_empty=ALL_LED).run(looks.rows, as_json)
         found = _described(client, wanted, wait)
     if as_json:
         show_json(
@@ -106,7 +114,7 @@ def plan(
         count += 1
         recovery_plan.show(name, each, found.manager_enabled)
     if not count:
-        print("every partition has a leader")
+        print(ALL_LED)
 
 
 def _wanted(topics: list[str] | None, partitions: list[int] | None) -> dict[str, Sequence[int] | None] | None:
@@ -119,16 +127,7 @@ def _described(client: Client, wanted: Mapping[str, Sequence[int] | None] | None
     """The description once all replicas that can answer have answered, or the wait timed out. Raises CommandError."""
     deadline = time.monotonic() + wait_s
     while True:
-        found = elections.recovery_of(client, wanted, ask_replicas=True)
-        for topic in found.topics:
-            if topic.error_code:
-                code = error_code(topic.error_code)
-                raise CommandError(with_next_step(f"topic {topic.name} cannot be described: {code.name}", code))
-            for each in topic.partitions:
-                if each.error_code:
-                    code = error_code(each.error_code)
-                    name = f"{topic.name}-{each.partition_index}"
-                    raise CommandError(with_next_step(f"partition {name} cannot be described: {code.name}", code))
+        found = _described_once(client, wanted)
         pending = any(
             replica.is_registered and not replica.is_fenced and replica.serves_recovery and not replica.is_valid
             for _, partition in _leaderless(found)
@@ -137,6 +136,21 @@ def _described(client: Client, wanted: Mapping[str, Sequence[int] | None] | None
         if not pending or time.monotonic() >= deadline:
             return found
         time.sleep(POLL_S)
+
+
+def _described_once(client: Client, wanted: Mapping[str, Sequence[int] | None] | None) -> Described:
+    """With the answers that the controller has; it asks the replicas whose answers are old. Raises CommandError."""
+    found = elections.recovery_of(client, wanted, ask_replicas=True)
+    for topic in found.topics:
+        if topic.error_code:
+            code = error_code(topic.error_code)
+            raise CommandError(with_next_step(f"topic {topic.name} cannot be described: {code.name}", code))
+        for each in topic.partitions:
+            if each.error_code:
+                code = error_code(each.error_code)
+                name = f"{topic.name}-{each.partition_index}"
+                raise CommandError(with_next_step(f"partition {name} cannot be described: {code.name}", code))
+    return found
 
 
 def _leaderless(found: Described) -> Iterator[tuple[str, RecoveryPartition]]:
@@ -182,7 +196,7 @@ def run(
             if as_json:
                 show_json([])
             else:
-                print("every partition has a leader")
+                print(ALL_LED)
             return
         if not yes:
             _ask(chosen)

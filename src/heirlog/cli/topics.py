@@ -16,6 +16,7 @@ from heirlog.cli.names import Include, NamedTopics, Names, at_least_one, matchin
 from heirlog.cli.next_steps import with_next_step
 from heirlog.cli.option_groups import grouped
 from heirlog.cli.render import Json, confirm, show_rows
+from heirlog.cli.watch import WITHIN_S, Interval, Watch, Watching
 from heirlog.protocol.errors import ErrorCode, error_code
 from heirlog.protocol.types import NO_LEADER, uuid_text
 
@@ -189,16 +190,13 @@ def describe(
     partition_size_limit_per_response: Annotated[
         int | None, typer.Option(min=1, help="How many partitions each request asks for.")
     ] = None,
-    watch: Annotated[
-        bool, typer.Option("--watch", help="Renew the table until Ctrl-C; in a pipe, print what changes.")
-    ] = False,
-    interval: Annotated[float, typer.Option(min=0.1, help="Seconds between two looks of --watch.")] = 1.0,
+    watching: Watching = False,
+    interval: Interval = 1.0,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
     as_json: Json = False,
 ) -> None:
     """Show leader, replicas, ISR, ELR and last known ELR of every partition (of all topics, if none is named)."""
     from heirlog.cli.partition_filters import filtered
-    from heirlog.cli.watch import WITHIN_S, Watch
 
     chosen = filters.chosen
     wanted = _named_or_included(names, topic, include)
@@ -212,7 +210,7 @@ def describe(
         "elr": "Elr",
         "last_known_elr": "LastKnownElr",
     }
-    with connected(bootstrap_server, timeout_s=WITHIN_S if watch else REQUEST_TIMEOUT_S) as client:
+    with connected(bootstrap_server, timeout_s=WITHIN_S if watching else REQUEST_TIMEOUT_S) as client:
 
         def look(if_exists: bool) -> list[dict[str, Any]]:
             names = wanted if include is None else some_matching(client.topic_names(internal=True), include)
@@ -227,7 +225,7 @@ def describe(
             )
             return rows if chosen is None else filtered(client, chosen, rows)
 
-        if watch:
+        if watching:
             # what is deleted while it is watched is no mistake in the command line
             looks = chain([if_exists], repeat(True))
             ends = f"{', '.join(wanted)}: deleted, so nothing is left to watch" if wanted and chosen is None else None

@@ -16,7 +16,9 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+import typer
 
 from heirlog.cli.errors import CommandError
 from heirlog.cli.render import cell, laid_out
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
 
 Row: TypeAlias = Mapping[str, Any]
 Key: TypeAlias = tuple[Any, ...]
+Watching = Annotated[bool, typer.Option("--watch", help="Renew the table until Ctrl-C; in a pipe, print what changes.")]
+Interval = Annotated[float, typer.Option(min=0.1, help="Seconds between two looks of --watch.")]
 
 WITHIN_S = 3.0
 """For one look: a person must not take an old view for the state of now."""
@@ -40,16 +44,23 @@ LINES_LEFT = 4
 class Watch:
     """What was seen so far. key: the columns that say which row is which; every_s: seconds between two looks.
 
-    ends_with: what is said when no row is left; None: other rows may come.
+    ends_with: what is said when no row is left; None: other rows may come, and while_empty is shown until then.
     """
 
     def __init__(
-        self, columns: Mapping[str, str], key: Sequence[str], every_s: float, ends_with: str | None = None
+        self,
+        columns: Mapping[str, str],
+        key: Sequence[str],
+        every_s: float,
+        ends_with: str | None = None,
+        *,
+        while_empty: str = "",
     ) -> None:
         self._columns = columns
         self._key = key
         self._every_s = every_s
         self._ends_with = ends_with
+        self._while_empty = while_empty
         self._looks_empty = 0
         self._has_seen = False
         self._rows: dict[Key, Row] = {}
@@ -84,14 +95,14 @@ class Watch:
                 raise
             self._problem = str(error)
             return [], []
+        is_first, self._has_seen = not self._has_seen, True
         self._problem = ""
-        self._has_seen = True
         self._looks_empty = 0 if found else self._looks_empty + 1
         changed = [key for key, row in found.items() if self._rows.get(key) != row]
         gone = [key for key in self._rows if key not in found]
         now = datetime.now(UTC)
         # of rows that were there from the beginning nothing is known
-        self._changed |= dict.fromkeys(changed if self._rows else [], now)
+        self._changed |= dict.fromkeys([] if is_first else changed, now)
         for key in gone:
             self._changed.pop(key, None)
         self._rows = found
@@ -131,6 +142,8 @@ class Watch:
         rows = [{**self._rows[key], "changed": self._when(key)} for key in self._rows if key in set(shown)]
         lines = laid_out({**self._columns, "changed": "Changed"}, rows, console.width)[: room + 1]
         status = f"{len(self._rows) - len(shown)} more; " if len(shown) < len(self._rows) else ""
+        if not self._rows and self._while_empty:
+            status += f"{self._while_empty}; "
         status += self._problem or f"{datetime.now(UTC):%H:%M:%S} UTC, every {self._every_s:g} s; Ctrl-C ends"
         return Group(*lines, Text(), Text(status, "bold red" if self._problem else "dim"))
 

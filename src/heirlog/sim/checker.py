@@ -47,7 +47,7 @@ from heirlog.sim.replica_comparison import ReplicaComparison
 from heirlog.sim.transaction_checker import TransactionChecker
 from heirlog.sim.world import LogLine, Process
 
-SWEEP_EVENTS = 400
+SWEEP_EVENTS = 800
 LOOK_EVERY = 10
 
 

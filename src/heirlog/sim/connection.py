@@ -31,7 +31,7 @@ class ServerConnection(Protocol):
     @property
     def paused(self) -> bool: ...
 
-    def received(self, header: RequestHeader, request: Any) -> None: ...
+    def received(self, header: RequestHeader, request: Any, size: int = 0) -> None: ...
 
     def closed(self) -> None: ...
 
@@ -68,6 +68,8 @@ class Carrier(Protocol):
     def put_last(self, stream: Stream, label: str, deliver: Callable[[], None]) -> None: ...
 
     def listening(self, endpoint: Endpoint) -> Listening | None: ...
+
+    def size_of(self, header: RequestHeader, request: Any) -> int: ...
 
     def hand_over_request(self, header: RequestHeader, request: Any) -> Callable[[], Any]: ...
 
@@ -285,7 +287,7 @@ class SimConnection:
         if self._inbox or self.node_end.paused:
             self._inbox.append((header, request))
         else:
-            self.node_end.received(header, request)
+            self.node_end.received(header, request, self._network.size_of(header, request))
 
     def _server_closes(self) -> None:
         """The closing has reached the server's kernel; its process is notified when it runs."""
@@ -372,4 +374,4 @@ class SimConnection:
     def _drain(self) -> None:
         while self._inbox and self.node_end is not None and self.server_open and not self.node_end.paused:
             header, request = self._inbox.pop(0)
-            self.node_end.received(header, request)
+            self.node_end.received(header, request, self._network.size_of(header, request))

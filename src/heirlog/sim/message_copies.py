@@ -60,6 +60,11 @@ def resolved_response(response: Any) -> Any:
     return response
 
 
+def request_bytes(header: RequestHeader, request: Any) -> int:
+    """The size of its frame, without the length prefix."""
+    return len(_frame(encode_request(header, request)))
+
+
 def request_over_the_wire(header: RequestHeader, request: Any) -> Callable[[], Any]:
     frame = _frame(encode_request(header, request))
 

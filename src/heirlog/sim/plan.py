@@ -34,10 +34,16 @@ class RunPlan:
     leader_acks: bool = True
     batch_records: int = 10
     interval_ms: int = 200
+    reader_interval_ms: int = 100
+    """Between an answer to a reader and its next request to that partition."""
+    latest_interval_ms: int = 700
+    """The same for ListOffsets(latest)."""
     members: int = 0
     """Members of a consumer group that reads the topic."""
     transactions: bool = False
     """Producers of transactions, consume-transform-produce loops, and readers of committed records."""
+    transaction_pause_ms: int = 200
+    """Between two transactions of a producer."""
     drowsy: bool = False
     """Producers of transactions sleep in most of them, have the longest timeout, and know version 0, unless all of them
     know version 2.

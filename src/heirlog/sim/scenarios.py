@@ -20,6 +20,7 @@
     overtaken-offsets, cleaned-transactions     `heirlog.sim.transaction_races`
     consumer-groups         `heirlog.sim.consumer_group_races`
     share-groups            `heirlog.sim.share_group_races`
+    shared-cluster          `heirlog.sim.shared_cluster`
     manager-switch          `heirlog.sim.switches`
     durability:...          brokers that fail independently of each other (`heirlog.sim.durability`)
     U1 ... U18, replaced-disk   unclean recovery (`heirlog.sim.recoveries.catalogue`)
@@ -52,6 +53,7 @@ from heirlog.sim import (
     quorum_races,
     races,
     share_group_races,
+    shared_cluster,
     swarms,
     switches,
     transaction_races,
@@ -243,7 +245,16 @@ def _more_is_committed(simulation: Simulation) -> Callable[[], bool]:
     return lambda: simulation.checker.committed.end > end
 
 
-SWARMS = ("swarm", "moves", "feature-levels", "rolling-upgrade", "outages", "controllers", "loose-transport")
+SWARMS = (
+    "swarm",
+    "moves",
+    "feature-levels",
+    "rolling-upgrade",
+    "outages",
+    "controllers",
+    "loose-transport",
+    "shared-cluster",
+)
 """They work with any number of brokers and controllers; a script needs those of its story."""
 
 SCENARIOS: Mapping[str, Scenario] = {
@@ -255,6 +266,7 @@ SCENARIOS: Mapping[str, Scenario] = {
     "controllers": Scenario(swarms.controllers_plan, swarms.controllers),
     "swarm": Scenario(swarms.lighter(with_nodes(swarms.swarm_plan)), swarms.swarm),
     "loose-transport": Scenario(with_nodes(swarms.swarm_plan), swarms.loose_transport),
+    "shared-cluster": Scenario(with_nodes(shared_cluster.shared_cluster_plan), shared_cluster.shared_cluster),
     "moves": Scenario(with_nodes(swarms.moves_plan), swarms.moves),
     "rolling-upgrade": Scenario(with_nodes(upgrades.rolling_upgrade_plan), upgrades.rolling_upgrade),
     "feature-levels": Scenario(with_nodes(swarms.feature_plan), swarms.feature_levels),
