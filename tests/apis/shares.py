@@ -18,15 +18,19 @@ from heirlog.protocol.messages import (
 )
 from heirlog.protocol.types import CoordinatorType, uuid_text
 
+UPGRADE, SAFE_DOWNGRADE = 1, 2
 NO_TOPIC = bytes(15) + b"\7"
+
+
+def set_share_version(node: Guarded, level: int) -> None:
+    kind = UPGRADE if level else SAFE_DOWNGRADE
+    update = UpdateFeaturesRequest.FeatureUpdateKey(feature=SHARE_VERSION, max_version_level=level, upgrade_type=kind)
+    node.ask(UpdateFeaturesRequest(feature_updates=[update], timeout_ms=5000), principal=ADMIN)
+    node.wait(lambda: node.node.image.share_version == level)
 
 
 def coordinate_shares(node: Guarded, topic: str = "t") -> bytes:
     """Creates `__share_group_state`; returns the topic's id."""
-    if not node.node.image.share_version:
-        update = UpdateFeaturesRequest.FeatureUpdateKey(feature=SHARE_VERSION, max_version_level=1)
-        node.ask(UpdateFeaturesRequest(feature_updates=[update], timeout_ms=5000), principal=ADMIN)
-        node.wait(lambda: bool(node.node.image.share_version))
     topic_id = node.topic_id(topic)
     keys = [f"g:{uuid_text(topic_id)}:0"]
     find = FindCoordinatorRequest(coordinator_keys=keys, key_type=CoordinatorType.SHARE)

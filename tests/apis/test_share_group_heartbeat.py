@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from apis.guarded import ADMIN, G_DENIED, GROUP, T_DENIED, TOPIC, Guarded
-from apis.shares import beating, coordinate_shares, joined
+from apis.shares import beating, coordinate_shares, joined, set_share_version
 
 from heirlog.metadata.acls import AclOperation
 from heirlog.protocol.errors import ErrorCode
@@ -12,8 +12,11 @@ EXAMPLE = beating(), None
 
 
 def test_below_the_feature_it_is_not_served(node: Guarded) -> None:
-    """The first test of the file: the others switch it on."""
+    joined(node, "off")
+    set_share_version(node, 0)
     assert node.ask(beating("off"), principal=ADMIN).error_code == ErrorCode.UNSUPPORTED_VERSION
+    set_share_version(node, 1)
+    assert node.ask(beating("off"), principal=ADMIN).error_code == ErrorCode.NONE
 
 
 def test_a_member_is_assigned_the_topic_once_its_state_is_initialized(node: Guarded) -> None:
