@@ -20,7 +20,7 @@ from heirlog.testing import Cluster
 
 class Talk:
     def __init__(self, cluster: Cluster) -> None:
-        host, _, port = cluster.bootstrap_servers.partition(":")
+        host, _, port = cluster.bootstrap_servers.partition(",")[0].partition(":")
         self.sock = socket.create_connection((host, int(port)), timeout=20)
         self.sent = 0
 

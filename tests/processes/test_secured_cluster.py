@@ -26,6 +26,8 @@ from heirlog.protocol.batch import encode_batch
 from heirlog.security.scram import ScramMechanism
 from heirlog.testing import Cluster
 
+HOST = "127.0.0.1"
+
 
 def admin(cluster: Cluster, **more: str) -> Client:
     given = properties.read(cluster.data / "client.properties") | more
@@ -114,11 +116,24 @@ def test_certificates_are_replaced_while_clients_are_connected() -> None:
         before.metadata([])
         with admin(cluster) as after:
             after.metadata([])
-        write_private(folder / "node.pem", "no key")
-        os.kill(cluster.pids[1], signal.SIGHUP)
-        eventually(lambda: "certificates-not-reloaded" in cluster.output(1))
-        with admin(cluster) as after:
-            after.metadata([])
+        good = (folder / "node.pem").read_text()
+        key, certificate = (part.partition("-----BEGIN CERTIFICATE") for part in (made.issue("new", [HOST]), good))
+        unusable = {
+            "no key": "no private key",
+            key[0] + certificate[1] + certificate[2]: "no private key",
+            made.issue("elsewhere", ["10.0.0.1"]): "IP address mismatch",
+            made.issue(HOST): "unsuitable certificate purpose",
+            made.issue("late", [HOST], days=-1): "certificate has expired",
+            Authority.new("another").issue("foreign", [HOST]): "unable to get local issuer certificate",
+        }
+        for count, (text, why) in enumerate(unusable.items(), 1):
+            write_private(folder / "node.pem", text)
+            os.kill(cluster.pids[1], signal.SIGHUP)
+            eventually(lambda count=count: cluster.output(1).count("certificates-not-reloaded") == count)
+            assert why in cluster.output(1)
+            assert served_certificate(cluster) in good
+            with admin(cluster) as after:
+                after.metadata([])
 
 
 def served_certificate(cluster: Cluster) -> str:

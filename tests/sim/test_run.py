@@ -19,7 +19,7 @@ from heirlog.sim.run import RunReport, run_seed
 from heirlog.sim.scenarios import SCENARIOS, SWARMS
 from heirlog.sim.simulation import Simulation
 from heirlog.sim.swarms import REGISTRATION_TIMEOUT
-from heirlog.sim.transaction_races import ADD, COMPLETE, HIT_AT, INIT, MARKERS, PREPARE
+from heirlog.sim.transaction_races import ADD, COMPLETE, EXPIRE, HIT_AT, INIT, MARKERS, PREPARE
 from heirlog.sim.world import World
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -39,11 +39,13 @@ SUITE = {
     "share-groups": (5, 10),
     "transactions": (1, 2, 9),
     "late-coordinators": (1,),
+    "late-verifications": (1,),
     "zombie-copiers": (1,),
     "late-markers": (1,),
     "zombie-markers": (2,),
     "lost-markers": (5, 7),
     "used-up-ids": (3,),
+    "expiring-ids": (1,),
     "overtaken-offsets": (2,),
     "cleaned-transactions": (1,),
     "older-metadata": (*range(1, 5), 20, 29, 35),
@@ -140,11 +142,12 @@ MUST_HAPPEN = (
     "transaction.repeated-same",
     "transaction.repeated-refused",
     "transaction.late-markers",
+    "transaction.late-verifications",
     "transaction.zombie-markers",
     HIT_AT + "marker",
     HIT_AT + "successor",
     "log.transaction-timed-out",
-    *(HIT_AT + step for step in (INIT, ADD, PREPARE, COMPLETE, MARKERS)),
+    *(HIT_AT + step for step in (INIT, ADD, PREPARE, COMPLETE, MARKERS, EXPIRE)),
 )
 
 

@@ -23,6 +23,7 @@ from heirlog.broker import leader_epochs, list_offsets
 from heirlog.broker.alter_partition_sender import AlterPartitionSender
 from heirlog.broker.assignments_manager import AssignmentsManager
 from heirlog.broker.broker_lifecycle_manager import BrokerLifecycleManager, BrokerState, LifecycleEvents
+from heirlog.broker.broker_requests import BrokerRequests
 from heirlog.broker.delete_records import DeleteRecordsHandler
 from heirlog.broker.describe_log_dirs import describe_log_dirs
 from heirlog.broker.describe_producers import describe_producers
@@ -48,6 +49,7 @@ from heirlog.broker.stray_log_checker import StrayLogChecker
 from heirlog.broker.transactional_produce import TransactionalProduce
 from heirlog.broker.transactions.add_partitions_manager import AddPartitionsToTxnManager
 from heirlog.broker.transactions.coordinator import TransactionCoordinator
+from heirlog.broker.transactions.partition_requests import add_batched
 from heirlog.broker.write_txn_markers import WriteTxnMarkersHandler
 from heirlog.context import Context
 from heirlog.env import Env
@@ -57,6 +59,7 @@ from heirlog.metadata.image import Image
 from heirlog.metadata.journal import ImageJournal
 from heirlog.metadata.survey import Survey, at_once
 from heirlog.protocol.messages import (
+    AddPartitionsToTxnRequest,
     AlterPartitionResponse,
     DeleteRecordsRequest,
     DescribeLogDirsRequest,
@@ -141,8 +144,17 @@ class Broker:
         )
         self.fetch_sessions = sessions
         self._fetch = FetchHandler(env, self.replicas, static.int("fetch.max.bytes"), sessions)
+        brokers = BrokerRequests(
+            env,
+            static.node_id,
+            self._endpoint_of,
+            {
+                AddPartitionsToTxnRequest: lambda request: add_batched(self.transactions, image(), request),
+                WriteTxnMarkersRequest: self.write_txn_markers,
+            },
+        )
         self.coordinators = AddPartitionsToTxnManager(
-            env, image, lambda name: self.transactions.partition_of(name), self._endpoint_of, request_timeout_ms
+            env, image, lambda name: self.transactions.partition_of(name), brokers, request_timeout_ms
         )
         self._transactional_produce = TransactionalProduce(
             env,
@@ -161,7 +173,7 @@ class Broker:
         self.shares = SharePartitionLeader(env, static, self.replicas, image, self._endpoint_of)
         self._markers = WriteTxnMarkersHandler(env, self.replicas, self.groups, request_timeout_ms)
         self.transactions = TransactionCoordinator(
-            env, static, self.replicas, image, self._producer_ids.next_id, self._endpoint_of
+            env, static, self.replicas, image, self._producer_ids.next_id, brokers
         )
         self.share_coordinator = ShareCoordinator(env, static, self.replicas, image)
         self._loss_reports = LossReports(env, self.replicas, image, create_topics)

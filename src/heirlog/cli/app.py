@@ -47,6 +47,7 @@ from heirlog.cli import (
     sim,
     storage,
     sweep,
+    tokens,
     topics,
     transactions,
     up,
@@ -84,6 +85,7 @@ transactions.app.command("abort")(hanging_transactions.abort)
 app.add_typer(acls.app, name="acls")
 app.add_typer(quotas.app, name="quotas")
 app.add_typer(users.app, name="users")
+app.add_typer(tokens.app, name="tokens")
 app.add_typer(broker.app, name="broker")
 app.add_typer(cluster.app, name="cluster")
 app.add_typer(perf.app, name="perf")

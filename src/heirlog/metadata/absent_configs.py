@@ -115,13 +115,6 @@ _JAVA_TLS = (
     string("ssl.trustmanager.algorithm", "PKIX", update=Update.PER_BROKER),
 )
 
-_TOKENS = (
-    long("delegation.token.expiry.check.interval.ms", 3_600_000, 1),
-    long("delegation.token.expiry.time.ms", 86_400_000, 1),
-    long("delegation.token.max.lifetime.ms", 604_800_000, 1),
-    password("delegation.token.secret.key"),
-)
-
 _GROUPS = (
     integer("group.streams.heartbeat.interval.ms", 5000, 1),
     integer("group.streams.initial.rebalance.delay.ms", 3000, 0),
@@ -174,7 +167,6 @@ _FAMILIES: Final[Sequence[tuple[str | None, Sequence[ConfigKey]]]] = (
     ("heirlog cannot load Java classes", _JAVA_SECURITY),
     ("heirlog does not compare a new certificate with the old one", _RELOADING),
     (NO_TIERED_STORAGE, _TIERS),
-    ("heirlog has no delegation tokens", _TOKENS),
     ("this version of heirlog has no streams groups", _GROUPS),
     ("heirlog has no two-phase commit", _TRANSACTIONS),
     ("heirlog has no configuration providers: write the value itself", _PROVIDERS),

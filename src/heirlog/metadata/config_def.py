@@ -30,6 +30,7 @@ from heirlog.metadata.listener_security import (
 from heirlog.metadata.security_configs import ONLY_FOR_MECHANISM
 from heirlog.metadata.server_configs import SERVER_CONFIGS
 from heirlog.protocol.types import PORT_MAX, BrokerId, Endpoint, endpoint_from_text
+from heirlog.security.delegation_token import TokenSecrets
 
 __all__ = ["ConfigError", "ListenerConfig", "QuorumVoter", "StaticConfig", "parse_static"]
 
@@ -118,6 +119,12 @@ class StaticConfig:
         value = self[name]
         assert isinstance(value, int), f"{name} has no value"
         return value
+
+
+def token_secrets(config: StaticConfig) -> TokenSecrets | None:
+    """None: delegation tokens are off on this node."""
+    secret_key: str | None = config["delegation.token.secret.key"]
+    return TokenSecrets(secret_key) if secret_key else None
 
 
 def parse_static(properties: Mapping[str, str]) -> StaticConfig:

@@ -179,6 +179,10 @@ group.max.size  How many members a group has at most.
 connections.max.reauth.ms  How long a client with SASL stays authenticated; 0: as long as its connection.
 connection.failed.authentication.delay.ms  How long the answer to a failed SASL attempt is held back.
 heirlog.authentication.timeout.ms  How long a client may take for its TLS handshake and SASL.
+delegation.token.expiry.check.interval.ms  How often the active controller removes tokens that have ended.
+delegation.token.expiry.time.ms  How long a delegation token lives if it is not renewed.
+delegation.token.max.lifetime.ms  How long a delegation token lives with all renewals.
+delegation.token.secret.key  Makes the secrets of delegation tokens; the same on every node. Without it there are none.
 heirlog.sasl.oauthbearer.allowed.urls  http URLs that sasl.oauthbearer configurations may name; https needs no entry.
 sasl.enabled.mechanisms  The SASL mechanisms of clients: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER.
 sasl.login.callback.handler.class  Kafka's class that gets this node's token; only with listener and mechanism.

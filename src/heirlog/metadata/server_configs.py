@@ -25,6 +25,7 @@ from heirlog.metadata.definition import (
     integer,
     list_of,
     long,
+    password,
     short,
     string,
 )
@@ -316,6 +317,10 @@ _OBSERVATION = (
     ),
     string("super.users", ""),
     boolean("allow.everyone.if.no.acl.found", False),
+    long("delegation.token.expiry.check.interval.ms", 3_600_000, 1),
+    long("delegation.token.expiry.time.ms", 86_400_000, 1),
+    long("delegation.token.max.lifetime.ms", 604_800_000, 1),
+    password("delegation.token.secret.key"),
 )
 
 SERVER_CONFIGS: Final[Mapping[str, ConfigKey]] = {

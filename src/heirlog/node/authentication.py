@@ -11,13 +11,13 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Mapping
 
-from heirlog.metadata.config_def import StaticConfig
+from heirlog.metadata.config_def import StaticConfig, token_secrets
 from heirlog.metadata.image import Image
 from heirlog.metadata.listener_security import PLAIN, ListenerSecurity
 from heirlog.security.access_token import Signatures, SignedTokens, TokenValidator, UnsecuredTokens
 from heirlog.security.exchange import Exchange, PlainExchange
 from heirlog.security.oauthbearer import OAUTHBEARER, OAuthBearerExchange
-from heirlog.security.scram import BY_MECHANISM, ScramExchange, random_text
+from heirlog.security.scram import BY_MECHANISM, ScramExchange, ScramMechanism, TokenLogin, random_text
 
 
 class AuthenticationCounts:
@@ -47,6 +47,7 @@ class Authenticators:
         self._cluster_id = cluster_id
         self._wall_ms = wall_ms
         self._signatures = signatures
+        self._token_secrets = token_secrets(config)
 
     def exchange(self, security: ListenerSecurity, mechanism: str, random_bytes: bytes) -> Exchange:
         """For one attempt by one of the mechanisms of the listener. random_bytes: never used before."""
@@ -57,8 +58,20 @@ class Authenticators:
         scram = BY_MECHANISM[mechanism]
         image = self._image()
         return ScramExchange(
-            scram, lambda user: image.scram.get((user, scram.number)), random_text(random_bytes), self._secret()
+            scram,
+            lambda user: image.scram.get((user, scram.number)),
+            random_text(random_bytes),
+            self._secret(),
+            lambda token_id: self._token_login(token_id, scram),
         )
+
+    def _token_login(self, token_id: str, mechanism: ScramMechanism) -> TokenLogin | None:
+        """None also for one that has ended and is not swept yet: its session would end with the first request."""
+        token = self._image().delegation_tokens.get(token_id)
+        if token is None or self._token_secrets is None or token.ends_ms <= self._wall_ms():
+            return None
+        credential = self._token_secrets.credential(token_id, mechanism)
+        return TokenLogin(credential, token.owner.partition(":")[2], token.ends_ms)
 
     def _validator(self, security: ListenerSecurity) -> TokenValidator:
         bearer = security.bearer

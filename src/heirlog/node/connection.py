@@ -194,6 +194,7 @@ class ClientConnection:
         "_paused",
         "_queue",
         "_request_metrics",
+        "by_delegation_token",
         "listener",
         "principal",
         "transport",
@@ -214,6 +215,7 @@ class ClientConnection:
         self._closed = False
         self.principal = ANONYMOUS
         """Who the client has proved to be (`secured`, `sasl_connection.py`)."""
+        self.by_delegation_token = False
         self._on_closed: Callable[[], None] | None = None
 
     @property
@@ -262,6 +264,7 @@ class ClientConnection:
             self.listener.name,
             self,
             self.principal,
+            self.by_delegation_token,
         )
         quotas = self._node.client_quotas
         charge = None if quotas is None else self._charge(quotas, header, request, size)

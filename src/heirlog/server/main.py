@@ -35,13 +35,13 @@ from heirlog.server.connection_rates import AcceptRates, ConnectionRates
 from heirlog.server.door import Doors
 from heirlog.server.env import ServerEnv
 from heirlog.server.files import Deliver, OsFiles
-from heirlog.server.issuer_keys import issuer_keys
 from heirlog.server.logs import Logger
 from heirlog.server.peers import Peers
 from heirlog.server.stream import STAGING_SIZE
 from heirlog.server.transport import BACKLOG, Server
 
 if TYPE_CHECKING:
+    from heirlog.server.issuer_keys import IssuerKeys
     from heirlog.server.metrics.listener import MetricsListener, Text
 
 LOCK_NAME = ".lock"
@@ -138,7 +138,7 @@ class NodeServer:
         try:
             self._doors = Doors(self._loop, config)
             self._peers = Peers(self._loop, config, log)
-            self._issuer_keys = issuer_keys(self._loop, config, log)
+            self._issuer_keys = self._keys_of_issuers()
         except SecurityError as error:
             raise StartRefused(str(error)) from error
         self._pool = ClientPool(
@@ -176,6 +176,15 @@ class NodeServer:
 
     def _now_ms(self) -> int:
         return int(self._loop.time() * 1000)
+
+    def _keys_of_issuers(self) -> Mapping[str, IssuerKeys]:
+        """By listener. Its modules are imported only where tokens are taken. Raises SecurityError."""
+        config = self._config
+        if all(config.security(listener.name).bearer is None for listener in config.all_listeners):
+            return {}
+        from heirlog.server.issuer_keys import issuer_keys
+
+        return issuer_keys(self._loop, config, self._log)
 
     def _load_metrics(self) -> Text:
         from heirlog.server.metrics.exposition import written
@@ -248,6 +257,7 @@ class NodeServer:
         """SIGHUP: the stores are read again, for new connections in both directions: all, or nothing changes."""
         try:
             of_doors, of_peers = self._doors.contexts(), self._peers.contexts()
+            self._peers.check(of_doors, of_peers)
         except SecurityError as error:
             self._log("error", "certificates-not-reloaded", why=str(error))
         except Exception as error:  # no file that is bad in a new way may end a node that serves

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import socket
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from heirlog.client.sasl import Mechanism, OAuthBearer, Plain, Scram
@@ -101,6 +101,7 @@ class Peers:
     """Those of one node. Raises SecurityError."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, config: StaticConfig, log: EventLog) -> None:
+        self._config = config
         listener, setting = config.controller_listener_names[0], "sasl.mechanism.controller.protocol"
         self._controllers = Peer(loop, _security(config.security(listener), config[setting]), log)
         listener, setting = config.inter_broker_listener_name, "sasl.mechanism.inter.broker.protocol"
@@ -109,6 +110,23 @@ class Peers:
     def contexts(self) -> list[ssl.SSLContext | None]:
         """From stores that are read again. Raises SecurityError."""
         return [peer.context() for peer in (self._controllers, self._brokers)]
+
+    def check(self, doors: Mapping[str, ssl.SSLContext], contexts: Sequence[ssl.SSLContext | None]) -> None:
+        """Raises SecurityError where nodes with these contexts would refuse each other. doors: by listener."""
+        from heirlog.tls.self_check import reason_against
+
+        config = self._config
+        advertised = {
+            listener.name: listener.endpoint.host
+            for listener in (*config.advertised_listeners, *config.advertised_controller_listeners)
+        }
+        between = (config.controller_listener_names[0], config.inter_broker_listener_name)
+        for listener, context in zip(between, contexts, strict=True):
+            if context is None or listener not in doors or listener not in advertised:
+                continue
+            reason = reason_against(doors[listener], context, advertised[listener])
+            if reason is not None:
+                raise SecurityError(f"listener {listener}, the certificate: {reason}")
 
     def use(self, contexts: Sequence[ssl.SSLContext | None]) -> None:
         """For new connections."""

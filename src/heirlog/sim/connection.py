@@ -50,6 +50,7 @@ class Carrier(Protocol):
 
     world: World
     loose: LooseTransport | None
+    answer_delay_us: Callable[[Any], int] | None
     answer_listeners: list[Callable[[Process, Any, Any], None]]
 
     def host_of(self, endpoint: Endpoint) -> str: ...
@@ -332,6 +333,10 @@ class SimConnection:
         if loose is not None and call is not None and loose.keeps_answer(self.client, call.request, hand_over):
             self.back.stalled = True
             return
+        if self._network.answer_delay_us is not None and call is not None:
+            late_us = self._network.answer_delay_us(call.request)
+            if late_us:
+                self.back.clear_at_us = max(self.back.clear_at_us, self._world.now_us + late_us)
         correlation_id = header.correlation_id
         label = f"{self.endpoint.host}<{type(response).__name__}"
         self._network.put(self.back, self.client, label, partial(self._answered, correlation_id, hand_over), self)

@@ -57,6 +57,8 @@ class Network:
         """Messages may arrive after their connection has closed."""
         self.counts_bytes = False
         """Nodes get the size of each request: client quotas count it."""
+        self.answer_delay_us: Callable[[Any], int] | None = None
+        """How much later than usual the answer to a request, and what follows it on its connection, arrives."""
         self.answer_listeners: list[Callable[[Process, Any, Any], None]] = []
         """Called as an answer leaves a process, with the request that the client still waits for."""
         self._until_sampled = SAMPLED_MESSAGES

@@ -56,6 +56,8 @@ class RunPlan:
     """transaction.version is switched off and on, all the time."""
     only_version_2: bool = False
     """All producers of transactions know version 2."""
+    expiring_ids: bool = False
+    """Transactional ids are deleted soon after their last transaction, and producer ids forgotten."""
     late_repeats: bool = False
     """Producers of transactions that know version 2 send the bytes of answered requests once more, later."""
     cleaned_transactions: bool = False

@@ -16,8 +16,8 @@
     voter-rot               `heirlog.sim.voter_rot`
     lying-disks             `heirlog.sim.lying_disks`
     rolling-upgrade         `heirlog.sim.upgrades`
-    transactions, late-coordinators, zombie-copiers, late-markers, zombie-markers, lost-markers, used-up-ids,
-    overtaken-offsets, cleaned-transactions     `heirlog.sim.transaction_races`
+    transactions, late-coordinators, late-verifications, zombie-copiers, late-markers, zombie-markers,
+    lost-markers, used-up-ids, expiring-ids, overtaken-offsets, cleaned-transactions     `heirlog.sim.transaction_races`
     consumer-groups         `heirlog.sim.consumer_group_races`
     share-groups            `heirlog.sim.share_group_races`
     shared-cluster          `heirlog.sim.shared_cluster`
@@ -291,11 +291,13 @@ SCENARIOS: Mapping[str, Scenario] = {
     "accepted-metadata": Scenario(older_metadata.accepted_plan, older_metadata.accepted_metadata),
     "transactions": Scenario(transaction_races.transactions_plan, transaction_races.transactions),
     "late-coordinators": Scenario(transaction_races.late_coordinators_plan, transaction_races.late_coordinators),
+    "late-verifications": Scenario(transaction_races.late_coordinators_plan, transaction_races.late_verifications),
     "zombie-copiers": Scenario(transaction_races.late_coordinators_plan, transaction_races.zombie_copiers),
     "late-markers": Scenario(transaction_races.late_markers_plan, transaction_races.late_markers),
     "zombie-markers": Scenario(transaction_races.zombie_markers_plan, transaction_races.zombie_markers),
     "lost-markers": Scenario(transaction_races.transactions_plan, transaction_races.lost_markers),
     "used-up-ids": Scenario(transaction_races.used_up_ids_plan, transaction_races.used_up_ids),
+    "expiring-ids": Scenario(transaction_races.expiring_ids_plan, transaction_races.expiring_ids),
     "overtaken-offsets": Scenario(transaction_races.overtaken_offsets_plan, transaction_races.restarts),
     "cleaned-transactions": Scenario(
         transaction_races.cleaned_transactions_plan, transaction_races.cleaned_transactions

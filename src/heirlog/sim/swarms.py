@@ -43,6 +43,13 @@ VOTERS = (3, 3, 5, 3, 3, 5)
 controller, a run of five 2.2 times. One controller is played by scripts, and by `--controllers 1`."""
 TRANSACTIONS_IN = 3
 """One run of so many has transactions."""
+EXPIRING_IN = 3
+"""One run of so many that have transactions lets their ids expire."""
+EXPIRING_IDS = {
+    "transactional.id.expiration.ms": "400",
+    "transaction.remove.expired.transaction.cleanup.interval.ms": "200",
+}
+EXPIRING_PRODUCERS = {"producer.id.expiration.ms": "1000", "producer.id.expiration.check.interval.ms": "300"}
 AUTO_JOIN = "controller.quorum.auto.join.enable"
 BROKERS = (3, 3, 3, 3, 3, 3, 3, 4, 5, 7)
 """Brokers of a swarm, if the swarm draws no others. A run of seven takes 1.6 times as long as one of three."""
@@ -150,6 +157,17 @@ def _draw_transactions(plan: RunPlan, random: Random) -> None:
     plan.used_up_epochs = not random.randrange(0, 10)
     plan.transaction_version = drawn_transaction_version(random)
     plan.transaction_version_changes = plan.transactions and not random.randrange(0, 4)
+    # without a draw of its own, which would change all that is drawn after it
+    if plan.transactions and not plan.batch_records % EXPIRING_IN:
+        let_ids_expire(plan)
+
+
+def let_ids_expire(plan: RunPlan) -> None:
+    plan.expiring_ids = True
+    plan.config = {**plan.config, **EXPIRING_IDS}
+    if not plan.idempotent:
+        # an idempotent producer that repeats a batch for longer than that writes it twice, as on Apache Kafka
+        plan.config = {**plan.config, **EXPIRING_PRODUCERS}
 
 
 def _draw_brokers(plan: RunPlan, random: Random) -> None:

@@ -40,6 +40,10 @@ class ApiKey(IntEnum):
     DESCRIBE_LOG_DIRS = 35
     SASL_AUTHENTICATE = 36
     CREATE_PARTITIONS = 37
+    CREATE_DELEGATION_TOKEN = 38
+    RENEW_DELEGATION_TOKEN = 39
+    EXPIRE_DELEGATION_TOKEN = 40
+    DESCRIBE_DELEGATION_TOKEN = 41
     DELETE_GROUPS = 42
     ELECT_LEADERS = 43
     INCREMENTAL_ALTER_CONFIGS = 44
@@ -126,6 +130,10 @@ TABLE: dict[ApiKey, tuple[str, int, int, int, int, str]] = {
     ApiKey.DESCRIBE_LOG_DIRS: ("DescribeLogDirs", 1, 4, 4, 2, "describe_log_dirs"),
     ApiKey.SASL_AUTHENTICATE: ("SaslAuthenticate", 0, 2, 2, 2, "sasl_authenticate"),
     ApiKey.CREATE_PARTITIONS: ("CreatePartitions", 0, 3, 3, 2, "create_partitions"),
+    ApiKey.CREATE_DELEGATION_TOKEN: ("CreateDelegationToken", 1, 3, 3, 2, "create_delegation_token"),
+    ApiKey.RENEW_DELEGATION_TOKEN: ("RenewDelegationToken", 1, 2, 2, 2, "renew_delegation_token"),
+    ApiKey.EXPIRE_DELEGATION_TOKEN: ("ExpireDelegationToken", 1, 2, 2, 2, "expire_delegation_token"),
+    ApiKey.DESCRIBE_DELEGATION_TOKEN: ("DescribeDelegationToken", 1, 3, 3, 2, "describe_delegation_token"),
     ApiKey.DELETE_GROUPS: ("DeleteGroups", 0, 2, 2, 2, "delete_groups"),
     ApiKey.ELECT_LEADERS: ("ElectLeaders", 0, 3, 2, 2, "elect_leaders"),
     ApiKey.INCREMENTAL_ALTER_CONFIGS: ("IncrementalAlterConfigs", 0, 1, 1, 1, "incremental_alter_configs"),

@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from heirlog.protocol._generated.messages.controller_registration import ControllerRegistrationResponse as ControllerRegistrationResponse
     from heirlog.protocol._generated.messages.create_acls import CreateAclsRequest as CreateAclsRequest
     from heirlog.protocol._generated.messages.create_acls import CreateAclsResponse as CreateAclsResponse
+    from heirlog.protocol._generated.messages.create_delegation_token import CreateDelegationTokenRequest as CreateDelegationTokenRequest
+    from heirlog.protocol._generated.messages.create_delegation_token import CreateDelegationTokenResponse as CreateDelegationTokenResponse
     from heirlog.protocol._generated.messages.create_partitions import CreatePartitionsRequest as CreatePartitionsRequest
     from heirlog.protocol._generated.messages.create_partitions import CreatePartitionsResponse as CreatePartitionsResponse
     from heirlog.protocol._generated.messages.create_topics import CreateTopicsRequest as CreateTopicsRequest
@@ -68,6 +70,8 @@ if TYPE_CHECKING:
     from heirlog.protocol._generated.messages.describe_cluster import DescribeClusterResponse as DescribeClusterResponse
     from heirlog.protocol._generated.messages.describe_configs import DescribeConfigsRequest as DescribeConfigsRequest
     from heirlog.protocol._generated.messages.describe_configs import DescribeConfigsResponse as DescribeConfigsResponse
+    from heirlog.protocol._generated.messages.describe_delegation_token import DescribeDelegationTokenRequest as DescribeDelegationTokenRequest
+    from heirlog.protocol._generated.messages.describe_delegation_token import DescribeDelegationTokenResponse as DescribeDelegationTokenResponse
     from heirlog.protocol._generated.messages.describe_groups import DescribeGroupsRequest as DescribeGroupsRequest
     from heirlog.protocol._generated.messages.describe_groups import DescribeGroupsResponse as DescribeGroupsResponse
     from heirlog.protocol._generated.messages.describe_log_dirs import DescribeLogDirsRequest as DescribeLogDirsRequest
@@ -94,6 +98,8 @@ if TYPE_CHECKING:
     from heirlog.protocol._generated.messages.end_txn import EndTxnResponse as EndTxnResponse
     from heirlog.protocol._generated.messages.envelope import EnvelopeRequest as EnvelopeRequest
     from heirlog.protocol._generated.messages.envelope import EnvelopeResponse as EnvelopeResponse
+    from heirlog.protocol._generated.messages.expire_delegation_token import ExpireDelegationTokenRequest as ExpireDelegationTokenRequest
+    from heirlog.protocol._generated.messages.expire_delegation_token import ExpireDelegationTokenResponse as ExpireDelegationTokenResponse
     from heirlog.protocol._generated.messages.fetch import FetchRequest as FetchRequest
     from heirlog.protocol._generated.messages.fetch import FetchResponse as FetchResponse
     from heirlog.protocol._generated.messages.fetch_snapshot import FetchSnapshotRequest as FetchSnapshotRequest
@@ -142,6 +148,8 @@ if TYPE_CHECKING:
     from heirlog.protocol._generated.messages.read_share_group_state_summary import ReadShareGroupStateSummaryResponse as ReadShareGroupStateSummaryResponse
     from heirlog.protocol._generated.messages.remove_raft_voter import RemoveRaftVoterRequest as RemoveRaftVoterRequest
     from heirlog.protocol._generated.messages.remove_raft_voter import RemoveRaftVoterResponse as RemoveRaftVoterResponse
+    from heirlog.protocol._generated.messages.renew_delegation_token import RenewDelegationTokenRequest as RenewDelegationTokenRequest
+    from heirlog.protocol._generated.messages.renew_delegation_token import RenewDelegationTokenResponse as RenewDelegationTokenResponse
     from heirlog.protocol._generated.messages.sasl_authenticate import SaslAuthenticateRequest as SaslAuthenticateRequest
     from heirlog.protocol._generated.messages.sasl_authenticate import SaslAuthenticateResponse as SaslAuthenticateResponse
     from heirlog.protocol._generated.messages.sasl_handshake import SaslHandshakeRequest as SaslHandshakeRequest
