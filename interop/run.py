@@ -43,6 +43,7 @@ import schemas
 import secured
 import secured_clients
 import secured_requests
+import share_groups
 import shared_groups
 import spark
 import spark_cluster
@@ -102,6 +103,7 @@ CHECKS: list[Check] = [
     ("files for containers", packaging_files.check),
     ("clock set back an hour", clock.check),
     ("transactions of the Java client", transactional_client.check),
+    ("share groups of the Java client", share_groups.check),
     ("transactions of heirlog's client on Apache Kafka", own_producer.check),
     ("tools and clients of Apache Kafka at closed doors", secured_clients.check),
     ("requests about security and quotas beside Apache Kafka", secured_requests.check),

@@ -1,4 +1,4 @@
-"""A share group of Apache Kafka's Java client, librdkafka and our own client against heirlog, while brokers are killed.
+"""A share group of Apache Kafka's Java client against heirlog, while a broker is killed.
 
 Every record is delivered at least once, none after its acceptance was answered, and none more often than the limit.
 """
@@ -24,10 +24,8 @@ GROUP, TOPIC = "shared", "work"
 RECORDS, PARTITIONS = 3000, 2
 COUNT_LIMIT = 5
 LIMIT_S = 40
-CONFIG = {
-    "group.share.min.record.lock.duration.ms": "1000",
-    "group.share.record.lock.duration.ms": "3000",
-}
+LATE_S = 1.0
+"""A line may be printed later than that of another member, by so much on a busy machine."""
 
 
 class Member:
@@ -53,8 +51,8 @@ class Member:
 
 def check() -> str:
     jars.fetch()
-    with Cluster(nodes=3, config=CONFIG, ledger=False) as running:
-        running.create_topic(TOPIC, partitions=PARTITIONS, replication_factor=3)
+    with Cluster(nodes=3, ledger=False) as running:
+        running.create_topic(TOPIC, partitions=PARTITIONS)
         with Client(running.bootstrap_servers) as client:
             _begin_at_the_earliest(client)
             for partition in range(PARTITIONS):
@@ -111,8 +109,7 @@ def _judge(members: list[Member]) -> str:
     for at, words in _words(members):
         if words[0] == "got":
             record = words[1], words[2]
-            # the line of a delivery may have been printed a moment after that of another member
-            assert record not in finished or at < finished[record] + 0.5, f"{record} came after it was finished"
+            assert record not in finished or at < finished[record] + LATE_S, f"{record} came after it was finished"
             count = int(words[3])
             assert 1 <= count <= COUNT_LIMIT, f"{record} was delivered for the {count}th time"
             counts[count] += 1

@@ -55,6 +55,7 @@ def test_replication_fits_the_number_of_brokers(tmp_path: Path, nodes: int, fact
         given = properties.read(node.properties_path)
         assert given["default.replication.factor"] == factor
         assert given["offsets.topic.replication.factor"] == factor
+        assert given["share.coordinator.state.topic.replication.factor"] == factor
         assert given.get("min.insync.replicas") == min_isr
 
 

@@ -36,6 +36,7 @@ SUITE = {
     "controllers": (5, 9, 13, 14, 1006001871),
     "manager-switch": range(1, 4),
     "consumer-groups": range(1, 4),
+    "share-groups": (5, 10),
     "transactions": (1, 2, 8, 9),
     "late-coordinators": (1,),
     "late-verifications": (1,),

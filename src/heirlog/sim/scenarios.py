@@ -19,8 +19,8 @@
     transactions, late-coordinators, late-verifications, zombie-copiers, late-markers, zombie-markers,
     lost-markers, used-up-ids, expiring-ids, overtaken-offsets, cleaned-transactions     `heirlog.sim.transaction_races`
     consumer-groups         `heirlog.sim.consumer_group_races`
-    shared-cluster          `heirlog.sim.shared_cluster`
     share-groups            `heirlog.sim.share_group_races`
+    shared-cluster          `heirlog.sim.shared_cluster`
     manager-switch          `heirlog.sim.switches`
     durability:...          brokers that fail independently of each other (`heirlog.sim.durability`)
     U1 ... U18, replaced-disk   unclean recovery (`heirlog.sim.recoveries.catalogue`)

@@ -133,6 +133,8 @@ class GroupCoordinator:
         if changed is None:
             for shard in self._shards.shards():
                 shard.topics_changed(None, created=True)
+                if shard.loaded:
+                    shard.shares.forget_topics(None)
         else:
             gone = frozenset(
                 before.name

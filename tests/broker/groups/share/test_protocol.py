@@ -64,6 +64,15 @@ def test_what_the_share_coordinator_refuses_is_asked_again_by_a_later_heartbeat(
     assert member.beat() == "2 foo:0,1"
 
 
+def test_a_state_of_a_newer_epoch_is_used_as_it_is() -> None:
+    """An election of `__consumer_offsets` on a lossy basis takes epochs of the group back."""
+    rig = Coordinating()
+    member = ShareConsumer(rig, "a")
+    member.join()
+    rig.answer_states(ErrorCode.FENCED_STATE_EPOCH)
+    assert member.beat() == "2 foo:0,1"
+
+
 def test_a_share_coordinator_that_moves_is_looked_for_again() -> None:
     rig = Coordinating()
     member = ShareConsumer(rig, "a")

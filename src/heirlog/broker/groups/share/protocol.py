@@ -227,7 +227,9 @@ class ShareGroups:
         if group.is_closed:
             return
         group.in_progress = without_partitions(group.in_progress, partitions)
-        failed = {key: result.code for key, result in results.items() if result.code is not ErrorCode.NONE}
+        # a state with a higher epoch exists: this coordinator lost newer records of the group, and may use it
+        usable = (ErrorCode.NONE, ErrorCode.FENCED_STATE_EPOCH)
+        failed = {key: result.code for key, result in results.items() if result.code not in usable}
         if failed:
             key, code = next(iter(failed.items()))
             self._env.log(

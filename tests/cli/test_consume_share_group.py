@@ -1,0 +1,93 @@
+"""`heirlog consume --share-group`, and librdkafka's share consumer, as members of share groups."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from cli.conftest import Heirlog
+from cli.test_consume import CONSUME, reading, write
+from confluent_kafka import ShareConsumer
+from patience import eventually
+
+from heirlog.blocking import Acknowledge, Client
+from heirlog.testing import Cluster
+
+pytestmark = pytest.mark.usefixtures("default_cluster")
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    with Cluster(nodes=1, config={"share.coordinator.state.topic.num.partitions": 1}) as running:
+        yield running
+
+
+def share(heirlog: Heirlog, cluster: Cluster, topic: str, *values: str) -> None:
+    """A topic, and a group of the same name that begins with its first record."""
+    write(cluster, topic, *values)
+    configured = ["configs", "alter", "group", topic, "--add-config", "share.auto.offset.reset=earliest"]
+    assert heirlog(*configured).code == 0
+
+
+def delivered(heirlog: Heirlog, topic: str, count: int) -> list[tuple[str, int]]:
+    outcome = heirlog("consume", topic, "--share-group", topic, "--max", str(count), "--json")
+    assert outcome.code == 0, outcome.err
+    return [(line["value"], line["delivery_count"]) for line in map(json.loads, outcome.out.splitlines())]
+
+
+def test_what_was_not_acknowledged_is_delivered_again_with_a_higher_count(heirlog: Heirlog, cluster: Cluster) -> None:
+    share(heirlog, cluster, "again", "a", "b")
+    with Client(cluster.bootstrap_servers) as client, client.share_consumer("again", ["again"]) as consumer:
+        (first,) = eventually(consumer.poll)
+        assert [record.value for record in first.records] == [b"a", b"b"]
+        assert (first.delivery_count, consumer.topic_name(first.key)) == (1, "again")
+        consumer.acknowledge(first, Acknowledge.RELEASE)
+        (second,) = eventually(consumer.poll)
+        assert second.delivery_count == 2
+        consumer.acknowledge(first, Acknowledge.ACCEPT)
+    assert delivered(heirlog, "again", 2) == [("a", 3), ("b", 3)], (
+        "the first delivery is over, and the second had no end"
+    )
+
+
+def test_a_member_that_is_interrupted_gives_back_what_it_has_not_written(heirlog: Heirlog, cluster: Cluster) -> None:
+    share(heirlog, cluster, "interrupted", "a")
+    with reading([*CONSUME, "interrupted", "--share-group", "interrupted"]) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"a\n"
+        write(cluster, "interrupted", "b")
+        assert process.stdout.readline() == b"b\n"
+        process.send_signal(2)
+        process.wait(timeout=60)
+    write(cluster, "interrupted", "c")
+    assert delivered(heirlog, "interrupted", 1) == [("c", 1)]
+
+
+def test_it_shares_a_topic_with_a_member_of_librdkafka(heirlog: Heirlog, cluster: Cluster) -> None:
+    share(heirlog, cluster, "mixed", "a", "b", "c")
+    assert delivered(heirlog, "mixed", 1) == [("a", 1)]
+    other: Any = ShareConsumer({"bootstrap.servers": cluster.bootstrap_servers, "group.id": "mixed", "log_level": 0})
+    try:
+        other.subscribe(["mixed"])
+        found: list[bytes] = []
+
+        def both() -> bool:
+            found.extend(message.value() for message in other.poll(0.5) or () if message.error() is None)
+            return len(found) == 2
+
+        eventually(both)
+        assert found == [b"b", b"c"]
+        other.commit_sync()
+    finally:
+        other.close()
+    write(cluster, "mixed", "d")
+    assert delivered(heirlog, "mixed", 1) == [("d", 1)], "what librdkafka delivered it has accepted"
+
+
+@pytest.mark.parametrize("option", [["--group", "g"], ["--until-end"], ["--partition", "0"], ["--from-beginning"]])
+def test_what_the_group_decides_is_no_option(heirlog: Heirlog, cluster: Cluster, option: list[str]) -> None:
+    outcome = heirlog("consume", "t", "--share-group", "s", *option)
+    assert outcome.code == 2
+    assert "--share-group goes with none of" in outcome.err
