@@ -167,7 +167,7 @@ class ShareSessionHandler:
     ) -> ShareFetchRequest:
         """For the broker that leads these partitions. is_exact: not more than `max_records`, even within a batch."""
         added, gone = partitions - self._partitions, self._partitions - partitions
-        request = self._request(sorted(added | self._acknowledgements.keys()))
+        request = self._request(sorted(added | {key for key, batches in self._acknowledgements.items() if batches}))
         request.max_records = request.batch_size = max_records
         request.max_bytes, request.max_wait_ms, request.min_bytes = max_bytes, max_wait_ms, 1
         request.share_acquire_mode = _RECORD_LIMIT_MODE if is_exact else 0
@@ -221,6 +221,12 @@ class ShareSessionHandler:
             # what is delivered again was lost before, when its lock ended
             held = [one for one in self._held.get(each.key, ()) if one.last < each.first or one.first > each.last]
             self._held[each.key] = [*held, each]
+            # and what was to be said of that delivery must not be taken for this one's
+            self._acknowledgements[each.key] = [
+                batch
+                for batch in self._acknowledgements.get(each.key, ())
+                if batch.last_offset < each.first or batch.first_offset > each.last
+            ]
         return found
 
     def lost(self) -> None:
