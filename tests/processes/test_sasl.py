@@ -280,6 +280,15 @@ def test_a_connection_keeps_its_principal(talk: Talk, token: bytes) -> None:
     assert talk.is_closed()
 
 
+def test_a_large_token_ends_the_connection_also_when_logging_in_again(talk: Talk) -> None:
+    began = time.monotonic()
+    talk.log_in(RIGHT)
+    until_reauthentication_is_allowed(began)
+    assert talk.handshake().error_code == 0
+    talk.send(SaslAuthenticateRequest(auth_bytes=RIGHT + b"x" * 600_000), 2)
+    assert talk.is_closed()
+
+
 def test_another_request_while_logging_in_again_ends_the_connection(talk: Talk) -> None:
     began = time.monotonic()
     talk.log_in(RIGHT)

@@ -7,7 +7,7 @@ import pytest
 from heirlog.client.sasl import OAuthBearer
 from heirlog.security.access_token import AccessToken, RefusedToken
 from heirlog.security.exchange import Accepted, Challenge, Refused
-from heirlog.security.oauthbearer import OAuthBearerExchange
+from heirlog.security.oauthbearer import EXTENSIONS_MAX, OAuthBearerExchange
 
 ENDS = 5_000
 
@@ -38,6 +38,14 @@ def test_a_token_lets_its_bearer_in_until_it_ends() -> None:
     )
     assert exchange().respond(b"n,,\x01auth=bEARER  a.b_c-~+/==\x01\x01") == Accepted("a.b_c-~+/==", ends_at_ms=ENDS)
     assert exchange().respond(message("alice", "a=alice", "a=1 2\t", "b=~")) == Accepted("alice", ends_at_ms=ENDS)
+
+
+def test_extensions_have_a_number_that_is_read_in_no_time() -> None:
+    names = ["x" * length for length in range(1, EXTENSIONS_MAX + 2)]
+    pairs = [f"{name}=1" for name in names]
+    assert exchange().respond(message("alice", "", *pairs[:EXTENSIONS_MAX])) == Accepted("alice", ends_at_ms=ENDS)
+    with pytest.raises(Refused, match="OAUTHBEARER"):
+        exchange().respond(message("alice", "", *pairs))
 
 
 @pytest.mark.parametrize(

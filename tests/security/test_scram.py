@@ -14,6 +14,7 @@ from heirlog.client.sasl import Scram
 from heirlog.security.exchange import Accepted, Challenge, Refused
 from heirlog.security.scram import (
     ITERATIONS_MIN,
+    MESSAGE_BYTES_MAX,
     ScramCredential,
     ScramExchange,
     ScramMechanism,
@@ -156,6 +157,13 @@ class Cheat:
         signature = hmac.digest(hashlib.sha256(key).digest(), signed, "sha256")
         made = bytes(a ^ b for a, b in zip(key, signature, strict=True)) if proof is None else proof
         return f"{without},p={base64.b64encode(made).decode()}".encode()
+
+
+def test_a_message_that_takes_long_to_read_is_refused_unread() -> None:
+    first = b"n,,n=alice,r=client,x="
+    assert exchange().respond(first.ljust(MESSAGE_BYTES_MAX, b"x"))
+    with pytest.raises(Refused):
+        exchange().respond(first.ljust(MESSAGE_BYTES_MAX + 1, b"x"))
 
 
 def test_what_the_cheats_vary_is_accepted_as_it_is() -> None:

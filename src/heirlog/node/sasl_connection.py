@@ -165,6 +165,10 @@ class SaslConnection:
         self._within.received_frame(frame)
 
     def _received(self, frame: memoryview) -> None:
+        if self._state is SaslState.TOKENS and len(frame) > self._security.value("sasl.server.max.receive.size"):
+            # the body's limit for strangers does not count for a client that authenticates again
+            self._close(f"a frame of {len(frame)} bytes in place of a token (sasl.server.max.receive.size)")
+            return
         if self._state is SaslState.TOKENS and self._has_bare_tokens:
             self._token(None, bytes(frame))
             return

@@ -8,8 +8,9 @@ r"""OAUTHBEARER from the server's side: a client shows a token, and is whom the 
                                                        <--       SASL_AUTHENTICATION_FAILED with the same JSON
 
 `^A` is the byte 1. `token` is judged by `access_token.py`; the name in it must be that of `a=`, if the client gives
-one. Extensions (`name=value`) are taken and mean nothing, as with Kafka's own validators. A first message that cannot
-be read is refused at once. After a refusal only `^A` is taken: another token needs another handshake and its delay.
+one. Extensions (`name=value`, `EXTENSIONS_MAX` at most) are taken and mean nothing, as with Kafka's own validators. A
+first message that cannot be read is refused at once. After a refusal only `^A` is taken: another token needs another
+handshake and its delay.
 
 Source: RFC 7628; KIP-255, KIP-342. Kafka's OAuthBearerSaslServer.
 """
@@ -26,6 +27,8 @@ from heirlog.security.scram import user_of
 
 OAUTHBEARER: Final = "OAUTHBEARER"
 SEPARATOR: Final = "\x01"
+EXTENSIONS_MAX: Final = 100
+"""To read each takes a microsecond, in which nobody else is served, and a stranger could send 100,000."""
 _HEADER: Final = re.compile(r"n,(?:a=([^,\x01]+))?,", re.ASCII)
 _PAIR: Final = re.compile(r"([A-Za-z]+)=([\x21-\x7e \t\r\n]+)", re.ASCII)
 _AUTH: Final = re.compile(r"(\w+) +([-_~+/.a-zA-Z0-9]+=*)", re.ASCII)
@@ -65,7 +68,8 @@ class OAuthBearerExchange:
 def _read(message: bytes) -> tuple[str, str]:
     """The token, and the name that the client wants to have, or none. Raises Refused."""
     try:
-        head, *pairs = message.decode().split(SEPARATOR)
+        # what is beyond the maximum stays in one piece, which is no pair and no end
+        head, *pairs = message.decode().split(SEPARATOR, EXTENSIONS_MAX + 3)
     except UnicodeDecodeError:
         raise _malformed("it is not UTF-8") from None
     match = _HEADER.fullmatch(head)

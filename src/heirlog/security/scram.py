@@ -39,6 +39,8 @@ ITERATIONS_MAX: Final = 16384
 SALT_BYTES_MAX: Final = 1024
 USER_NAME_MAX: Final = 1024
 """Characters. Kafka has neither bound; each stored user is in the memory of every node."""
+MESSAGE_BYTES_MAX: Final = 16 * 1024
+"""To read one takes time in proportion, in which nobody else is served, and a stranger may send much more."""
 RANDOM_BYTES: Final = 17
 _DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
 TOKEN_AUTHENTICATION: Final = "tokenauth=true"
@@ -153,6 +155,8 @@ class ScramExchange:
         if self._is_over:
             raise self._refused()
         self._is_over = True
+        if len(token) > MESSAGE_BYTES_MAX:
+            raise self._refused()
         try:
             text = token.decode()
         except UnicodeDecodeError:
