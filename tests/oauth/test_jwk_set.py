@@ -166,17 +166,19 @@ def test_what_is_no_set_of_keys_is_refused(text: bytes, why: str) -> None:
 
 
 def test_headers_that_ask_for_more_are_refused(issuer: Issuer) -> None:
-    """Neither a key that the token brings, nor an extension that has to be understood, nor a detached payload."""
+    """Neither a key that the token brings, nor a detached payload, nor an extension that has to be understood."""
     keys = JwkSet(issuer.jwks())
     _, key = issuer.keys["ec"]
     mine = Issuer()
     own = jwt.encode({"sub": "mallory"}, mine.keys["ec"][1], "ES256", headers={"kid": "ec", "jwk": mine.jwk("ec")})
+    with pytest.raises(RefusedToken, match="signature is wrong"):
+        signer(own, keys)
     for token in (
-        own,
+        # PyJWT before 2.12 does not look at it
         jwt.encode({"sub": "mallory"}, key, "ES256", headers={"kid": "ec", "crit": ["exp"], "exp": 1}),
         jwt.PyJWS().encode(
             b"{}", key, "ES256", headers={"kid": "ec", "b64": False, "crit": ["b64"]}, is_payload_detached=True
         ),
     ):
-        with pytest.raises(RefusedToken, match="signature is wrong"):
+        with pytest.raises(RefusedToken, match="crit"):
             signer(token, keys)

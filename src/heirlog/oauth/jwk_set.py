@@ -7,7 +7,8 @@
 
 A token names its key by `kid`. The algorithm is taken from the key's side: the token's `alg` has to be among those that
 the key is good for, so that a public key is never read as a shared secret. What a token says of where keys are (`jku`,
-`x5u`, `jwk`) is not read. Keys that cannot be used are left out, as an issuer may have some for other purposes.
+`x5u`, `jwk`) is not read, and a token that says that something else has to be understood (`crit`) is refused, as not
+all versions of the library do. Keys that cannot be used are left out, as an issuer may have some for other purposes.
 
 Source: RFC 7515, 7517, 7518.
 """
@@ -98,6 +99,8 @@ class JwkSet:
             raise RefusedToken(f"its alg is {shown(algorithm)}, none of {', '.join(ALGORITHMS)}")
         if kid is not None and (not isinstance(kid, str) or len(kid) > KID_MAX):
             raise RefusedToken(f"its kid is not text of at most {KID_MAX} characters")
+        if "crit" in header:
+            raise RefusedToken("its header says that something has to be understood which is not (crit)")
         named = self._by_kid.get(kid, [])
         if kid is None and not named:
             # as in Kafka, a token that names no key may be of any
