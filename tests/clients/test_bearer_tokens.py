@@ -279,6 +279,16 @@ def test_a_refused_token_is_answered_in_two_steps(talk: Talk, server: OAuthServe
     assert talk.is_closed()
 
 
+def test_who_leaves_with_the_first_step_of_a_refusal_is_in_the_log(cluster: Cluster, server: OAuthServer) -> None:
+    stranger = Talk(cluster, "127.0.0.9")
+    stranger.handshake(OAUTHBEARER)
+    assert stranger.token(first(server.issuer.token(aud="another"))).error_code == 0
+    stranger.sock.close()
+    eventually(
+        lambda: any('"127.0.0.9"' in line and "aud is another" in line for line in cluster.output(1).splitlines())
+    )
+
+
 def test_a_token_of_half_a_megabyte_is_refused_unread(talk: Talk) -> None:
     talk.handshake(OAUTHBEARER)
     assert talk.token(first("a." * 250_000)).auth_bytes == b'{"status":"invalid_token"}'

@@ -19,9 +19,10 @@ from heirlog.testing import Cluster
 
 
 class Talk:
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, source: str | None = None) -> None:
+        """source: the address of this machine from which to come."""
         host, _, port = cluster.bootstrap_servers.partition(",")[0].partition(":")
-        self.sock = socket.create_connection((host, int(port)), timeout=20)
+        self.sock = socket.create_connection((host, int(port)), 20, source and (source, 0))
         self.sent = 0
 
     def send(self, request: Any, version: int) -> None:

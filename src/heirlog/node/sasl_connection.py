@@ -104,6 +104,8 @@ class SaslConnection:
         self._state = SaslState.BEGIN
         self._mechanism = ""
         self._exchange: Exchange | None = None
+        self._refusal: Refused | None = None
+        """What the client knows already, and the log does not."""
         self._has_bare_tokens = False
         self._session_end_ms: int | None = None
         self._began_ms = 0
@@ -131,6 +133,9 @@ class SaslConnection:
         for cancel in (self._cancel_wait, self._cancel_delay):
             if cancel is not None:
                 cancel()
+        if self._refusal is not None:
+            # without this, who tries tokens and leaves before it confirms the refusal would be in no log
+            self._log_failure(self._refusal)
         self._within.closed()
 
     def received_frame(self, frame: memoryview) -> None:
@@ -245,6 +250,7 @@ class SaslConnection:
         if isinstance(step, Accepted):
             self._accept(header, step)
         else:
+            self._refusal = step.refusal
             self._answer_token(header, step.token, 0)
 
     def _check_same(self, accepted: Accepted) -> None:
@@ -291,7 +297,7 @@ class SaslConnection:
         self._within.answer_in_order(header, response)
 
     def _refuse(self, header: RequestHeader | None, refused: Refused) -> None:
-        self._node.authentication_failed(self._within, self._mechanism, refused.said_name, refused.why)
+        self._log_failure(refused)
         self._exchange = None
         self._state = SaslState.OVER
 
@@ -311,6 +317,10 @@ class SaslConnection:
             self._cancel_delay = self._node.call_later(self._delay_ms, answer)
         else:
             answer()
+
+    def _log_failure(self, refused: Refused) -> None:
+        self._refusal = None
+        self._node.authentication_failed(self._within, self._mechanism, refused.said_name, refused.why)
 
     def _answer_and_close(self, header: RequestHeader, response: Any) -> None:
         self._state = SaslState.OVER

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Protocol, TypeAlias
 
 NOBODY_ELSE: Final = ("*", "ANONYMOUS")
@@ -36,6 +36,8 @@ class Refused(Exception):
 @dataclass(frozen=True, slots=True)
 class Challenge:
     token: bytes
+    refusal: Refused | None = field(default=None, compare=False)
+    """What the client learns by it, and is raised after its next token. It may leave without sending one."""
 
 
 @dataclass(frozen=True, slots=True)

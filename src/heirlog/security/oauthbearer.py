@@ -54,7 +54,7 @@ class OAuthBearerExchange:
             status = {"status": "insufficient_scope", "scope": refused.scope}
             answer = json.dumps(status if refused.scope else {"status": "invalid_token"}, separators=(",", ":"))
             self._refusal = Refused(answer, refused.said_name, f"the token is refused: {refused.why}")
-            return Challenge(answer.encode())
+            return Challenge(answer.encode(), self._refusal)
         if asked_for and asked_for != found.name:
             raise Refused(
                 "Authentication failed: Client requested an authorization id that is different from the token's "
