@@ -66,7 +66,7 @@ def create_token(
     if as_json:
         show_json({"token_id": made.id, "hmac": secret, **_row(made)})
         return
-    print(f"Token {made.id} of {made.owner}, until {_text(made.expires_ms)}; renewable until {_text(made.max_ms)}.")
+    print(f"Token {made.id} of {made.owner}, until {as_text(made.expires_ms)}; renewable until {as_text(made.max_ms)}.")
     print(f"HMAC: {secret}")
     print("A client logs in with SCRAM, the token as username, the HMAC as password, and tokenauth=true.")
 
@@ -84,7 +84,7 @@ def renew_token(
 
     with connected(bootstrap_server) as client:
         ends_ms = client.run(renew_delegation_token(_found(client, token_id).hmac, renew_time_period))
-    print(f"{token_id} ends at {_text(ends_ms)}.")
+    print(f"{token_id} ends at {as_text(ends_ms)}.")
 
 
 @app.command("expire")
@@ -98,7 +98,7 @@ def expire_token(
 
     with connected(bootstrap_server) as client:
         ends_ms = client.run(expire_delegation_token(_found(client, token_id).hmac, expiry_time_period))
-    print(f"{token_id} is removed." if expiry_time_period < 0 else f"{token_id} ends at {_text(ends_ms)}.")
+    print(f"{token_id} is removed." if expiry_time_period < 0 else f"{token_id} ends at {as_text(ends_ms)}.")
 
 
 @app.command("list")
@@ -135,12 +135,17 @@ def _row(token: IssuedToken) -> dict[str, Any]:
         "token_id": token.id,
         "owner": token.owner,
         "requester": token.requester,
-        "issued": _text(token.issued_ms),
-        "expires": _text(token.expires_ms),
-        "max": _text(token.max_ms),
+        "issued": as_text(token.issued_ms),
+        "expires": as_text(token.expires_ms),
+        "max": as_text(token.max_ms),
         "renewers": list(token.renewers),
     }
 
 
-def _text(time_ms: int) -> str:
-    return datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+def as_text(time_ms: int) -> str:
+    try:
+        moment = datetime.fromtimestamp(time_ms / 1000, UTC)
+    except (OverflowError, ValueError):
+        # a cluster may have such a delegation.token.max.lifetime.ms, and the HMAC of a new token is shown only once
+        return "after the year 9999"
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
