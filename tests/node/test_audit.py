@@ -10,6 +10,7 @@ from apis.guarded import ADMIN, ALICE, HOST, Guarded
 from heirlog.node.audit import NAMES_MAX, names_in
 from heirlog.protocol.messages import (
     AlterUserScramCredentialsRequest,
+    CreateDelegationTokenRequest,
     CreateTopicsRequest,
     DeleteGroupsRequest,
     DeleteTopicsRequest,
@@ -68,3 +69,14 @@ def test_neither_values_nor_passwords_are_in_a_line(one: Guarded) -> None:
 def test_a_line_has_few_names() -> None:
     request = CreateTopicsRequest(topics=[Topic(name=f"t{number}") for number in range(50)])
     assert names_in(request) == [*(f"t{number}" for number in range(NAMES_MAX)), "..."]
+
+
+def test_a_token_for_another_user_names_that_user() -> None:
+    """Its bearer is that user in every later line."""
+    renewer = CreateDelegationTokenRequest.CreatableRenewers(principal_type="User", principal_name="bob")
+    request = CreateDelegationTokenRequest(
+        owner_principal_type="User", owner_principal_name="alice", renewers=[renewer], max_lifetime_ms=-1
+    )
+    assert names_in(request) == ["alice"]
+    request.owner_principal_name = None
+    assert names_in(request) == []

@@ -50,6 +50,9 @@ def names_in(request: Any) -> list[str]:
     """The first names of what a request is about; `...` stands for further ones."""
     found: dict[str, None] = {}
     own = _name_of(request)
+    if own is None:
+        # a delegation token for another user, by which its bearer can do all that this user can
+        own = getattr(request, "owner_principal_name", None) or None
     if own is not None:
         found[own] = None
     for field in request.FIELDS:
