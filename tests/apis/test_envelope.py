@@ -8,12 +8,19 @@ import pytest
 from apis.guarded import ADMIN, ALICE, C_DENIED, CLUSTER, CONTROLLER, HOST, T_DENIED, TOPIC, Guarded, shown
 from controller.fakes import Harness
 
-from heirlog.apis.common.envelopes import envelope_of
+from heirlog.apis.common.envelopes import envelope_of, seal
 from heirlog.context import Context
 from heirlog.metadata.acls import CLUSTER_NAME, AclOperation
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.frames import RequestHeader, decode_response, encode_request
-from heirlog.protocol.messages import CreateAclsRequest, CreateTopicsRequest, EnvelopeRequest, MetadataRequest
+from heirlog.protocol.messages import (
+    CreateAclsRequest,
+    CreateDelegationTokenResponse,
+    CreateTopicsRequest,
+    EnvelopeRequest,
+    MetadataRequest,
+    RenewDelegationTokenRequest,
+)
 
 EXAMPLE = EnvelopeRequest(client_host_address=bytes(4)), None
 
@@ -89,3 +96,11 @@ def test_what_would_close_the_clients_connection_refuses_the_envelope(node: Guar
     zero = CreateAclsRequest(creations=[CreateAclsRequest.AclCreation(resource_type=0)])
     answer = node.ask(enveloped(zero, 3, ADMIN), listener=CONTROLLER, principal=ADMIN)
     assert answer.error_code == ErrorCode.INVALID_REQUEST
+
+
+def test_an_envelope_does_not_show_the_secrets_that_it_carries() -> None:
+    request = RenewDelegationTokenRequest(hmac=b"the secret")
+    response = CreateDelegationTokenResponse(hmac=b"the secret")
+    header = RequestHeader(CreateDelegationTokenResponse.API_KEY, 3, 7, "broker")
+    for envelope in (enveloped(request, 2), seal(header, response)):
+        assert "secret" not in repr(envelope) and "hidden" in repr(envelope)

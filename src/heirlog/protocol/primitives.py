@@ -68,8 +68,10 @@ new: Final[_New] = object.__new__
 """An instance without `__init__`: reading sets every field itself."""
 
 
-SECRETS: Final = frozenset(("auth_bytes", "hmac", "salt", "salted_password", "server_key", "stored_key"))
-"""Fields that no log and no error message may show."""
+SECRETS: Final = frozenset(
+    ("auth_bytes", "hmac", "request_data", "response_data", "salt", "salted_password", "server_key", "stored_key")
+)
+"""Fields that no log and no error message may show. What an Envelope carries may be any of them."""
 
 
 class Struct:
