@@ -8,7 +8,7 @@ PROCESSES ?= 4
 PY := .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev setup-docs up test bench bench-kafka lint fmt interop fuzz lock docs package release
+.PHONY: help setup setup-dev setup-docs up test bench bench-kafka lint fmt interop fuzz lock docs package release audit
 
 help:
 	@echo 'make setup    prepare .venv from locked versions'
@@ -22,6 +22,7 @@ help:
 	@echo 'make fuzz     a minute of coverage-guided fuzzing (longer: make fuzz ARGS="--seconds 600")'
 	@echo 'make package  build sdist and wheel, and try both on every supported Python of this machine'
 	@echo 'make release  the same, built twice with the same bytes, and checked as the package index does'
+	@echo 'make audit    known vulnerabilities of what is in requirements/runtime.txt (needs the internet)'
 	@echo 'make docs     build the site of docs/ in .site/; every warning is an error'
 	@echo 'make lock     renew the lock files (needs uv)'
 
@@ -69,6 +70,9 @@ docs: setup-docs
 	@rm -rf .site
 	@.venv-docs/bin/python -m sphinx --quiet --fail-on-warning --keep-going --builder html docs .site
 	@echo 'the site begins at .site/index.html'
+
+audit: setup
+	@sh scripts/audit.sh
 
 lock:
 	@sh scripts/lock.sh

@@ -21,8 +21,9 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
+from benchmarks import encrypted as tls
 from benchmarks import fail_over, interruption, load, metadata, transactions
-from benchmarks.apache_kafka import ApacheKafka, ApacheKafkaApart
+from benchmarks.apache_kafka import JVM, ApacheKafka, ApacheKafkaApart
 from benchmarks.gauges import MIB, Cost, Nodes, everything
 from heirlog.local.cluster import Cluster
 
@@ -277,6 +278,12 @@ def brokers_and_clients(jars: Path, scale: Scale) -> None:
         both.leader_killed()
 
 
+def encrypted(jars: Path, scale: Scale) -> None:
+    for work, protocol, runs in tls.measure(jars, JVM, scale.records, scale.rounds, 1 if scale is QUICK else 3):
+        title = f"{work}, one broker, 1 KiB records, {protocol}"
+        row(title, "CPU s/GB", *medians(Pair(*run) for run in runs), most=1 / 2 if protocol == "PLAINTEXT" else 1.0)
+
+
 def only_transactions(jars: Path, scale: Scale) -> None:
     with Cluster(nodes=3, ledger=False) as ours, ApacheKafka(jars) as theirs:
         Comparison(ours, theirs, scale).transactions()
@@ -288,6 +295,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, help=f"{FULL.rounds} unless --quick is given")
     parser.add_argument("--quick", action="store_true", help="one round of fewer records, in three minutes")
     parser.add_argument("--controllers-only", action="store_true", help="only the fail-over and the metadata rows")
+    parser.add_argument("--encrypted-only", action="store_true", help="only the rows with and without TLS")
     parser.add_argument("--transactions-only", action="store_true", help="only the rows of transactions")
     options = parser.parse_args()
     scale = QUICK if options.quick else FULL
@@ -299,8 +307,12 @@ def main() -> None:
     if options.transactions_only:
         only_transactions(options.jars, scale)
         return
+    if options.encrypted_only:
+        encrypted(options.jars, scale)
+        return
     if not options.controllers_only:
         brokers_and_clients(options.jars, scale)
+        encrypted(options.jars, scale)
     controllers_lost(options.jars, 1 if options.quick else max(scale.rounds, fail_over.ROUNDS))
     many_partitions(options.jars, scale.partitions)
     print(f"\nLoad average after: {os.getloadavg()[0]:.1f} (the comparison itself makes 2 to 4).")

@@ -7,6 +7,7 @@ of `heirlog.broker.disconnect.grace.ms` and the election after a kill, the hand-
 
 from __future__ import annotations
 
+import random
 import threading
 import time
 from collections.abc import Callable
@@ -22,6 +23,10 @@ EAGER_S = 3.0
 """How long the eager client watches."""
 SETTLE_S = 1.5
 """For a restarted broker to join the ISR again."""
+RUNNING_S = (1.0, 3.0)
+"""How long the patient client has run when the leader is killed: what it asked for at its start is answered by then,
+and its timer of one second may be anywhere.
+"""
 
 
 def leader_of(cluster: Nodes, topic: str) -> int:
@@ -34,6 +39,7 @@ def patient_s(cluster: Nodes, topic: str) -> float:
     producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "acks": "all", "linger.ms": 0, "log_level": 2})
     producer.produce(topic, b"x", partition=0)
     producer.flush(30)
+    time.sleep(random.uniform(*RUNNING_S))
     leader = leader_of(cluster, topic)
     cluster.kill(leader)
     started = time.monotonic()

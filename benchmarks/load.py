@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
@@ -67,8 +68,20 @@ class _Count:
         self.delivered += 1
 
 
-def produce(cluster: Nodes, topic: str, *, acks: str, records: int, value_bytes: int, batch_bytes: int) -> Throughput:
-    """As fast as the client can. The cost includes what followers do until they have everything."""
+def produce(
+    cluster: Nodes,
+    topic: str,
+    *,
+    acks: str,
+    records: int,
+    value_bytes: int,
+    batch_bytes: int,
+    client: Mapping[str, str] | None = None,
+) -> Throughput:
+    """As fast as the client can. The cost includes what followers do until they have everything.
+
+    client: its configuration, where it is not the usual one.
+    """
     count = _Count()
     producer = Producer(
         {
@@ -79,6 +92,7 @@ def produce(cluster: Nodes, topic: str, *, acks: str, records: int, value_bytes:
             "batch.size": batch_bytes,
             "batch.num.messages": 100_000,
             "queue.buffering.max.messages": 200_000,
+            **(client or {}),
         }
     )
     value = bytes(value_bytes)
@@ -111,7 +125,9 @@ def _warm(producer: Producer, topic: str, value: bytes) -> None:
     producer.flush(30)
 
 
-def consume(cluster: Nodes, topic: str, *, records: int, value_bytes: int) -> Throughput:
+def consume(
+    cluster: Nodes, topic: str, *, records: int, value_bytes: int, client: Mapping[str, str] | None = None
+) -> Throughput:
     """Everything from the beginning, as fast as the client can. See `meet_consumers`."""
     consumer = Consumer(
         {
@@ -120,6 +136,7 @@ def consume(cluster: Nodes, topic: str, *, records: int, value_bytes: int) -> Th
             "enable.auto.commit": False,
             "fetch.wait.max.ms": 50,
             "queued.max.messages.kbytes": 262_144,
+            **(client or {}),
         }
     )
     before, started = Cost.of(brokers(cluster)), time.monotonic()

@@ -41,6 +41,8 @@ import recovery
 import registries
 import schemas
 import secured
+import secured_clients
+import secured_requests
 import shared_groups
 import spark
 import spark_cluster
@@ -101,6 +103,8 @@ CHECKS: list[Check] = [
     ("clock set back an hour", clock.check),
     ("transactions of the Java client", transactional_client.check),
     ("transactions of heirlog's client on Apache Kafka", own_producer.check),
+    ("tools and clients of Apache Kafka at closed doors", secured_clients.check),
+    ("requests about security and quotas beside Apache Kafka", secured_requests.check),
     ("TLS, SASL and transactions of Apache Kafka", secured.doors),
     ("suites: aiokafka and confluent-kafka, in our words", own_words.check),
     ("Spark pipeline of Avro values", spark_lake.avro),

@@ -5,7 +5,7 @@ cd "$(dirname "$0")/.."
 compile() {
     uv pip compile --quiet --generate-hashes --universal --python-version 3.11 --no-header --no-annotate "$@"
 }
-compile --extra drill --extra tls pyproject.toml requirements/build.in -o requirements/runtime.txt
+compile --extra drill --extra oauth --extra tls pyproject.toml requirements/build.in -o requirements/runtime.txt
 compile --extra schemas --extra spark pyproject.toml requirements/runtime.txt requirements/dev.in -o requirements/dev.txt
 compile requirements/confluent-kafka-2.5.0.in -o requirements/confluent-kafka-2.5.0.txt
 compile requirements/docs.in -o requirements/docs.txt

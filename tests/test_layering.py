@@ -34,6 +34,7 @@ FLOORS = {
     # the upper half of floor 6: a node dispatches to the APIs, which know it by ports only
     "node": 6.5,
     "tls": 7,
+    "oauth": 7,
     # both bodies, and clients with sockets, build on it
     "server": 7.5,
     "sim": 7.5,

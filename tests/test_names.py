@@ -34,7 +34,10 @@ KNOWN: Mapping[str, tuple[set[str], str]] = {
         },
         "each is a batch of its own task (a report's, a copy's, a scenario's), and stays in its folder",
     ),
-    "Broker": ({"apis/describe_recovery", "apis/incremental_alter_configs", "broker/broker"}, LOCAL_PORT),
+    "Broker": (
+        {"apis/describe_recovery", "apis/incremental_alter_configs", "apis/metadata", "broker/broker"},
+        LOCAL_PORT,
+    ),
     "Client": (
         {"blocking/client", "sim/clients/client"},
         "the two drivers of the client core: with sockets and in the simulator, which do not import each other",

@@ -13,6 +13,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = {
+    "oauth",
     "security",
     "tls",
     "apis", "blocking", "broker", "cli", "client", "controller", "drill", "local", "metadata", "node", "protocol",

@@ -29,7 +29,8 @@ CONFIGURED = frozenset((19, 32))
 SHOWN_NAMES = "shown-"
 """Begins the names of what the examples are about."""
 A, B, C, D = (f"{SHOWN_NAMES}{letter}" for letter in "abcd")
-PRODUCER = f"{SHOWN_NAMES}t"
+PRODUCER, SUCCESSOR = f"{SHOWN_NAMES}t", f"{SHOWN_NAMES}s"
+"""Each of one example only: the epochs in it count from 0."""
 UNKNOWN_PARTITIONS = (3, 100)
 INVALID_PRODUCER_ID_MAPPING, CONCURRENT_TRANSACTIONS, PRODUCER_FENCED = 49, 51, 90
 BROKER, CLIENT_METRICS, GROUP = 4, 16, 32
@@ -196,22 +197,37 @@ def _of_transaction(epoch: int) -> Batch:
     return Batch(producer=PRODUCER, sequence=0, epoch_ahead=epoch, transactional=True)
 
 
-def _starting(producer_id: Any, epoch: int) -> dict[str, Any]:
-    limit = {"transactional_id": PRODUCER, "transaction_timeout_ms": 60_000}
-    return limit | {"producer_id": producer_id, "producer_epoch": epoch}
+def _id_of(producer: str) -> Symbol:
+    return Symbol("producer_ids", producer, 4000)
 
 
-def _adding(topic: str, epoch: int) -> Plan:
+def _starting(producer: str, producer_id: Any = -1, epoch: int = -1) -> Plan:
+    limit = {"transactional_id": producer, "transaction_timeout_ms": 60_000}
+    return Plan(22, 4, limit | {"producer_id": producer_id, "producer_epoch": epoch}, keeps=producer)
+
+
+def _adding(producer: str, topic: str, epoch: int) -> Plan:
     return Plan(
         24,
         3,
         {
-            "v3_and_below_transactional_id": PRODUCER,
-            "v3_and_below_producer_id": Symbol("producer_ids", PRODUCER, 4000),
+            "v3_and_below_transactional_id": producer,
+            "v3_and_below_producer_id": _id_of(producer),
             "v3_and_below_producer_epoch": epoch,
             "v3_and_below_topics": [{"name": topic, "partitions": [0]}],
         },
     )
+
+
+def _aborting(producer: str, version: int, epoch: int) -> Plan:
+    fields = {"producer_id": _id_of(producer), "producer_epoch": epoch}
+    return Plan(26, version, {"transactional_id": producer, "committed": False, **fields}, keeps=producer)
+
+
+def _gets_epoch_of_successor(difference: Difference) -> bool:
+    plan, ours = difference.plan, difference.ours
+    is_of_answer = _at(difference, ".producer_id", ".producer_epoch") and ours == -1
+    return plan.key == 26 and plan.version >= 5 and (ours == PRODUCER_FENCED or is_of_answer)
 
 
 def _asked(partition: int) -> dict[str, int]:
@@ -506,9 +522,23 @@ DEVIATIONS: list[Deviation] = [
         lambda d: d.plan.key == 22 and (d.theirs, d.ours) == (CONCURRENT_TRANSACTIONS, PRODUCER_FENCED),
         (
             _new_topics(_topic(D)),
-            Plan(22, 4, _starting(-1, -1), keeps=PRODUCER),
-            _adding(D, 0),
-            Plan(22, 4, _starting(Symbol("producer_ids", PRODUCER, 4000), 10), keeps=PRODUCER),
+            _starting(PRODUCER),
+            _adding(PRODUCER, D, 0),
+            _starting(PRODUCER, _id_of(PRODUCER), 10),
+        ),
+        is_harmless=False,
+    ),
+    Deviation(
+        "the epoch of a successor",
+        "EndTxn 5 with the epoch from before the current one",
+        _gets_epoch_of_successor,
+        (
+            _new_topics(_topic(D)),
+            _starting(SUCCESSOR),
+            _starting(SUCCESSOR),
+            _adding(SUCCESSOR, D, 1),
+            _aborting(SUCCESSOR, 4, 1),
+            _aborting(SUCCESSOR, 5, 0),
         ),
         is_harmless=False,
     ),

@@ -48,5 +48,7 @@ class Context:
     connection: object
     principal: str = ANONYMOUS
     """Who the client is, as type and name."""
+    by_delegation_token: bool = False
+    """It has logged in with one: then it gets no other."""
     refuses: Callable[[str], bool] | None = None
     """Whether the client has no access to a topic of this name; None without such a check (`apis.common.call`)."""

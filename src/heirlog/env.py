@@ -129,8 +129,8 @@ class SendFailure:
 
     kind: str
     detail: str = ""
-    is_refused: bool = False
-    """Disconnected because the host of the peer says that nothing listens there; False where nobody said anything."""
+    refused_by: str = ""
+    """Disconnected because this host, the peer's, says that nothing listens there; empty where none said anything."""
 
 
 OnResult: TypeAlias = Callable[[Any], None]

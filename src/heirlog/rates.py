@@ -64,8 +64,12 @@ class WindowedRate:
         sample.last_event_ms = now_ms
 
     def per_second(self, now_ms: int) -> float:
+        return self.total(now_ms) * 1000 / self._measured_ms(now_ms)
+
+    def total(self, now_ms: int) -> float:
+        """What the samples hold."""
         self._drop_old(now_ms)
-        return sum(sample.value for sample in self._found) * 1000 / self._measured_ms(now_ms)
+        return sum(sample.value for sample in self._found)
 
     def throttle_ms(self, limit: float, now_ms: int) -> int:
         """How long nothing may come until the rate is down to `limit`; 0 while it is not above."""

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from heirlog.apis.common.api import Role
+from heirlog.broker.lost_leaders import LostLeaders
 from heirlog.context import Context
 from heirlog.log_levels import LogLevels
 from heirlog.metadata.apply import apply_all
@@ -19,6 +20,7 @@ from heirlog.node.router import ListenerRoutes
 from heirlog.node.wire import api_keys
 from heirlog.protocol.records import FeatureLevelRecord, PartitionRecord, RegisterBrokerRecord, TopicRecord
 from heirlog.protocol.types import Endpoint
+from heirlog.testing.conformance.body import ManualEnv
 
 LISTENER = "PLAINTEXT"
 A, B = b"a" * 16, b"b" * 16
@@ -82,6 +84,9 @@ def described_node() -> Any:
     node.sorted_brokers = lambda: Node.sorted_brokers(node)  # type: ignore[arg-type]
     node.any_live_broker = lambda: Node.any_live_broker(node)  # type: ignore[arg-type]
     node.create_missing_topics = lambda names, context=None: node.created.extend(names)
+    node.env = ManualEnv()
+    node.broker = SimpleNamespace(lost_leaders=LostLeaders(node.env))
+    node.broker.lost_leaders.on_image(node.image, None)
     return node
 
 

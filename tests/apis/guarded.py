@@ -40,6 +40,9 @@ CONFIG = {
     "offsets.topic.num.partitions": "1",
     "transaction.state.log.replication.factor": "1",
     "transaction.state.log.num.partitions": "1",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.num.partitions": "1",
+    "share.coordinator.state.topic.min.isr": "1",
     "group.initial.rebalance.delay.ms": "0",
 }
 TOPIC, GROUP, CLUSTER = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER
@@ -64,6 +67,9 @@ class Wire:
 
     def close(self) -> None:
         self.closed = True
+
+    def pause(self) -> None:
+        pass
 
     def resume(self) -> None:
         pass
@@ -94,11 +100,12 @@ class Guarded:
         assert self.cluster.run_until(done, WAIT_MS), "the node does not do what it is asked in time"
 
     def connect(
-        self, principal: str = ALICE, host: str = HOST, listener: str = BROKER
+        self, principal: str = ALICE, host: str = HOST, listener: str = BROKER, *, by_delegation_token: bool = False
     ) -> tuple[Wire, ClientConnection]:
         wire = Wire(listener, host)
         connection = self.node.connected(wire)
         connection.principal = principal
+        connection.by_delegation_token = by_delegation_token
         return wire, connection
 
     def ask(
@@ -108,9 +115,11 @@ class Guarded:
         principal: str = ALICE,
         host: str = HOST,
         listener: str = BROKER,
+        *,
+        by_delegation_token: bool = False,
     ) -> Any:
         """The answer; None if the connection was closed instead."""
-        wire, connection = self.connect(principal, host, listener)
+        wire, connection = self.connect(principal, host, listener, by_delegation_token=by_delegation_token)
         spoken = request.MAX_VERSION if version is None else version
         header = RequestHeader(request.API_KEY, spoken, 1, "guarded")
         frame = b"".join(encode_request(header, request))[4:]  # type: ignore[arg-type]

@@ -29,6 +29,22 @@ def test_the_groups_partition_of_the_offsets_topic_takes_part(node: Guarded, ver
     assert node.ask(stale, version, ADMIN).error_code == expected
 
 
+def test_a_transaction_may_be_the_first_that_needs_the_offsets_topic() -> None:
+    node = Guarded()
+    node.create_topics("t")
+    producer = node.begin_transaction("x", "t")
+    assert "__consumer_offsets" not in node.node.image.topic_ids
+    assert node.ask(adding(producer), 1, ADMIN).error_code == ErrorCode.NONE
+
+
+def test_offsets_cannot_be_added_where_their_topic_cannot_be_created() -> None:
+    node = Guarded(offsets_topic_replication_factor="3")
+    node.create_topics("t")
+    producer = node.begin_transaction("x", "t")
+    for _ in range(2):
+        assert node.ask(adding(producer), 3, ADMIN).error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+
+
 def test_who_adds_offsets_may_write_with_the_id_and_read_the_group(node: Guarded) -> None:
     producer = node.begin_transaction("x", "t")
     assert node.ask(adding(producer)).error_code == X_DENIED

@@ -85,15 +85,30 @@ def test_a_bad_change_is_refused_alone(node: Guarded, change: Upsertion | Deleti
 
 
 @pytest.mark.parametrize(
-    "request_",
+    ("request_", "code"),
     [
-        altering(upsertion("alice", 1), upsertion("alice", 2)),
-        altering(upsertion("alice"), deletions=[Deletion(name="alice", mechanism=2)]),
+        (altering(upsertion("alice", 1), upsertion("alice", 2)), ErrorCode.DUPLICATE_RESOURCE),
+        (altering(upsertion("alice", 1), upsertion("alice", 2), upsertion("alice", 1)), ErrorCode.DUPLICATE_RESOURCE),
+        (
+            altering(upsertion("alice"), deletions=[Deletion(name="alice", mechanism=2)]),
+            ErrorCode.RESOURCE_NOT_FOUND,
+        ),
+        (altering(upsertion("alice", 9), upsertion("alice", 1)), ErrorCode.UNSUPPORTED_SASL_MECHANISM),
+        (altering(upsertion("", 9), upsertion("")), ErrorCode.UNACCEPTABLE_CREDENTIAL),
     ],
 )
-def test_a_user_that_is_named_twice_is_refused(node: Guarded, request_: AlterUserScramCredentialsRequest) -> None:
-    assert codes(node.ask(request_, principal=ADMIN)) == {"alice": ErrorCode.DUPLICATE_RESOURCE}
+def test_a_user_that_is_named_twice_is_refused_for_the_first_reason(
+    node: Guarded, request_: AlterUserScramCredentialsRequest, code: ErrorCode
+) -> None:
+    assert list(codes(node.ask(request_, principal=ADMIN)).values()) == [code]
     assert not node.node.image.scram
+
+
+def test_a_deletion_and_an_upsertion_of_one_user_do_not_go_together(node: Guarded) -> None:
+    node.ask(altering(upsertion("alice")), principal=ADMIN)
+    both = altering(upsertion("alice"), deletions=[Deletion(name="alice", mechanism=1)])
+    assert codes(node.ask(both, principal=ADMIN)) == {"alice": ErrorCode.DUPLICATE_RESOURCE}
+    assert ("alice", 1) in node.node.image.scram
 
 
 def test_a_controller_that_is_not_active_refuses_every_user() -> None:

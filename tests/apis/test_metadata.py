@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from apis.described import B, context, image_with, partition
+from apis.described import A, B, context, image_with, partition
 from apis.guarded import CLUSTER, HOST, T_DENIED, TOPIC, Guarded, shown
 
 from heirlog.apis import metadata
+from heirlog.broker.lost_leaders import LISTED_MS
 from heirlog.metadata.acls import AclOperation, PatternType
+from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import MetadataRequest
 from heirlog.protocol.records import BrokerRegistrationChangeRecord, RegisterBrokerRecord
@@ -46,6 +48,48 @@ def test_a_broker_that_is_fenced_like_all_others_shows_itself(port: Any) -> None
     response = ask_metadata(port, 12, None)
     assert [(found.node_id, found.port) for found in response.brokers] == [(1, 9001)]
     assert response.controller_id == 1
+
+
+def test_a_broker_that_was_just_fenced_is_listed_beside_the_others(port: Any) -> None:
+    """librdkafka undoes the move to a new leader where the old one vanishes in the same answer."""
+    lost = port.broker.lost_leaders
+    port.image = image_with(BrokerRegistrationChangeRecord(broker_id=2, broker_epoch=2, fenced=1))
+    lost.on_image(port.image, None)
+    response = ask_metadata(port, 12, ["a"])
+    assert [found.node_id for found in response.brokers] == [1, 2]
+    assert response.controller_id == 1
+    assert response.topics[0].partitions[0].offline_replicas == [2, 3]
+    port.env.advance(LISTED_MS)
+    assert [found.node_id for found in ask_metadata(port, 12, ["a"]).brokers] == [1]
+
+
+@pytest.mark.parametrize(
+    ("names", "waits"), [(None, True), (["a"], True), (["new", "a"], True), (["b"], False), (["new"], False)]
+)
+def test_an_answer_about_what_a_broker_leads_whose_connection_closed_waits(
+    port: Any, names: list[str | None] | None, waits: bool
+) -> None:
+    port.image = image_with(partition(B, 0, leader=2))
+    port.broker.lost_leaders.connection_closed(1)
+    answer = ask_metadata(port, 12, names)
+    assert isinstance(answer, Pending) == waits
+    if waits:
+        moved = image_with(
+            partition(A, 0, leader=2, leader_epoch=5),
+            BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=1, fenced=1),
+        )
+        port.image = moved
+        found: list[Any] = []
+        answer.then(found.append)
+        port.broker.lost_leaders.on_image(moved, None)
+        (a,) = (topic for topic in found[0].topics if topic.name == "a")
+        assert a.partitions[0].leader_id == 2
+
+
+def test_an_answer_by_id_waits_too(port: Any) -> None:
+    port.broker.lost_leaders.connection_closed(1)
+    topic = MetadataRequest.MetadataRequestTopic(name=None, topic_id=B)
+    assert isinstance(metadata.handle(port, MetadataRequest(topics=[topic]), context(12)), Pending)
 
 
 def test_an_empty_list_means_all_topics_in_version_0_only(port: Any) -> None:

@@ -125,7 +125,15 @@ def static_config(broker: int = 1, **properties: str) -> StaticConfig:
 CLUSTER_ID = "heirlog-cluster-test-1"
 TOPIC_IDS = {
     name: Uuid(name.encode().ljust(16, b"-")[-16:])
-    for name in ("foo", "bar", "baz", "__consumer_offsets", "__transaction_state", "__heirlog_recoveries")
+    for name in (
+        "foo",
+        "bar",
+        "baz",
+        "__consumer_offsets",
+        "__transaction_state",
+        "__share_group_state",
+        "__heirlog_recoveries",
+    )
 }
 
 

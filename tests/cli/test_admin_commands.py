@@ -12,8 +12,9 @@ from patience import eventually
 
 from heirlog.blocking import Client, CommittedOffset
 from heirlog.cli.configs import pairs
-from heirlog.cli.errors import UsageError
+from heirlog.cli.errors import CommandError, UsageError
 from heirlog.cli.moments import duration_ms
+from heirlog.cli.share_group_offsets import alter_share_offsets
 from heirlog.protocol.batch import encode_batch
 from heirlog.testing import Cluster
 
@@ -187,6 +188,37 @@ def test_offsets_of_a_group_are_shown_moved_and_deleted(heirlog: Heirlog, cluste
     gone = heirlog("groups", "describe", "--group", "readers", "--state")
     assert gone.code == 1 and "group readers does not exist" in gone.err
     assert heirlog("groups", "delete", "--group", "readers").code == 1
+
+
+def test_a_share_group_is_shown_moved_and_deleted_by_the_same_commands(heirlog: Heirlog, cluster: Cluster) -> None:
+    topic = topic_with(heirlog, cluster, "shared-words", 2, 10)
+    with Client(cluster.bootstrap_servers) as client:
+        eventually(lambda: _alter(client, {(topic, 0): 0, (topic, 1): 4}))
+    assert [row["group"] for row in rows(heirlog, "groups", "list", "--type", "share")] == ["sharing"]
+    (state,) = rows(heirlog, "groups", "describe", "sharing", "--state", "--verbose")
+    assert (state["type"], state["state"], state["protocol"], state["members"]) == ("share", "Empty", "simple", 0)
+    shown = rows(heirlog, "groups", "describe", "sharing")
+    assert [(row["partition"], row["offset"], row["end_offset"]) for row in shown] == [(0, 0, 10), (1, 4, 10)]
+    move = ("groups", "reset-offsets", "sharing", "--topic", topic, "--to-latest")
+    assert [row["new_offset"] for row in rows(heirlog, *move)] == [10, 10]
+    assert [row["offset"] for row in rows(heirlog, "groups", "describe", "sharing")] == [0, 4], "only with --execute"
+    assert heirlog(*move, "--execute").code == 0
+    assert [row["offset"] for row in rows(heirlog, "groups", "describe", "sharing")] == [10, 10]
+    assert heirlog("groups", "delete-offsets", "sharing", "--topic", f"{topic}:0").code == 2
+    forgotten = rows(heirlog, "groups", "delete-offsets", "sharing", "--topic", topic)
+    assert forgotten == [{"topic": topic, "partition": None, "result": "NONE"}]
+    assert rows(heirlog, "groups", "describe", "sharing") == []
+    assert heirlog("groups", "delete", "sharing").code == 0
+    assert heirlog("groups", "describe", "sharing").code == 1
+
+
+def _alter(client: Client, offsets: dict[tuple[str, int], int]) -> bool:
+    """Whether it is done: the coordinator's topic may be being created."""
+    try:
+        alter_share_offsets(client, "sharing", offsets)
+    except CommandError:
+        return False
+    return True
 
 
 def test_a_group_with_members_keeps_its_offsets(heirlog: Heirlog, cluster: Cluster) -> None:

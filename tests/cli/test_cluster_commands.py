@@ -130,14 +130,14 @@ def test_levels_are_described_and_changed(heirlog: Heirlog) -> None:
         return {row["feature"]: int(row["level"]) for row in rows(heirlog, "features", "describe")}[ELR]
 
     assert level() == 1
-    assert "4.1-IV1" in heirlog("features", "describe").out
+    assert "4.2-IV1" in heirlog("features", "describe").out
     assert rows(heirlog, "features", "describe", "--node-id", "2")
     dry = heirlog("features", "disable", "--feature", ELR, "--dry-run")
     assert (dry.code, dry.out) == (0, f"{ELR} can be disabled to 0.\n") and level() == 1
     done = heirlog("features", "downgrade", "--feature", f"{ELR}=0")
     assert (done.code, done.out) == (0, f"{ELR} was downgraded to 0.\n"), done.err
     eventually(lambda: level() == 0)
-    raised = heirlog("features", "upgrade", "--release-version", "4.1")
+    raised = heirlog("features", "upgrade", "--release-version", "4.2")
     assert raised.code == 0 and f"{ELR} was upgraded to 1." in raised.out, raised.err
     eventually(lambda: level() == 1)
     refused = heirlog("features", "upgrade", "--feature", f"{ELR}=7")

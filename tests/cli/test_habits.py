@@ -55,4 +55,6 @@ def test_every_group_shows_the_whole_first_sentence_of_each_command(heirlog: Hei
     assert all(isinstance(group, Commands) for group in groups())
     shown = heirlog("transactions", "--help").out
     assert "its..." not in shown
-    assert "Abort the open transaction of an id and fence its producer." in " ".join(shown.split())
+    assert "Abort the open transaction of an id and fence its producer, which cannot commit any more." in " ".join(
+        shown.split()
+    )

@@ -56,10 +56,11 @@ def test_format_writes_meta_properties_of_the_right_node(heirlog: Heirlog, broke
     assert (identity["version"], identity["cluster.id"], identity["node.id"]) == ("1", CLUSTER, "1")
     assert not (broker.log_dir / "__cluster_metadata-0").exists()
     assert features(broker) == {
-        "metadata.version": 27,
+        "metadata.version": 29,
         "eligible.leader.replicas.version": 1,
         "transaction.version": 2,
         "group.version": 1,
+        "share.version": 1,
         "heirlog.recovery.version": 1,
     }
 
@@ -185,7 +186,7 @@ def test_a_controller_must_say_which_quorum(heirlog: Heirlog, controller: NodeLa
     [
         (["--standalone"], "is not a controller"),
         (["--release-version", "3.0"], "metadata version 3.0"),
-        (["--feature", "share.version=1"], "share.version is not a feature"),
+        (["--feature", "streams.version=1"], "streams.version is not a feature"),
         (["--feature", "eligible.leader.replicas.version=7"], "has levels 0 to 1"),
         (["--feature", "kraft.version=0"], "kraft.version=0: the level is 0 if controller.quorum.voters"),
         (["--feature", "kraft.version=1"], "other nodes take kraft.version from the quorum"),
@@ -235,6 +236,23 @@ def test_transaction_version_follows_the_release_unless_it_is_named(
     outcome = heirlog("storage", "format", "-c", broker.properties_path, "-t", CLUSTER, *options)
     assert outcome.code == 0, outcome.err
     assert features(broker).get("transaction.version", 0) == level
+
+
+@pytest.mark.parametrize(
+    ("options", "level"),
+    [
+        (["--release-version", "4.2-IV0"], 1),
+        (["--release-version", "4.1"], 0),
+        (["--release-version", "4.1", "--feature", "share.version=1"], 1),
+        (["--feature", "share.version=0"], 0),
+    ],
+)
+def test_share_version_follows_the_release_unless_it_is_named(
+    heirlog: Heirlog, broker: NodeLayout, options: list[str], level: int
+) -> None:
+    outcome = heirlog("storage", "format", "-c", broker.properties_path, "-t", CLUSTER, *options)
+    assert outcome.code == 0, outcome.err
+    assert features(broker).get("share.version", 0) == level
 
 
 @pytest.mark.parametrize(

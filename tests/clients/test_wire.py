@@ -143,7 +143,8 @@ def test_api_versions_tells_exactly_what_is_served(world: World, listener: str, 
             "group.version": 1,
             "heirlog.recovery.version": 1,
             "kraft.version": 1,
-            "metadata.version": 27,
+            "metadata.version": 29,
+            "share.version": 1,
             "transaction.version": 2,
         }
 

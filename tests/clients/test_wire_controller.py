@@ -24,6 +24,7 @@ FEATURES = {
     "kraft.version": (0, 1),
     "transaction.version": (0, 2),
     "group.version": (0, 1),
+    "share.version": (0, 1),
 }
 STRANGER = 50
 SESSION_MS = 10 * 60_000

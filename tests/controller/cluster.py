@@ -48,6 +48,7 @@ def registration(broker: int, life: int = 0, previous: int = -1, **more: Any) ->
                 name="transaction.version", min_supported_version=0, max_supported_version=2
             ),
             BrokerRegistrationRequest.Feature(name="group.version", min_supported_version=0, max_supported_version=1),
+            BrokerRegistrationRequest.Feature(name="share.version", min_supported_version=0, max_supported_version=1),
         ],
         "log_dirs": [directory(broker, 0)],
         "previous_broker_epoch": previous,

@@ -9,6 +9,7 @@ from typing import Any
 from controller.cluster import epoch_of, heartbeat, register, state_of, topic_request
 from controller.fakes import FakeEnv, Harness
 
+from heirlog.controller.process_probe import CHANNEL as PROBE
 from heirlog.controller.recovery.sender import CHANNEL
 from heirlog.env import SendFailure
 from heirlog.metadata.features import SUPPORTED_FEATURES
@@ -51,6 +52,8 @@ class AskingEnv(FakeEnv):
         self.sent: list[Question] = []
 
     def send(self, to: Any, channel: str, request: Any, on_result: Any, timeout_ms: int) -> None:
+        if channel == PROBE:
+            return  # whether a broker can be reached: none answers here
         assert channel == CHANNEL
         self.sent.append(Question(to, channel, request, on_result))
 

@@ -14,6 +14,7 @@ RANGES = {
     "eligible.leader.replicas.version": (0, 1),
     "transaction.version": (0, 2),
     "group.version": (0, 1),
+    "share.version": (0, 1),
     "heirlog.recovery.version": (0, 1),
 }
 

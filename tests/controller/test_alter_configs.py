@@ -264,6 +264,18 @@ def test_brokers_and_the_cluster_have_values_of_their_own(harness: Harness) -> N
     assert stored(harness, BROKER, "")["message.max.bytes"] == "2"
 
 
+@pytest.mark.parametrize("name", ["max.connections", "max.connection.creation.rate"])
+def test_a_listener_may_have_limits_of_its_own(harness: Harness, name: str) -> None:
+    key = f"listener.name.plaintext.{name}"
+    for broker in ("1", ""):
+        assert incremental(harness, BROKER, broker, (key, SET, "7")).error_code == ErrorCode.NONE
+        assert stored(harness, BROKER, broker)[key] == "7"
+    refused = incremental(harness, BROKER, "", (key, SET, "many"))
+    assert ErrorCode(refused.error_code) is ErrorCode.INVALID_REQUEST
+    unknown = incremental(harness, BROKER, "1", ("listener.name.plaintext.num.partitions", SET, "7"))
+    assert "Unknown broker config name" in unknown.error_message
+
+
 def test_a_controller_is_a_node_too(harness: Harness) -> None:
     node = str(harness.static.node_id)
     register_controller(harness, harness.static.node_id)

@@ -46,7 +46,7 @@ def test_a_formatted_level_of_the_recovery_manager_counts_for_more_than_the_conf
     [
         ({"metadata.version": 22}, "23 to 29"),
         ({"metadata.version": 30}, "23 to 29"),
-        ({"share.version": 1}, "not a feature"),
+        ({"streams.version": 1}, "not a feature"),
         ({"eligible.leader.replicas.version": 1}, "needs metadata.version"),
     ],
 )

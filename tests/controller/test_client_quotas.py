@@ -112,6 +112,8 @@ def test_a_bad_entity_is_refused_alone_and_as_a_whole(cluster: Cluster, bad: Any
 @pytest.mark.parametrize("address", ["10.0.0.1", "::1", "0.0.0.0", None])
 def test_an_address_or_the_default_of_all_has_a_rate_of_connections(cluster: Cluster, address: str | None) -> None:
     assert cluster.alter(entry([(IP, address)], (CONNECTION_CREATION_RATE, 5.0))) == (1, [0])
+    too_large = entry([(IP, address)], (CONNECTION_CREATION_RATE, 2.0**31))
+    assert cluster.alter(too_large) == (0, [ErrorCode.INVALID_REQUEST])
 
 
 def test_an_entity_that_comes_twice_is_not_written_at_all(cluster: Cluster) -> None:

@@ -69,10 +69,11 @@ def test_the_first_leader_of_an_empty_log_writes_the_bootstrap_transaction() -> 
     assert isinstance(records[-1], EndTransactionRecord)
     image = harness.controller.image
     assert image.features == {
-        "metadata.version": 27,
+        "metadata.version": 29,
         "eligible.leader.replicas.version": 1,
         "transaction.version": 2,
         "group.version": 1,
+        "share.version": 1,
         "heirlog.recovery.version": 1,
     }
     assert image.config(4, "", "min.insync.replicas") == "2"
@@ -102,7 +103,7 @@ def test_a_bootstrap_transaction_that_was_not_ended_is_aborted_and_written_again
     assert kinds[:2] == [AbortTransactionRecord, BeginTransactionRecord]
     assert kinds[-1] is EndTransactionRecord
     image = harness.controller.image
-    assert (image.open_transaction, image.features["metadata.version"]) == (None, 27)
+    assert (image.open_transaction, image.features["metadata.version"]) == (None, 29)
     assert replayed(harness) == image
 
 

@@ -16,10 +16,11 @@ from heirlog.protocol.messages import UpdateFeaturesRequest
 
 OTHERS = (3001, 3002)
 LEVELS_OF_KAFKA = {
-    "metadata.version": 27,
+    "metadata.version": 29,
     "eligible.leader.replicas.version": 1,
     "transaction.version": 2,
     "group.version": 1,
+    "share.version": 1,
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,7 +16,8 @@ from heirlog.sim.world import World
 from heirlog.testing.conformance.body import ManualEnv
 
 BROKER, EPOCH, ADDRESS = BrokerId(1), BrokerEpoch(7), Endpoint("broker1", 9092)
-REFUSED = SendFailure("disconnected", "connection refused", is_refused=True)
+HOST = "10.0.0.7"
+REFUSED = SendFailure("disconnected", "connection refused", refused_by=HOST)
 
 
 class Asked:
@@ -31,6 +33,8 @@ class Asked:
             lambda *what: self.gone.append(what),
             timeout_ms=1000,
         )
+        self.probe.heard(BROKER, EPOCH, HOST)
+        self.answer(ApiVersionsResponse())
         self.probe.ask(BROKER, EPOCH)
 
     def answer(self, result: Any) -> None:
@@ -42,6 +46,49 @@ def test_a_port_that_refuses_connections_ends_the_doubt() -> None:
     asked.answer(REFUSED)
     assert asked.gone == [(BROKER, EPOCH, ADDRESS)]
     assert not asked.env.sent
+
+
+@pytest.mark.parametrize("earlier", [SendFailure("timed-out"), REFUSED, None])
+def test_a_port_that_never_answered_this_controller_proves_nothing(earlier: Any) -> None:
+    asked = Asked()
+    asked.env.sent.clear()
+    later = BrokerEpoch(8)
+    if earlier is not None:
+        for _ in range(2):  # asked again with the next heartbeat
+            asked.probe.heard(BROKER, later, HOST)
+            asked.answer(earlier)
+    asked.probe.ask(BROKER, later)
+    asked.answer(REFUSED)
+    assert not asked.gone
+
+
+def test_a_refusal_by_another_host_than_that_of_the_heartbeats_proves_nothing() -> None:
+    asked = Asked()
+    asked.answer(replace(REFUSED, refused_by="10.0.0.1"))
+    assert not asked.gone
+
+
+def test_an_address_counts_however_it_is_written() -> None:
+    asked = Asked()
+    asked.answer(replace(REFUSED, refused_by=f"::ffff:{HOST}"))
+    assert asked.gone
+
+
+def test_a_controller_that_lost_its_office_and_has_it_again_does_not_know_the_way_yet() -> None:
+    asked = Asked()
+    asked.probe.forget_all()
+    asked.answer(REFUSED)
+    assert not asked.gone
+
+
+def test_one_question_is_enough_for_a_registration_and_only_one_is_under_way() -> None:
+    asked = Asked()
+    asked.env.sent.clear()
+    asked.probe.heard(BROKER, EPOCH, HOST)
+    assert not asked.env.sent
+    asked.probe.heard(BROKER, BrokerEpoch(8), HOST)
+    asked.probe.heard(BROKER, BrokerEpoch(8), HOST)
+    assert len(asked.env.sent) == 1
 
 
 def test_a_heartbeat_that_came_meanwhile_counts_more() -> None:

@@ -39,11 +39,10 @@ def update(harness: Harness, feature: str, level: int, kind: int = 1, version: i
         ("metadata.version", 22, 2),
         ("metadata.version", 22, 3),
         ("metadata.version", 26, 1),
-        ("metadata.version", 28, 2),
         ("metadata.version", 30, 1),
         ("kraft.version", 0, 2),
         ("group.version", 2, 1),
-        ("share.version", 1, 1),
+        ("share.version", 2, 1),
     ],
 )
 def test_levels_that_nobody_can_have_are_refused(feature: str, level: int, kind: int) -> None:
@@ -61,6 +60,7 @@ def test_the_metadata_version_goes_up_and_safely_down() -> None:
     assert update(harness, "metadata.version", 24, 1, version=0) == "NONE"
     assert update(harness, "metadata.version", 23, 2, version=0) == "NONE"
     assert harness.controller.image.metadata_version == 23
+    assert update(harness, "metadata.version", 28, 2) == "INVALID_UPDATE_VERSION", "a downgrade does not raise it"
 
 
 def test_kraft_version_is_raised_by_the_quorum_and_answered_at_its_commit() -> None:
@@ -92,7 +92,7 @@ def test_transaction_version_goes_down_and_up_by_any_step_at_any_metadata_versio
 
 def test_a_broker_without_transaction_version_joins_only_at_level_0() -> None:
     harness = leading()
-    older = [_feature("metadata.version", 23, 29), _feature(ELR, 0, 1), _feature("group.version", 0, 1)]
+    older = [_feature("metadata.version", 23, 29), _feature(ELR, 0, 1), *NEWER_GROUPS]
     assert register(harness, 4, features=older).error_code == ErrorCode.UNSUPPORTED_VERSION
     assert update(harness, TRANSACTIONS, 0, 2) == "NONE"
     assert register(harness, 4, features=older).error_code == ErrorCode.NONE
@@ -101,7 +101,7 @@ def test_a_broker_without_transaction_version_joins_only_at_level_0() -> None:
 
 def test_a_broker_without_group_version_joins_only_at_level_0() -> None:
     harness = leading()
-    older = [_feature("metadata.version", 23, 29), _feature(ELR, 0, 1), _feature(TRANSACTIONS, 0, 2)]
+    older = [_feature("metadata.version", 23, 29), _feature(ELR, 0, 1), _feature(TRANSACTIONS, 0, 2), NEWER_GROUPS[1]]
     assert register(harness, 4, features=older).error_code == ErrorCode.UNSUPPORTED_VERSION
     assert update(harness, "group.version", 0, 1) == "INVALID_UPDATE_VERSION"
     assert update(harness, "group.version", 0, 2) == "NONE"
@@ -111,6 +111,7 @@ def test_a_broker_without_group_version_joins_only_at_level_0() -> None:
 
 def test_a_level_that_a_registered_broker_lacks_is_refused() -> None:
     harness = leading()
+    assert update(harness, "metadata.version", 27, 2) == "NONE"
     register(
         harness,
         4,
@@ -118,7 +119,7 @@ def test_a_level_that_a_registered_broker_lacks_is_refused() -> None:
             _feature("metadata.version", 23, 27),
             _feature(ELR, 0, 1),
             _feature(TRANSACTIONS, 0, 2),
-            _feature("group.version", 0, 1),
+            *NEWER_GROUPS,
         ],
     )
     assert update(harness, "metadata.version", 28) == "INVALID_UPDATE_VERSION"
@@ -126,6 +127,9 @@ def test_a_level_that_a_registered_broker_lacks_is_refused() -> None:
 
 def _feature(name: str, low: int, high: int) -> Any:
     return BrokerRegistrationRequest.Feature(name=name, min_supported_version=low, max_supported_version=high)
+
+
+NEWER_GROUPS = _feature("group.version", 0, 1), _feature("share.version", 0, 1)
 
 
 def test_a_dry_run_writes_nothing_and_a_level_that_is_there_only_itself() -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from ssl import PEM_cert_to_DER_cert
 
 from fuzz import plausible
-from fuzz.targets import RECOVERY_FILES, RESPONSES, SHA_256, USERS, WALL_MS
+from fuzz.targets import ISSUED, ISSUERS_KEYS, RECOVERY_FILES, RESPONSES, SHA_256, USERS, WALL_MS
 from local.authorities import issued
 from protocol.oracle import NOT_IN_KIO, kio_bytes, kio_class, random_entity
 from storage.cleaning.compacting import keyed
@@ -18,6 +18,8 @@ from storage.memory_files import MemoryFiles
 from heirlog.broker.groups.offsets import OffsetAndMetadata
 from heirlog.broker.groups.records import group_record, offset_record
 from heirlog.client.sasl import Scram
+from heirlog.client.security import UnsecuredToken
+from heirlog.oauth.tokens import unsecured_jwt
 from heirlog.protocol.api import APIS, response_class
 from heirlog.protocol.batch import encode_batch
 from heirlog.protocol.frames import encode_response
@@ -130,4 +132,9 @@ def _logins() -> Iterator[bytes]:
     assert isinstance(step, Challenge)
     yield b"s" + first + b"\xff" + (client.answer(step.token) or b"")
     yield b"sn,a=alice,n=a=2Cb=3D,r=x,tokenauth=true\xffc=biws,r=xmore,p=AAAA"
+    yield b"on,a=alice,\x01auth=Bearer " + ISSUED.encode() + b"\x01trace=1\x01\x01"
+    header, claims, _ = unsecured_jwt(UnsecuredToken("alice", scope=("a", "b")), 20).split(".")
+    yield f"un,,\x01auth=Bearer {header}.{claims}.\x01\x01".encode() + b"\xff\x01"
+    yield f"on,,\x01auth=Bearer {header}.{claims}.AAAA\x01\x01".encode() + b"\xff\x01"
+    yield b"k" + ISSUERS_KEYS
     yield b"c" + PEM_cert_to_DER_cert(issued("alice").partition("-----END PRIVATE KEY-----\n")[2])

@@ -13,16 +13,21 @@ Memory is bounded by construction (no announced size is believed), which libFuzz
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 
+import jwt
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from fuzz.brain import History, repair
+from jwt.algorithms import OKPAlgorithm
 from storage.cleaning.compacting import compact, keyed
 from storage.logs import DIR, open_log
 from storage.memory_files import MemoryFiles
 
 from heirlog.broker.groups.group import ClassicGroup
 from heirlog.broker.groups.records import StoredGroup, read_record
+from heirlog.oauth.jwk_set import JwkSet, UnusableKeySet
 from heirlog.protocol.api import APIS
 from heirlog.protocol.batch import HEADER_SIZE, crc_matches, decode_records, walk
 from heirlog.protocol.errors import ErrorCode, KafkaError
@@ -30,8 +35,10 @@ from heirlog.protocol.frames import decode_response
 from heirlog.protocol.metadata_record import decode_control, decode_record
 from heirlog.protocol.primitives import Malformed
 from heirlog.raft import snapshot
+from heirlog.security.access_token import ClaimRules, SignedTokens, UnsecuredTokens
 from heirlog.security.distinguished_name import UnusableName, subject_of
-from heirlog.security.exchange import Accepted, PlainExchange, Refused
+from heirlog.security.exchange import Accepted, Exchange, PlainExchange, Refused
+from heirlog.security.oauthbearer import OAuthBearerExchange
 from heirlog.security.scram import ScramExchange, ScramMechanism, credential_of, salted_password
 from heirlog.storage.cleaning.records import keyless
 from heirlog.storage.config import LogConfig
@@ -49,6 +56,7 @@ CONFIGS = (PLAIN, replace(PLAIN, compact=True), replace(PLAIN, log_append_time=T
 RESPONSES = sorted(APIS)
 SHA_256 = ScramMechanism.SHA_256
 USERS = {"alice": credential_of(SHA_256, salted_password(SHA_256, "secret", b"salt", 4096), b"salt", 4096)}
+BEARER_KEY = Ed25519PrivateKey.from_private_bytes(bytes(32))
 RECOVERY_FILES = (
     "00000000000000000000.log",
     "00000000000000000000.index",
@@ -211,19 +219,38 @@ def groups(data: bytes) -> None:
         ClassicGroup(stored.group).load(stored.value)
 
 
+ISSUED = jwt.encode({"sub": "alice", "iat": 1, "exp": 100}, BEARER_KEY, "EdDSA", {"kid": "k"})
+ISSUERS_KEYS = json.dumps({"keys": [{**OKPAlgorithm.to_jwk(BEARER_KEY.public_key(), True), "kid": "k"}]}).encode()
+RULES = ClaimRules()
+EXCHANGES: dict[bytes, Callable[[], Exchange]] = {
+    b"p": lambda: PlainExchange({"alice": "secret"}),
+    b"s": lambda: ScramExchange(SHA_256, USERS.get, "more", b""),
+    b"o": lambda: OAuthBearerExchange(SignedTokens(JwkSet(ISSUERS_KEYS), RULES, lambda: 50_000)),
+    b"u": lambda: OAuthBearerExchange(UnsecuredTokens(RULES, (), lambda: 50_000)),
+}
+
+
 def logins(data: bytes) -> None:
-    """What is fuzzed, then tokens that are separated by 0xFF, or a certificate."""
+    """What is fuzzed, then tokens that are separated by 0xFF, or a certificate, or an issuer's keys."""
     kind, rest = data[:1], data[1:]
+    if kind == b"k":
+        try:
+            JwkSet(rest)
+        except UnusableKeySet:
+            pass
+        return
     if kind == b"c":
         try:
             assert subject_of(rest)
         except UnusableName:
             pass
         return
-    exchange = PlainExchange({"alice": "secret"}) if kind == b"p" else ScramExchange(SHA_256, USERS.get, "more", b"")
+    exchange = EXCHANGES.get(kind, EXCHANGES[b"s"])()
     try:
         for token in rest.split(b"\xff"):
-            if isinstance(exchange.respond(token), Accepted):
+            step = exchange.respond(token)
+            if isinstance(step, Accepted):
+                assert step.name == "alice" or kind == b"u"
                 return
     except Refused as refused:
         assert "secret" not in refused.sentence

@@ -15,7 +15,7 @@ NUMBERS = {
     "sasl.login.refresh.window.jitter": "0.1",
     "remote.log.reader.threads": "3",
     "group.consumer.session.timeout.ms": "50000",
-    "delegation.token.max.lifetime.ms": "1000",
+    "remote.log.reader.max.pending.tasks": "7",
 }
 
 
@@ -36,7 +36,7 @@ def test_numbers_tune_what_is_not_there() -> None:
         ("sasl.kerberos.service.name", "kafka", "no Kerberos"),
         ("ssl.engine.factory.class", "org.example.Engine", "cannot load Java classes"),
         ("remote.log.storage.system.enable", "true", "no tiered storage"),
-        ("group.share.assignors", "other", "no share or streams groups"),
+        ("group.share.assignors", "other", "heirlog has the assignor simple"),
         ("group.coordinator.rebalance.protocols", "consumer", "name classic"),
         ("create.topic.policy.class.name", "org.example.Policy", "cannot load Java classes"),
         ("config.providers", "file", "write the value itself"),
@@ -52,7 +52,7 @@ def test_anything_else_asks_for_what_is_not_there(name: str, value: str, sentenc
 
 def test_a_password_that_is_refused_is_not_shown() -> None:
     with pytest.raises(ConfigError) as refusal:
-        node(**given({"delegation.token.secret.key": "hunter2"}))
+        node(**given({"sasl.oauthbearer.assertion.private.key.passphrase": "hunter2"}))
     assert "hunter2" not in refusal.value.sentence
 
 
@@ -62,4 +62,6 @@ def test_every_default_is_taken_and_described() -> None:
     received = {entry.name: entry for entry in describe_broker(Image(), static, "1")}
     assert {name: received[name].value for name in defaults} == defaults
     hidden = [name for name in ABSENT_CONFIGS if received[name].sensitive]
-    assert "delegation.token.secret.key" in hidden and all(received[name].value is None for name in hidden)
+    assert "sasl.oauthbearer.assertion.private.key.passphrase" in hidden and all(
+        received[name].value is None for name in hidden
+    )

@@ -48,7 +48,9 @@ def test_what_is_said_to_be_without_effect_is_read_by_nobody() -> None:
     read = [name for name in idle if f'"{name}"' in source or name in read_by_topics]
     assert [name for name in read if name not in ABSENT_CONFIGS] == [], "say in config_docs.py what these are for"
     silent = [name for name in DOCS if f'"{name}"' not in source and name not in read_by_topics | set(TOPIC_CONFIGS)]
-    bounds = re.compile(r"group\.consumer\.((min|max)\.)?(heartbeat\.interval|session\.timeout)\.ms")
+    bounds = re.compile(
+        r"group\.(consumer|share)\.((min|max)\.)?(heartbeat\.interval|session\.timeout|record\.lock\.duration)\.ms"
+    )
     silent = [name for name in silent if not bounds.fullmatch(name)]  # defaults and limits of those of a group
     assert silent == [], "no code reads these: they have no effect"
 

@@ -11,6 +11,7 @@ from heirlog.metadata.configs import (
     describe,
     describe_broker,
     describe_topic,
+    listener_limit,
     server_value,
     topic_value,
     topic_values,
@@ -191,6 +192,23 @@ def test_synonyms_of_a_topic_begin_with_the_finest_unit_as_on_kafka() -> None:
             ("log.retention.hours", "168", ConfigSource.DEFAULT),
         ],
     )
+
+
+def test_limits_of_a_listener_are_shown_and_what_kafka_stored_under_other_names_is_not() -> None:
+    image, static = Image(), parse_static({**BASE, "listener.name.plaintext.max.connections": "5"})
+    limit, secret = "listener.name.plaintext.max.connections", "listener.name.plaintext.ssl.keystore.password"
+    assert listener_limit(image, static, "PLAINTEXT", "max.connections") == 5
+    assert listener_limit(image, static, "PLAINTEXT", "max.connection.creation.rate") == 2**31 - 1
+    for broker, value in (("", "6"), ("1", "7")):
+        image.set_config(BROKER_RESOURCE, broker, limit, value)
+        image.set_config(BROKER_RESOURCE, broker, secret, "hunter2")
+        image.set_config(BROKER_RESOURCE, broker, "a.plug-in.of.kafka", "hunter2")
+        assert listener_limit(image, static, "PLAINTEXT", "max.connections") == int(value)
+    for broker, value in (("", "6"), ("1", "7")):
+        shown = {entry.name: entry for entry in describe(image, static, BROKER_RESOURCE, broker)}
+        assert (shown[limit].value, shown[limit].read_only) == (value, False)
+        assert shown[secret].sensitive and shown[secret].value is None
+        assert "hunter2" not in str(list(shown.values()))
 
 
 def test_describe_of_a_broker_says_what_can_change() -> None:

@@ -121,3 +121,10 @@ def test_what_stays_local_is_no_more_than_what_is_kept() -> None:
     assert together({"log.local.retention.ms": "-2"}) is None
     assert together({"log.local.retention.bytes": "9"}) is None
     assert together({"log.local.retention.bytes": "9"}, log_retention_bytes="8") is not None
+
+
+def test_a_listener_that_would_let_nobody_in_is_refused_by_its_own_broker() -> None:
+    name = "listener.name.plaintext.max.connections"
+    assert "no client could connect any more" in (refused(name, "0") or "")
+    assert refused(name, "1") is None and refused(name, None) is None
+    assert refused("listener.name.of_others.max.connections", "0") is None

@@ -41,6 +41,26 @@ def test_a_session_is_longer_than_the_pause_between_heartbeats() -> None:
         validate_group_configs({"consumer.heartbeat.interval.ms": "16000"}, static)
 
 
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"group_consumer_session_timeout_ms": "44999"}, "group.consumer.session.timeout.ms is 44999"),
+        ({"group_consumer_session_timeout_ms": "60001"}, "group.consumer.max.session.timeout.ms is 60000"),
+        ({"group_share_heartbeat_interval_ms": "15001"}, "group.share.max.heartbeat.interval.ms is 15000"),
+        ({"group_share_min_session_timeout_ms": "60001"}, "group.share.max.session.timeout.ms is 60000"),
+        ({"group_share_max_share_sessions": "199"}, "not be less than group.share.max.size, which is 200"),
+        (
+            {"group_consumer_heartbeat_interval_ms": "45000", "group_consumer_max_heartbeat_interval_ms": "45000"},
+            "group.consumer.heartbeat.interval.ms must be less than group.consumer.session.timeout.ms",
+        ),
+    ],
+)
+def test_the_server_starts_only_with_defaults_that_a_group_may_have(given: dict[str, str], sentence: str) -> None:
+    with pytest.raises(ConfigError) as refusal:
+        node(**given)
+    assert sentence in refusal.value.sentence
+
+
 @pytest.mark.parametrize("reset", ["latest", "earliest", "by_duration:P1DT2H3M4.5S", "by_duration:PT0.1S"])
 def test_share_groups_may_begin_by_age(reset: str) -> None:
     validate_group_configs({"share.auto.offset.reset": reset, "streams.num.standby.replicas": "0"}, node())

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from heirlog.client.security import TokenEndpoint, security_from_properties
 from heirlog.metadata.config_def import ConfigError, StaticConfig, parse_static
+from heirlog.metadata.listener_security import BearerTokens
+from heirlog.security.access_token import ClaimRules
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required "
 LOGIN = PLAIN + 'username="node" password="secret" user_node="secret" user_alice="a";'
@@ -117,6 +120,87 @@ def test_what_cannot_work_is_refused_and_no_password_is_shown(changes: dict[str,
         parsed(**changes)
     assert sentence in refusal.value.sentence
     assert "secret" not in refusal.value.sentence and "hidden" not in refusal.value.sentence
+
+
+KEYS = "https://issuer/keys"
+BEARER = "org.apache.kafka.common.security.oauthbearer"
+UNSECURED = f"{BEARER}.internals.unsecured.OAuthBearerUnsecuredValidatorCallbackHandler"
+VALIDATOR = "listener_name_clients_oauthbearer_sasl_server_callback_handler_class"
+JAAS = "listener_name_clients_oauthbearer_sasl_jaas_config"
+OPTIONS = "OAuthBearerLoginModule required unsecuredValidator"
+
+
+def bearer(**more: str | None) -> BearerTokens | None:
+    given = {"listener_name_clients_sasl_enabled_mechanisms": "PLAIN,OAUTHBEARER", **more}
+    return parsed(**given).security("CLIENTS").bearer
+
+
+def test_tokens_are_judged_by_the_rules_of_their_listener() -> None:
+    assert parsed().security("CLIENTS").bearer is None
+    assert bearer(sasl_oauthbearer_jwks_endpoint_url=KEYS) == BearerTokens(ClaimRules(), KEYS)
+    own = bearer(
+        listener_name_clients_oauthbearer_sasl_oauthbearer_jwks_endpoint_url="file:///keys",
+        sasl_oauthbearer_jwks_endpoint_url=KEYS,
+        listener_name_clients_sasl_oauthbearer_expected_audience="a, b",
+        sasl_oauthbearer_expected_issuer="me",
+        sasl_oauthbearer_clock_skew_seconds="0",
+        sasl_oauthbearer_sub_claim_name="email",
+        sasl_oauthbearer_scope_claim_name="scp",
+    )
+    rules = ClaimRules(audience=("a", "b"), issuer="me", clock_skew_ms=0, name_claim="email", scope_claim="scp")
+    assert own == BearerTokens(rules, "file:///keys")
+
+
+def test_an_http_url_has_to_be_listed() -> None:
+    url = "http://issuer/keys"
+    allowed = {"heirlog_sasl_oauthbearer_allowed_urls": f"http://other, {url}"}
+    found = bearer(sasl_oauthbearer_jwks_endpoint_url=url, **allowed)
+    assert found is not None and found.jwks_url == url
+
+
+def test_tokens_without_a_signature_are_taken_only_where_that_is_said() -> None:
+    assert bearer(**{VALIDATOR: UNSECURED}) == BearerTokens(ClaimRules(clock_skew_ms=0))
+    text = (
+        f'{OPTIONS}PrincipalClaimName="email" unsecuredValidatorScopeClaimName="scp" '
+        'unsecuredValidatorRequiredScope="a b" unsecuredValidatorAllowableClockSkewMs="7";'
+    )
+    rules = ClaimRules(clock_skew_ms=7, name_claim="email", scope_claim="scp")
+    assert bearer(**{VALIDATOR: UNSECURED, JAAS: text}) == BearerTokens(rules, required_scope=("a", "b"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({}, f"to take them set listener.name.clients.oauthbearer.sasl.server.callback.handler.class={UNSECURED}"),
+        ({VALIDATOR: f"{BEARER}.OAuthBearerValidatorCallbackHandler"}, "jwks.endpoint.url is missing"),
+        ({VALIDATOR: "com.example.Mine"}, "expected one of"),
+        ({"sasl_server_callback_handler_class": UNSECURED}, "needs the listener and the SASL mechanism in its name"),
+        ({"sasl_oauthbearer_jwks_endpoint_url": "http://issuer/keys"}, "heirlog.sasl.oauthbearer.allowed.urls"),
+        ({"sasl_oauthbearer_jwks_endpoint_url": "ftp://issuer/keys"}, "none of https://, http://, file:///"),
+        ({"sasl_oauthbearer_jwks_endpoint_url": KEYS, JAAS: LOGIN}, "another login module"),
+        ({"sasl_oauthbearer_clock_skew_seconds": "-1"}, "at least 0"),
+        ({VALIDATOR: UNSECURED, JAAS: f'{OPTIONS}AllowableClockSkewMs="-1";'}, "not a number of milliseconds"),
+        ({"listener_name_clients_heirlog_sasl_oauthbearer_allowed_urls": "x"}, "one listener can have"),
+    ],
+)
+def test_what_would_take_tokens_of_anybody_is_refused(changes: dict[str, str | None], sentence: str) -> None:
+    with pytest.raises(ConfigError) as refusal:
+        bearer(**changes)
+    assert sentence in refusal.value.sentence and "secret" not in refusal.value.sentence
+
+
+def test_a_node_gets_its_own_token_by_the_settings_of_the_listener() -> None:
+    properties = parsed(
+        listener_name_clients_sasl_enabled_mechanisms="OAUTHBEARER",
+        sasl_mechanism_inter_broker_protocol="OAUTHBEARER",
+        sasl_oauthbearer_jwks_endpoint_url=KEYS,
+        sasl_oauthbearer_token_endpoint_url="https://issuer/other",
+        listener_name_clients_oauthbearer_sasl_oauthbearer_token_endpoint_url="https://issuer/token",
+        **{JAAS: 'OAuthBearerLoginModule required clientId="node" clientSecret="secret" scope="x";'},
+    )
+    found = security_from_properties(properties.security("CLIENTS").peer_properties("OAUTHBEARER"))
+    assert found.token == TokenEndpoint("https://issuer/token", "node", "secret", "x")
+    assert "secret" not in repr(found)
 
 
 def test_bad_mapping_rules_are_refused() -> None:

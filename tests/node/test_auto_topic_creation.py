@@ -4,7 +4,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from heirlog.metadata.config_def import parse_static
-from heirlog.node.auto_topic_creation import LOG_AGAIN_MS, AutoTopicCreationManager, missing_topic
+from heirlog.node.auto_topic_creation import ASKED_MAX, LOG_AGAIN_MS, AutoTopicCreationManager, missing_topic
 from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import CreateTopicsResponse
@@ -54,6 +54,22 @@ def test_a_topic_is_asked_for_once_at_a_time() -> None:
     asking.answer(ErrorCode.NONE)
     asking.topics.create(["t"])
     assert len(asking.asked) == 2
+
+
+def test_all_who_wait_for_a_topic_continue_with_its_answer() -> None:
+    asking = Asking()
+    asking.topics.create(["t"])
+    waiting = [asking.topics.created("t") for _ in range(2)]
+    assert len(asking.asked) == 1
+    assert not any(each.done for each in waiting)
+    asking.answer(ErrorCode.INVALID_REPLICATION_FACTOR)
+    assert all(each.done for each in waiting)
+
+
+def test_a_request_for_a_topic_that_cannot_even_be_sent_is_answered() -> None:
+    asking = Asking()
+    asking.topics.create([f"t{number}" for number in range(ASKED_MAX)])
+    assert asking.topics.created("one-more").done
 
 
 def test_why_a_topic_cannot_be_created_is_told_once_a_minute() -> None:

@@ -39,12 +39,16 @@ class Wire:
         self.sent: list[tuple[int, Any]] = []
         self.closed = False
         self.resumed = 0
+        self.paused = 0
 
     def send(self, header: RequestHeader, response: Any) -> None:
         self.sent.append((header.correlation_id, response))
 
     def close(self) -> None:
         self.closed = True
+
+    def pause(self) -> None:
+        self.paused += 1
 
     def resume(self) -> None:
         self.resumed += 1

@@ -5,18 +5,17 @@
 
 from __future__ import annotations
 
-import socket
 import struct
 import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from processes.talking import Talk
 
 from heirlog.client.sasl import Plain, Scram
-from heirlog.protocol.api import response_class
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.frames import RequestHeader, decode_response, encode_request
+from heirlog.protocol.frames import decode_response
 from heirlog.protocol.messages import (
     ApiVersionsRequest,
     CreateTopicsRequest,
@@ -25,7 +24,6 @@ from heirlog.protocol.messages import (
     SaslAuthenticateRequest,
     SaslHandshakeRequest,
 )
-from heirlog.protocol.software import SOFTWARE_NAME, SOFTWARE_VERSION
 from heirlog.testing import Cluster
 
 REAUTH_MS = 3000
@@ -48,71 +46,6 @@ def cluster() -> Iterator[Cluster]:
     }
     with Cluster(nodes=1, combined=True, security="SASL_PLAINTEXT", config=config) as running:
         yield running
-
-
-class Talk:
-    """One connection; requests and answers of the protocol, or bare bytes."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        host, _, port = cluster.bootstrap_servers.partition(":")
-        self.sock = socket.create_connection((host, int(port)), timeout=20)
-        self.sent = 0
-
-    def send(self, request: Any, version: int) -> None:
-        self.sent += 1
-        parts = encode_request(RequestHeader(request.API_KEY, version, self.sent, "talk"), request)
-        self.sock.sendall(b"".join(bytes(part) for part in parts))  # type: ignore[arg-type]
-
-    def answer(self, request: type[Any], version: int) -> Any:
-        frame = self.frame()
-        assert frame is not None, "closed instead of an answer"
-        assert response_class(request.API_KEY)
-        return decode_response(request.API_KEY, version, memoryview(frame))[1]
-
-    def ask(self, request: Any, version: int) -> Any:
-        self.send(request, version)
-        return self.answer(type(request), version)
-
-    def frame(self) -> bytes | None:
-        """None: the connection was closed."""
-        head = self.receive(4)
-        return None if head is None else self.receive(struct.unpack(">i", head)[0])
-
-    def receive(self, size: int) -> bytes | None:
-        data = b""
-        while len(data) < size:
-            try:
-                more = self.sock.recv(size - len(data))
-            except ConnectionResetError:
-                return None
-            if not more:
-                return None
-            data += more
-        return data
-
-    def is_closed(self) -> bool:
-        return self.frame() is None
-
-    # usual steps
-
-    def versions(self, version: int = 4) -> Any:
-        asked = ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_software_version=SOFTWARE_VERSION)
-        return self.ask(asked, version)
-
-    def handshake(self, mechanism: str = "PLAIN", version: int = 1) -> Any:
-        return self.ask(SaslHandshakeRequest(mechanism=mechanism), version)
-
-    def token(self, token: bytes, version: int = 2) -> Any:
-        return self.ask(SaslAuthenticateRequest(auth_bytes=token), version)
-
-    def log_in(self, token: bytes = RIGHT) -> Any:
-        assert self.handshake().error_code == 0
-        answer = self.token(token)
-        assert answer.error_code == 0, answer
-        return answer
-
-    def metadata(self) -> Any:
-        return self.ask(MetadataRequest(topics=[]), 12)
 
 
 @pytest.fixture
@@ -224,7 +157,7 @@ def test_api_versions_of_an_unknown_version_may_be_asked_again(talk: Talk) -> No
     refused = talk.ask(ApiVersionsRequest(client_software_name="!", client_software_version="1"), 3)
     assert refused.error_code == ErrorCode.INVALID_REQUEST
     assert talk.versions().error_code == 0
-    talk.log_in()
+    talk.log_in(RIGHT)
 
 
 @pytest.mark.parametrize("size", [-1, 0, 600_000, 2**31 - 1])
@@ -234,7 +167,7 @@ def test_a_large_frame_ends_the_connection_before_it_is_received(talk: Talk, siz
 
 
 def test_an_authenticated_client_may_send_large_frames(talk: Talk) -> None:
-    talk.log_in()
+    talk.log_in(RIGHT)
     names = [MetadataRequest.MetadataRequestTopic(name=f"{'x' * 200}{number}") for number in range(5000)]
     answer = talk.ask(MetadataRequest(topics=names, allow_auto_topic_creation=False), 12)
     assert len(answer.topics) == 5000
@@ -265,7 +198,7 @@ def test_requests_that_come_with_a_wrong_token_are_not(cluster: Cluster, talk: T
     assert talk.answer(SaslAuthenticateRequest, 2).error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
     assert talk.is_closed()
     other = Talk(cluster)
-    other.log_in()
+    other.log_in(RIGHT)
     assert "sneaked-in" not in [topic.name for topic in other.ask(MetadataRequest(topics=None), 12).topics]
 
 
@@ -293,7 +226,7 @@ def until_reauthentication_is_allowed(began: float) -> None:
 
 def test_a_client_logs_in_again_on_the_same_connection(talk: Talk) -> None:
     began = time.monotonic()
-    talk.log_in()
+    talk.log_in(RIGHT)
     until_reauthentication_is_allowed(began)
     for _ in range(3):
         talk.send(MetadataRequest(topics=[]), 12)
@@ -309,7 +242,7 @@ def test_a_client_logs_in_again_on_the_same_connection(talk: Talk) -> None:
 
 
 def test_logging_in_again_at_once_is_refused_and_the_connection_lives(talk: Talk) -> None:
-    talk.log_in()
+    talk.log_in(RIGHT)
     assert talk.handshake().error_code == ErrorCode.ILLEGAL_SASL_STATE
     assert len(talk.metadata().brokers) == 1
 
@@ -317,7 +250,7 @@ def test_logging_in_again_at_once_is_refused_and_the_connection_lives(talk: Talk
 @pytest.mark.parametrize("token", [b"\0bob\0bob secret", WRONG], ids=["another user", "wrong password"])
 def test_a_connection_keeps_its_principal(talk: Talk, token: bytes) -> None:
     began = time.monotonic()
-    talk.log_in()
+    talk.log_in(RIGHT)
     until_reauthentication_is_allowed(began)
     assert talk.handshake().error_code == 0
     assert talk.token(token).error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
@@ -326,7 +259,7 @@ def test_a_connection_keeps_its_principal(talk: Talk, token: bytes) -> None:
 
 def test_another_request_while_logging_in_again_ends_the_connection(talk: Talk) -> None:
     began = time.monotonic()
-    talk.log_in()
+    talk.log_in(RIGHT)
     until_reauthentication_is_allowed(began)
     assert talk.handshake().error_code == 0
     talk.send(MetadataRequest(topics=[]), 12)
@@ -335,9 +268,9 @@ def test_another_request_while_logging_in_again_ends_the_connection(talk: Talk) 
 
 
 def test_a_session_that_has_ended_takes_nothing_but_a_login(cluster: Cluster, talk: Talk) -> None:
-    talk.log_in()
+    talk.log_in(RIGHT)
     other = Talk(cluster)
-    other.log_in()
+    other.log_in(RIGHT)
     time.sleep(REAUTH_MS / 1000 + 0.1)
     talk.send(ProduceRequest(acks=1, timeout_ms=1000), 9)
     assert talk.is_closed()

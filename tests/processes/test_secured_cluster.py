@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from issuing import AUDIENCE, Issuer, oauth_server
 from patience import eventually
 
 from heirlog.blocking import Client
@@ -24,6 +25,8 @@ from heirlog.local.secure import new_salt, write_private
 from heirlog.protocol.batch import encode_batch
 from heirlog.security.scram import ScramMechanism
 from heirlog.testing import Cluster
+
+HOST = "127.0.0.1"
 
 
 def admin(cluster: Cluster, **more: str) -> Client:
@@ -63,6 +66,37 @@ def test_a_cluster_elects_replicates_and_takes_a_broker_back(protocol: str) -> N
                     assert password not in said
 
 
+def test_nodes_log_in_to_each_other_with_tokens_that_end() -> None:
+    """Brokers and controller alike: sessions of three seconds, which are continued with new tokens."""
+    module = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required"
+    with oauth_server(Issuer()) as server:
+        server.lifetime_s = 3.0
+        login = f'{module} clientId="node" clientSecret="{server.SECRET}";'
+        config = {
+            "sasl.enabled.mechanisms": "OAUTHBEARER,SCRAM-SHA-512",
+            "sasl.mechanism.inter.broker.protocol": "OAUTHBEARER",
+            "sasl.mechanism.controller.protocol": "OAUTHBEARER",
+            "sasl.oauthbearer.jwks.endpoint.url": f"{server.url}/jwks",
+            "sasl.oauthbearer.token.endpoint.url": f"{server.url}/token",
+            "heirlog.sasl.oauthbearer.allowed.urls": f"{server.url}/jwks,{server.url}/token",
+            "sasl.oauthbearer.expected.audience": AUDIENCE,
+            "listener.name.sasl_plaintext.oauthbearer.sasl.jaas.config": login,
+            "listener.name.controller.oauthbearer.sasl.jaas.config": login,
+        }
+        with Cluster(nodes=2, security="SASL_PLAINTEXT", config=config) as cluster:
+            cluster.create_topic("t", 1, 2, {"min.insync.replicas": "2"})
+            fetched = len(server.asked)
+            with admin(cluster) as client, client.producer() as producer:
+                # of three nodes as clients of brokers and of the controller: the sessions of all have ended once
+                while len([path for path in server.asked[fetched:] if path.startswith("/token")]) < 10:
+                    producer.send("t", 0, encode_batch([(None, b"x", (), 0)]))
+                    producer.flush()
+            for node in cluster.node_ids:
+                output = cluster.output(node)
+                assert "authentication-failed" not in output and "isr-shrunk" not in output
+                assert server.SECRET not in output and "eyJ" not in output
+
+
 def _passwords(file: Path) -> set[str]:
     words = [word for text in properties.read(file).values() for word in text.split('"')]
     return {word for word in words if len(word) == 24 and os.sep not in word}
@@ -82,11 +116,24 @@ def test_certificates_are_replaced_while_clients_are_connected() -> None:
         before.metadata([])
         with admin(cluster) as after:
             after.metadata([])
-        write_private(folder / "node.pem", "no key")
-        os.kill(cluster.pids[1], signal.SIGHUP)
-        eventually(lambda: "certificates-not-reloaded" in cluster.output(1))
-        with admin(cluster) as after:
-            after.metadata([])
+        good = (folder / "node.pem").read_text()
+        key, certificate = (part.partition("-----BEGIN CERTIFICATE") for part in (made.issue("new", [HOST]), good))
+        unusable = {
+            "no key": "no private key",
+            key[0] + certificate[1] + certificate[2]: "no private key",
+            made.issue("elsewhere", ["10.0.0.1"]): "IP address mismatch",
+            made.issue(HOST): "unsuitable certificate purpose",
+            made.issue("late", [HOST], days=-1): "certificate has expired",
+            Authority.new("another").issue("foreign", [HOST]): "unable to get local issuer certificate",
+        }
+        for count, (text, why) in enumerate(unusable.items(), 1):
+            write_private(folder / "node.pem", text)
+            os.kill(cluster.pids[1], signal.SIGHUP)
+            eventually(lambda count=count: cluster.output(1).count("certificates-not-reloaded") == count)
+            assert why in cluster.output(1)
+            assert served_certificate(cluster) in good
+            with admin(cluster) as after:
+                after.metadata([])
 
 
 def served_certificate(cluster: Cluster) -> str:

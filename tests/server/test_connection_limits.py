@@ -20,8 +20,17 @@ from heirlog.metadata.definition import ConfigError
 from heirlog.metadata.server_configs import SERVER_CONFIGS
 from heirlog.protocol.messages import ApiVersionsResponse
 from heirlog.protocol.types import Endpoint
-from heirlog.server import send_queue
-from heirlog.server.connection_limits import ConnectionLimits, connection_limits, exempt_listeners
+from heirlog.server import send_queue, transport
+from heirlog.server.connection_limits import (
+    ANY_LISTENER,
+    NONE,
+    ConnectionLimits,
+    ListenerLimits,
+    connection_limits,
+    exempt_listeners,
+    listener_limits,
+)
+from heirlog.server.connection_rates import AcceptRates
 from heirlog.server.door import Door
 from heirlog.server.files import OsFile
 
@@ -134,6 +143,43 @@ def test_a_stranger_at_the_listener_of_nodes_takes_no_place_until_it_has_proved_
     asyncio.run(scenario())
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a machine has only one address of its own")
+def test_unauthenticated_at_the_listener_of_nodes_are_not_without_number(
+    fake_node: Any, eventually: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A node that has proved who it is stays, and so does one of a quiet address while another comes again."""
+    monkeypatch.setattr(transport, "UNAUTHENTICATED_MAX", 3)
+
+    async def come(endpoint: Endpoint, host: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        return await asyncio.open_connection(endpoint.host, endpoint.port, local_addr=(host, 0))
+
+    async def scenario() -> None:
+        node = fake_node(echo, exempt=["INTERNAL"], doors={"INTERNAL": Door(30.0)})
+        internal = node.server.listen("INTERNAL", Endpoint("0.0.0.0", 0))
+        internal = Endpoint(HOST, internal.port)
+        peer = await come(internal, HOST)
+        await eventually(lambda: len(node.clients) == 1)
+        node.clients[0].transport.authenticated()
+        quiet = await come(internal, "127.0.0.2")
+        flood = [await come(internal, HOST) for _ in range(10)]
+        await eventually(lambda: len(node.clients) == 12)
+        await eventually(lambda: node.server.connection_count == 4)
+        assert [await reader.read() for reader, _ in flood[:8]] == [b""] * 8
+        assert [client.closed_times for client in node.clients[:2]] == [0, 0]
+        for _ in range(3):
+            await come(internal, "127.0.0.3")
+        await eventually(lambda: node.server.connection_count == 4)
+        assert await quiet[0].read() == b"", "the oldest, where its address has none"
+        peer[1].write(framed_request)
+        assert await is_served(peer[0])
+        node.server.stop()
+        await eventually(lambda: not node.server.connection_count)
+        assert not node.server._unauthenticated
+
+    framed_request = struct.pack(">ihhih", 10, 18, 0, 1, -1)
+    asyncio.run(scenario())
+
+
 def test_who_has_max_connections_per_ip_gets_no_more_and_the_log_one_line(
     fake_node: Any, framed: Any, eventually: Any
 ) -> None:
@@ -160,14 +206,85 @@ def test_who_has_max_connections_per_ip_gets_no_more_and_the_log_one_line(
     asyncio.run(scenario())
 
 
+def test_a_listener_with_a_limit_of_its_own_leaves_the_others_open(fake_node: Any, framed: Any) -> None:
+    """Also one between nodes."""
+
+    async def scenario() -> None:
+        limits = [ListenerLimits(total=1)]
+        node = fake_node(
+            echo,
+            exempt=["PLAINTEXT"],
+            listener_limits=lambda name: limits[0] if name == "PLAINTEXT" else ANY_LISTENER,
+            max_idle_ms=400,
+        )
+        other = node.server.listen("OTHER", Endpoint(HOST, 0))
+        first, second, third = [await connect(node.endpoint) for _ in range(3)]
+        elsewhere = await connect(other)
+        for _, writer in (first, second, third, elsewhere):
+            writer.write(framed(1))
+        assert [await is_served(reader) for reader, _ in (first, elsewhere)] == [True, True]
+        assert not await is_served(second[0], 0.1)
+        first[1].close()
+        assert await is_served(second[0])
+        limits[0] = ANY_LISTENER
+        assert await is_served(third[0]), "a limit that was raised is noticed"
+        assert "connections-full" in node.events("warning")
+        node.server.stop()
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("of_node", [True, False])
+def test_above_the_rate_the_next_connection_is_accepted_later(fake_node: Any, framed: Any, of_node: bool) -> None:
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+        node = fake_node(
+            echo,
+            limits=lambda: ConnectionLimits(rate=10 if of_node else NONE),
+            listener_limits=lambda name: ANY_LISTENER if of_node else ListenerLimits(rate=10),
+            # two windows of 100 ms: two connections are as many as the rate allows in them
+            accept_rates=AcceptRates(lambda: int(loop.time() * 1000), 2, 100),
+        )
+        began = loop.time()
+        pairs = [await connect(node.endpoint) for _ in range(8)]
+        for _, writer in pairs:
+            writer.write(framed(1))
+        assert [await is_served(reader) for reader, _ in pairs] == [True] * 8, "none is refused"
+        assert loop.time() - began > 0.3
+        node.server.stop()
+
+    asyncio.run(scenario())
+
+
+def test_the_rate_of_the_node_does_not_count_between_nodes(fake_node: Any, framed: Any) -> None:
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+        node = fake_node(
+            echo,
+            exempt=["PLAINTEXT"],
+            limits=lambda: ConnectionLimits(rate=1),
+            accept_rates=AcceptRates(lambda: int(loop.time() * 1000), 11, 3_600_000),
+        )
+        pairs = [await connect(node.endpoint) for _ in range(20)]
+        for _, writer in pairs:
+            writer.write(framed(1))
+        assert [await is_served(reader) for reader, _ in pairs] == [True] * 20
+        node.server.stop()
+
+    asyncio.run(scenario())
+
+
 def test_limits_are_read_from_kafkas_configurations() -> None:
     values = {
         "max.connections": 10,
         "max.connections.per.ip": 2,
         "max.connections.per.ip.overrides": "127.0.0.1:100, [::1]:5,localhost:7",
+        "max.connection.creation.rate": 9,
     }
     limits = connection_limits(values.__getitem__)
     assert (limits.total, limits.of_host("10.1.1.1"), limits.of_host("127.0.0.1")) == (10, 2, 7)
+    assert limits.rate == 9
+    assert listener_limits({"max.connections": 3, "max.connection.creation.rate": 4}.__getitem__) == (3, 4)
     definition = SERVER_CONFIGS["max.connections.per.ip.overrides"]
     for refused in ("localhost", "localhost:many", "a:1,,b:2"):
         with pytest.raises(ConfigError):

@@ -55,7 +55,7 @@ def test_every_channel_reaches_the_listener_that_its_requests_are_for() -> None:
     assert found.keys() == TO_BROKERS | TO_CONTROLLERS, "a new channel: to which nodes does it go?"
     loop = asyncio.new_event_loop()
     try:
-        peers = Peers(loop, parse_static(SETTINGS))
+        peers = Peers(loop, parse_static(SETTINGS), lambda *_, **__: None)
     finally:
         loop.close()
     brokers, controllers = peers.of_channel("replica-fetch-0"), peers.of_channel("forward")

@@ -293,6 +293,38 @@ def test_a_client_without_the_required_certificate_is_closed_unheard(
     run(scenario)
 
 
+def test_a_session_of_tls_1_2_ends_with_the_certificate_that_it_began_with(
+    fake_node: Any, framed: Any, tmp_path: Path
+) -> None:
+    """A session that is continued shows no certificate again."""
+    (tmp_path / "alice.pem").write_text(authority().issue("alice", days=2 / 86_400))
+    context = trusting(tls_versions=("TLSv1.2",))
+    context.load_cert_chain(tmp_path / "alice.pem")
+
+    def ask(endpoint: Any, session: ssl.SSLSession | None) -> tuple[ssl.SSLSession | None, bool]:
+        with (
+            socket.create_connection((endpoint.host, endpoint.port), timeout=30) as plain,
+            context.wrap_socket(plain, server_hostname=HOST, session=session) as sock,
+        ):
+            sock.sendall(framed(1))
+            if not sock.recv(4):
+                raise ConnectionError("closed instead of an answer")
+            return sock.session, bool(sock.session_reused)
+
+    async def scenario() -> None:
+        node = Secured(fake_node, echo, "required")
+        endpoint = node.node.endpoint
+        session, _ = await asyncio.to_thread(ask, endpoint, None)
+        assert (await asyncio.to_thread(ask, endpoint, session))[1], "or this test shows nothing"
+        with pytest.raises((ssl.SSLError, ConnectionError)):
+            while True:
+                await asyncio.to_thread(ask, endpoint, session)
+        assert "it has expired since the session began" in str(node.node.logged)
+        node.stop()
+
+    run(scenario)
+
+
 @pytest.mark.parametrize(
     "said",
     [b"\0\0\0\x10\0\x12\0\0\0\0\0\1\xff\xff", b"GET / HTTP/1.0\r\n\r\n", b"\x16\x03\x01\xff\xff" + bytes(70_000)],

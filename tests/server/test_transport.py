@@ -13,8 +13,11 @@ import pytest
 
 import heirlog.server.stream as stream_module
 from heirlog.env import Region
+from heirlog.protocol.frames import parse_header
 from heirlog.protocol.messages import ApiVersionsResponse
 from heirlog.server.files import OsFile
+
+ANSWER = ApiVersionsResponse()
 
 
 def echo(client: Any, header: Any, frame: memoryview) -> None:
@@ -39,6 +42,12 @@ async def read_frame(reader: asyncio.StreamReader) -> bytes:
 
 def correlation(frame: bytes) -> int:
     return int.from_bytes(frame[:4], "big")
+
+
+async def until_written(writer: asyncio.StreamWriter) -> None:
+    """Everything is in the sockets, and the loop has had many turns to look."""
+    for _ in range(50):
+        await asyncio.sleep(0)
 
 
 async def connect(node: Any) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
@@ -356,6 +365,53 @@ def test_a_handler_that_raises_ends_its_connection_and_no_other(fake_node: Any, 
         other.write(framed(1))
         assert correlation(await read_frame(other_reader)) == 1
         assert node.events("error") == ["request-failed"]
+        node.server.stop()
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_a_pause_at_any_time_lets_nothing_more_through_until_it_ends(
+    fake_node: Any, framed: Any, eventually: Any, together: bool
+) -> None:
+    """Also what has been received already, and half of a large frame."""
+
+    async def scenario() -> None:
+        node = fake_node(lambda client, header, frame: None)
+        reader, writer = await connect(node)
+        writer.write(framed(1))
+        await eventually(lambda: node.clients and len(node.clients[0].frames) == 1)
+        client = node.clients[0]
+        large = framed(2, 500_000)
+        if together:
+            writer.write(large[:100_000])
+            await eventually(lambda: client.transport._stream._filled)
+        client.transport.pause()
+        client.transport.pause()
+        writer.write((large[100_000:] if together else large) + framed(3) + framed(4))
+        node.server.loop.call_soon(client.transport.send, parse_header(memoryview(framed(1)[4:]))[0], ANSWER)
+        assert correlation(await read_frame(reader)) == 1, "answers leave meanwhile"
+        await until_written(writer)
+        assert len(client.frames) == 1
+        client.transport.resume()
+        await eventually(lambda: len(client.frames) == 4)
+        assert client.frames[1:] == [large[4:], framed(3)[4:], framed(4)[4:]]
+        node.server.stop()
+
+    asyncio.run(scenario())
+
+
+def test_a_pause_within_a_turn_keeps_what_was_read_in_it(fake_node: Any, framed: Any, eventually: Any) -> None:
+    async def scenario() -> None:
+        node = fake_node(lambda client, header, frame: client.transport.pause() if header.correlation_id == 2 else None)
+        _, writer = await connect(node)
+        writer.write(b"".join(framed(number) for number in range(6)))
+        await eventually(lambda: node.clients and len(node.clients[0].frames) == 3)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert len(node.clients[0].frames) == 3
+        node.clients[0].transport.resume()
+        await eventually(lambda: len(node.clients[0].frames) == 6)
         node.server.stop()
 
     asyncio.run(scenario())

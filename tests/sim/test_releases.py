@@ -7,7 +7,14 @@ from typing import Any
 import pytest
 
 from heirlog.metadata.features import DEFAULT_FEATURES
-from heirlog.metadata.state import ELR_VERSION, GROUP_VERSION, METADATA_VERSION, RECOVERY_VERSION, TRANSACTION_VERSION
+from heirlog.metadata.state import (
+    ELR_VERSION,
+    GROUP_VERSION,
+    METADATA_VERSION,
+    RECOVERY_VERSION,
+    SHARE_VERSION,
+    TRANSACTION_VERSION,
+)
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.records import FeatureLevelRecord
 from heirlog.protocol.types import BrokerId
@@ -58,7 +65,9 @@ def all_registered(simulation: Simulation, metadata_max: int) -> bool:
 
 def test_a_cluster_begins_with_the_levels_of_its_release() -> None:
     known = {
-        name: level for name, level in DEFAULT_FEATURES.items() if name not in (TRANSACTION_VERSION, GROUP_VERSION)
+        name: level
+        for name, level in DEFAULT_FEATURES.items()
+        if name not in (TRANSACTION_VERSION, GROUP_VERSION, SHARE_VERSION)
     }
     assert OLDER.formatted(DEFAULT_FEATURES) == {**known, METADATA_VERSION: 25}
     assert NEWEST.formatted(DEFAULT_FEATURES) == DEFAULT_FEATURES

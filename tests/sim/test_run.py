@@ -19,7 +19,7 @@ from heirlog.sim.run import RunReport, run_seed
 from heirlog.sim.scenarios import SCENARIOS, SWARMS
 from heirlog.sim.simulation import Simulation
 from heirlog.sim.swarms import REGISTRATION_TIMEOUT
-from heirlog.sim.transaction_races import ADD, COMPLETE, HIT_AT, INIT, MARKERS, PREPARE
+from heirlog.sim.transaction_races import ADD, COMPLETE, EXPIRE, HIT_AT, INIT, MARKERS, PREPARE
 from heirlog.sim.world import World
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -31,17 +31,20 @@ SUITE = {
     "moves": range(2, 4),
     "feature-levels": (2, 3, 5, 9),
     "rolling-upgrade": (4, 9),
+    "shared-cluster": (1, 7),
     "outages": (1, 3, 5),
     "controllers": (5, 9, 13, 14, 1006001871),
     "manager-switch": range(1, 4),
     "consumer-groups": range(1, 4),
     "transactions": (1, 2, 9),
     "late-coordinators": (1,),
+    "late-verifications": (1,),
     "zombie-copiers": (1,),
     "late-markers": (1,),
     "zombie-markers": (2,),
     "lost-markers": (5, 7),
     "used-up-ids": (3,),
+    "expiring-ids": (1,),
     "overtaken-offsets": (2,),
     "cleaned-transactions": (1,),
     "older-metadata": (*range(1, 5), 20, 29, 35),
@@ -121,6 +124,7 @@ MUST_HAPPEN = (
     "metadata_lowered",
     "metadata.refused",
     "metadata.accepted",
+    "shared-cluster.throttled",
     "voter.removed",
     "voter.added",
     "voter.disk-lost",
@@ -137,11 +141,12 @@ MUST_HAPPEN = (
     "transaction.repeated-same",
     "transaction.repeated-refused",
     "transaction.late-markers",
+    "transaction.late-verifications",
     "transaction.zombie-markers",
     HIT_AT + "marker",
     HIT_AT + "successor",
     "log.transaction-timed-out",
-    *(HIT_AT + step for step in (INIT, ADD, PREPARE, COMPLETE, MARKERS)),
+    *(HIT_AT + step for step in (INIT, ADD, PREPARE, COMPLETE, MARKERS, EXPIRE)),
 )
 
 

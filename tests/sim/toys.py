@@ -41,7 +41,7 @@ class EchoConnection:
         self.transport = transport
         self.paused = False
 
-    def received(self, header: RequestHeader, request: Any) -> None:
+    def received(self, header: RequestHeader, request: Any, size: int = 0) -> None:
         self.node.seen.append(request)
         self.node.versions.append(header.api_version)
         if not self.node.silent:

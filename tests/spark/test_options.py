@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -84,6 +85,19 @@ def test_what_spark_s_source_refuses_is_refused(options: dict[str, str], why: st
 def test_servers_must_be_named() -> None:
     with pytest.raises(OptionError, match=r"'kafka.bootstrap.servers' must be specified"):
         read_options({"subscribe": "t"}, streaming=False)
+
+
+def test_a_file_of_client_properties_may_say_how_to_connect_and_the_options_win(tmp_path: Path) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text('bootstrap.servers=a:1\nsasl.jaas.config=x required username="u";\nacks=1\nclient.id=file\n')
+    given = {"commandConfig": str(file), "kafka.client.id": "own"}
+    read = read_options({**given, "subscribe": "t"}, streaming=False)
+    assert (read.bootstrap, read.properties["client.id"]) == ("a:1", "own")
+    written = sink_options({**given, "topic": "t"})
+    assert (written.bootstrap, written.acks, written.idempotent) == ("a:1", 1, False)
+    assert written.properties["sasl.jaas.config"] == 'x required username="u";'
+    with pytest.raises(OptionError, match="commandConfig: there is no configuration file"):
+        sink_options({"commandConfig": str(tmp_path / "none")})
 
 
 @pytest.mark.parametrize(

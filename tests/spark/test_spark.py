@@ -113,6 +113,14 @@ def test_an_empty_topic_is_an_empty_frame(spark: SparkSession, topics: Topics) -
     assert source(spark, topics, topics.create(2)).count() == 0
 
 
+def test_a_file_of_client_properties_is_enough_to_connect(spark: SparkSession, topics: Topics, tmp_path: Path) -> None:
+    topic, file = topics.create(1), tmp_path / "client.properties"
+    file.write_text(f"bootstrap.servers={topics.servers}\n")
+    heirlog.spark.write(spark.range(3).selectExpr("'v' value"), topic=topic, commandConfig=str(file))
+    rows = spark.read.format("heirlog").options(commandConfig=str(file), subscribe=topic).load()
+    assert rows.count() == 3
+
+
 def test_what_is_written_is_what_librdkafka_reads(spark: SparkSession, topics: Topics) -> None:
     topic, other = topics.create(3), topics.create(1)
     rows = spark.range(0, 1000).selectExpr(

@@ -2,6 +2,11 @@
 
 v2 PRODUCER_FENCED, v3 flexible, v4 TRANSACTION_ABORTABLE. What is added is the group's partition of
 `__consumer_offsets`. The rules are in `broker.transactions.add_partitions`.
+
+A producer may be the first that needs that topic: clients look for the coordinator of the group only after this, and
+kafkajs does not repeat the request. So it waits while the topic is created. (Apache Kafka adds the partition that the
+group would have by the broker's own configuration. If the topic then gets another number of partitions, or does not
+exist when the transaction ends, the offsets of the group are not part of the transaction.)
 """
 
 from __future__ import annotations
@@ -35,20 +40,27 @@ def guard(call: Call[AddOffsetsToTxnRequest, AddOffsetsToTxnResponse]) -> Reply[
 
 
 def handle(node: Node, request: AddOffsetsToTxnRequest, context: Context) -> Reply[AddOffsetsToTxnResponse]:
-    index = node.broker.groups.partition_of(request.group_id)
-    if index is None:
-        # librdkafka looks for the coordinator of the group only after this
-        node.create_missing_topics([OFFSETS_TOPIC])
-        return AddOffsetsToTxnResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
     pending: Pending[AddOffsetsToTxnResponse] = Pending()
+    if node.broker.groups.partition_of(request.group_id) is None:
+        node.create_missing_topic(OFFSETS_TOPIC).then(lambda _: _add(node, request, context, pending))
+    else:
+        _add(node, request, context, pending)
+    return pending
 
+
+def _add(
+    node: Node, request: AddOffsetsToTxnRequest, context: Context, pending: Pending[AddOffsetsToTxnResponse]
+) -> None:
     def answer(code: ErrorCode) -> None:
         known = known_to(code, context.api_version, FENCED_IN_OTHERS)
         pending.complete(AddOffsetsToTxnResponse(error_code=known))
 
+    index = node.broker.groups.partition_of(request.group_id)
+    if index is None:
+        answer(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        return
     producer = ProducerIdAndEpoch(request.producer_id, request.producer_epoch)
     node.broker.transactions.add_partitions(request.transactional_id, producer, [(OFFSETS_TOPIC, index)], 0, answer)
-    return pending
 
 
 API = Api(

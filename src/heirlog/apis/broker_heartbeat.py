@@ -37,6 +37,8 @@ class TakesHeartbeats(ChangesMetadata, Protocol):
 
     def broker_connection_closed(self, broker_id: BrokerId, broker_epoch: BrokerEpoch, connection: object) -> None: ...
 
+    def heartbeat_came(self, broker_id: BrokerId, broker_epoch: BrokerEpoch, host: str) -> None: ...
+
 
 def handle(
     node: OnController[TakesHeartbeats], request: BrokerHeartbeatRequest, context: Context
@@ -50,6 +52,7 @@ def handle(
         ),
         partial(API.refusal, request),
     )
+    controller.heartbeat_came(broker_id, broker_epoch, context.client_host)
     controller.recovery.heartbeat()
     return answer
 

@@ -1,15 +1,18 @@
-"""FindCoordinator (key 10): who coordinates a group or a transactional id.
+"""FindCoordinator (key 10): who coordinates a group, a transactional id, or a share partition.
 
-v0 groups, v1 key types and messages, v3 flexible, v4 several keys at once, v5-6 nothing that changes the fields.
+v0 groups, v1 key types and messages, v3 flexible, v4 several keys at once, v5 nothing that changes the
+fields, v6 share partitions, for brokers.
 Without an error the message is "NONE", and empty from v4 on, as on Apache Kafka.
 The coordinator of a group leads its partition of `__consumer_offsets`, that of a transactional id its partition of
-`__transaction_state`. The first request creates the topic. Until it has leaders the answer is
+`__transaction_state`, that of a share partition (`group:topic id:partition`) its partition of `__share_group_state`.
+The first request creates the topic. Until it has leaders the answer is
 COORDINATOR_NOT_AVAILABLE, and clients ask again.
 """
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Mapping
+from typing import Final, Protocol
 
 from heirlog.apis.common.api import Api, Limit, Need, Served
 from heirlog.apis.common.call import Call, changed, parted, without
@@ -19,14 +22,16 @@ from heirlog.broker.groups.coordinator import NAME_MAX_CHARACTERS, group_id_erro
 from heirlog.context import Context, Reply
 from heirlog.controller.error_messages import sentence
 from heirlog.metadata.acls import AclOperation, ResourceType
-from heirlog.metadata.topic_name import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from heirlog.metadata.topic_name import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC
 from heirlog.protocol.api import ApiKey
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.messages import FindCoordinatorRequest, FindCoordinatorResponse
-from heirlog.protocol.types import CoordinatorType
+from heirlog.protocol.types import CoordinatorType, uuid_from_text
 
 BATCHED = 4
 """First version that asks for several keys."""
+SHARE_PARTITIONS = 6
+"""First version that asks for coordinators of share partitions."""
 
 Coordinator = FindCoordinatorResponse.Coordinator
 
@@ -35,13 +40,15 @@ class Node(OnBroker[Coordinates], HasImage, CreatesTopics, Protocol):
     pass
 
 
+_DENIED: Final[Mapping[int, ErrorCode]] = {
+    CoordinatorType.GROUP: ErrorCode.GROUP_AUTHORIZATION_FAILED,
+    CoordinatorType.SHARE: ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+}
+
+
 def guard(call: Call[FindCoordinatorRequest, FindCoordinatorResponse]) -> Reply[FindCoordinatorResponse]:
     request = call.request
-    code = (
-        ErrorCode.GROUP_AUTHORIZATION_FAILED
-        if request.key_type == CoordinatorType.GROUP
-        else ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-    )
+    code = _DENIED.get(request.key_type, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     if call.context.api_version < BATCHED:
         if _may_find(call, request.key_type, request.key):
             return call.handle()
@@ -64,12 +71,14 @@ def _may_find(call: Call[FindCoordinatorRequest, FindCoordinatorResponse], key_t
     """The handler refuses other kinds of keys for every client."""
     if key_type == CoordinatorType.GROUP:
         return call.may(ResourceType.GROUP, key)
+    if key_type == CoordinatorType.SHARE:
+        return call.may(ResourceType.CLUSTER)
     return key_type != CoordinatorType.TRANSACTION or call.may(ResourceType.TRANSACTIONAL_ID, key)
 
 
 def handle(node: Node, request: FindCoordinatorRequest, context: Context) -> FindCoordinatorResponse:
     keys = request.coordinator_keys if context.api_version >= BATCHED else [request.key]
-    found = [_found(node, request.key_type, key, context.listener) for key in keys]
+    found = [_found(node, request.key_type, key, context) for key in keys]
     if context.api_version >= BATCHED:
         return FindCoordinatorResponse(coordinators=found)
     (only,) = found
@@ -84,14 +93,14 @@ def handle(node: Node, request: FindCoordinatorRequest, context: Context) -> Fin
     )
 
 
-def _found(node: Node, key_type: int, key: str, listener: str) -> FindCoordinatorResponse.Coordinator:
+def _found(node: Node, key_type: int, key: str, context: Context) -> FindCoordinatorResponse.Coordinator:
     try:
-        return _coordinator(node, key_type, key, listener)
+        return _coordinator(node, key_type, key, context)
     except KafkaError as error:
         return Coordinator(key=key, node_id=-1, host="", port=-1, error_code=error.code, error_message=error.message)
 
 
-def _coordinator(node: Node, key_type: int, key: str, listener: str) -> FindCoordinatorResponse.Coordinator:
+def _coordinator(node: Node, key_type: int, key: str, context: Context) -> FindCoordinatorResponse.Coordinator:
     """Raises KafkaError."""
     if key_type == CoordinatorType.TRANSACTION:
         topic, index = TRANSACTIONS_TOPIC, node.broker.transactions.partition_of(key)
@@ -100,18 +109,32 @@ def _coordinator(node: Node, key_type: int, key: str, listener: str) -> FindCoor
         if wrong is not None:
             raise KafkaError(ErrorCode.INVALID_GROUP_ID, wrong)
         topic, index = OFFSETS_TOPIC, node.broker.groups.partition_of(key)
+    elif key_type == CoordinatorType.SHARE and context.api_version >= SHARE_PARTITIONS:
+        if not _is_share_partition(key):
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"{key} is not of the form group:topic id:partition")
+        topic, index = SHARE_STATE_TOPIC, node.broker.share_coordinator.partition_of(key)
     else:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"coordinator key type {key_type} is unknown")
     if index is None:
         node.create_missing_topics([topic])
         raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{topic} is being created")
     state = node.image.partition_named(topic, index)
-    if state is None or leader_error(node.image, state, listener) is not ErrorCode.NONE:
+    if state is None or leader_error(node.image, state, context.listener) is not ErrorCode.NONE:
         raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{topic}-{index} has no leader now")
     leader = node.image.brokers[state.leader]
-    endpoint = leader.endpoint(listener)
+    endpoint = leader.endpoint(context.listener)
     assert endpoint is not None, "leader_error has looked"
     return Coordinator(key=key, node_id=leader.id, host=endpoint.host, port=endpoint.port, error_message="")
+
+
+def _is_share_partition(key: str) -> bool:
+    """Whether it is of the form `group:topic id:partition`; a group id may have colons itself."""
+    parts = key.rsplit(":", 2)
+    try:
+        uuid_from_text(parts[-2])
+        return len(parts) == 3 and bool(parts[0]) and int(parts[2]) >= 0
+    except (ValueError, IndexError):
+        return False
 
 
 API = Api(
@@ -122,6 +145,7 @@ API = Api(
         needs=(
             Need(AclOperation.DESCRIBE, ResourceType.GROUP),
             Need(AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID),
+            Need(AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER),
         ),
         guard=guard,
     ),

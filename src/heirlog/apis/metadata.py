@@ -13,6 +13,7 @@ client asks again.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Protocol
 
 from heirlog.apis.common.api import Api, Need, Served
@@ -25,7 +26,8 @@ from heirlog.apis.common.describe import (
     live_brokers,
     offline_replicas,
 )
-from heirlog.apis.common.ports import CreatesTopics, Describes, HasCluster, NamesBrokers
+from heirlog.apis.common.ports import CreatesTopics, Describes, HasCluster, NamesBrokers, OnBroker
+from heirlog.broker.lost_leaders import LostLeaders
 from heirlog.context import Context, Reply
 from heirlog.metadata.acls import NOT_ASKED, AclOperation, ResourceType
 from heirlog.metadata.image import Image
@@ -34,7 +36,7 @@ from heirlog.metadata.topic_name import INTERNAL_TOPICS, topic_name_error
 from heirlog.protocol.api import ApiKey
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import MetadataRequest, MetadataResponse
-from heirlog.protocol.types import ZERO_UUID, Uuid
+from heirlog.protocol.types import ZERO_UUID, BrokerId, Uuid
 
 BY_ID = 12
 """First version that asks for topics by their id."""
@@ -42,7 +44,12 @@ BY_ID = 12
 Topic = MetadataResponse.MetadataResponseTopic
 
 
-class Node(Describes, HasCluster, NamesBrokers, CreatesTopics, Protocol):
+class Broker(Protocol):
+    @property
+    def lost_leaders(self) -> LostLeaders: ...
+
+
+class Node(Describes, HasCluster, NamesBrokers, CreatesTopics, OnBroker[Broker], Protocol):
     pass
 
 
@@ -107,9 +114,27 @@ def _finish(
         response.cluster_authorized_operations = cluster_operations(call)
 
 
-def handle(node: Node, request: MetadataRequest, context: Context) -> MetadataResponse:
+def handle(node: Node, request: MetadataRequest, context: Context) -> Reply[MetadataResponse]:
     if _is_meaningless(request, context.api_version):
         return _refused(request)
+    return node.broker.lost_leaders.when_decided(
+        lambda brokers: _is_led_by(brokers, node.image, request), lambda: _answer(node, request, context)
+    )
+
+
+def _is_led_by(brokers: Collection[BrokerId], image: Image, request: MetadataRequest) -> bool:
+    """Whether one of these leads a partition that is asked about."""
+    if not request.topics:
+        return True
+    asked = (t.topic_id if t.topic_id != ZERO_UUID else image.topic_ids.get(t.name or "") for t in request.topics)
+    return any(
+        state.leader in brokers
+        for topic_id in asked
+        for state in (image.partitions.get(Uuid(topic_id), {}) if topic_id is not None else {}).values()
+    )
+
+
+def _answer(node: Node, request: MetadataRequest, context: Context) -> MetadataResponse:
     missing: list[str] = []
     topics = _topics(node.image, request, context, missing)
     if missing and request.allow_auto_topic_creation and node.config["auto.create.topics.enable"]:
@@ -146,7 +171,9 @@ def _brokers(node: Node, listener: str) -> list[MetadataResponse.MetadataRespons
         MetadataResponse.MetadataResponseBroker(
             node_id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack
         )
-        for broker, endpoint in live_brokers(node.image, node.config.node_id, listener)
+        for broker, endpoint in live_brokers(
+            node.image, node.config.node_id, listener, node.broker.lost_leaders.listed()
+        )
     ]
 
 

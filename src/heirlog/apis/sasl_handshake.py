@@ -21,5 +21,5 @@ API = Api(
     key=ApiKey.SASL_HANDSHAKE,
     broker=Served((0, 1), handle),
     controller=Served((0, 1), handle),
-    remarks="mechanisms PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512; no GSSAPI",
+    remarks="mechanisms PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 and OAUTHBEARER; no GSSAPI",
 )

@@ -26,8 +26,10 @@ from heirlog.protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from heirlog.blocking.producer import BatchProducer
+    from heirlog.blocking.share_consumer import ShareConsumer
     from heirlog.blocking.transactions import TransactionalBatchProducer
     from heirlog.client.fetching import Fetched
+    from heirlog.client.share_groups import Acknowledge, DeliveredRecords
     from heirlog.client.transactions import CommittingMember, OpenTransaction
 
 __all__ = [
@@ -36,11 +38,13 @@ __all__ = [
     "PLAINTEXT",
     "READ_COMMITTED",
     "READ_UNCOMMITTED",
+    "Acknowledge",
     "AuthenticationFailed",
     "BatchProducer",
     "Client",
     "CommittedOffset",
     "CommittingMember",
+    "DeliveredRecords",
     "EpochEnd",
     "ErrorCode",
     "Fetched",
@@ -52,6 +56,7 @@ __all__ = [
     "ProducerFenced",
     "Security",
     "SecurityError",
+    "ShareConsumer",
     "Topic",
     "TopicPartition",
     "TopicRecreated",
@@ -62,6 +67,9 @@ __all__ = [
 ]
 
 _LAZY = {
+    "Acknowledge": "heirlog.client.share_groups",
+    "DeliveredRecords": "heirlog.client.share_groups",
+    "ShareConsumer": "heirlog.blocking.share_consumer",
     "BatchProducer": "heirlog.blocking.producer",
     "Fetched": "heirlog.client.fetching",
     "CommittingMember": "heirlog.client.transactions",

@@ -42,6 +42,7 @@ from heirlog.protocol.types import CoordinatorType, Endpoint
 
 if TYPE_CHECKING:
     from heirlog.blocking.producer import BatchProducer
+    from heirlog.blocking.share_consumer import ShareConsumer
     from heirlog.blocking.transactions import TransactionalBatchProducer
     from heirlog.client.fetching import Fetched
     from heirlog.client.sender import Delivered
@@ -310,6 +311,12 @@ class Client:
         if data is None:
             raise KafkaError(error_code(response.error_code), f"{topic}-{partition} at {offset} could not be fetched")
         return data
+
+    def share_consumer(self, group: str, topics: Sequence[str]) -> ShareConsumer:
+        """A member of a share group (KIP-932): its members share the partitions of these topics, record by record."""
+        from heirlog.blocking.share_consumer import ShareConsumer
+
+        return ShareConsumer(self._connections, group, topics, self._timeout_s)
 
     # writing
 

@@ -10,9 +10,9 @@ import secrets
 import socket
 import ssl
 
-from heirlog.blocking.tokens import Tokens
 from heirlog.client.sasl import Mechanism, OAuthBearer, Plain, Scram
-from heirlog.client.security import Security
+from heirlog.client.security import Security, TokenEndpoint
+from heirlog.oauth.tokens import Tokens
 from heirlog.tls.contexts import client_context
 
 NONCE_BYTES = 24
@@ -25,7 +25,9 @@ class Credentials:
         self._security = security
         self._tls = client_context(security) if security.uses_tls else None
         source = security.token
-        self._tokens = None if source is None else Tokens(source)
+        of_endpoint = source.tls if isinstance(source, TokenEndpoint) else None
+        tls = None if of_endpoint is None else client_context(of_endpoint)
+        self._tokens = None if source is None else Tokens(source, tls)
 
     @property
     def mechanism_name(self) -> str | None:

@@ -23,6 +23,7 @@ from heirlog.broker import leader_epochs, list_offsets
 from heirlog.broker.alter_partition_sender import AlterPartitionSender
 from heirlog.broker.assignments_manager import AssignmentsManager
 from heirlog.broker.broker_lifecycle_manager import BrokerLifecycleManager, BrokerState, LifecycleEvents
+from heirlog.broker.broker_requests import BrokerRequests
 from heirlog.broker.delete_records import DeleteRecordsHandler
 from heirlog.broker.describe_log_dirs import describe_log_dirs
 from heirlog.broker.describe_producers import describe_producers
@@ -30,6 +31,8 @@ from heirlog.broker.fetch import FetchHandler
 from heirlog.broker.fetch_session import FetchSessionCache
 from heirlog.broker.followers import RegisteredBrokers
 from heirlog.broker.groups.coordinator import GroupCoordinator
+from heirlog.broker.groups.share.end_offsets import EndOffsets
+from heirlog.broker.groups.share.state_requests import StateRequests
 from heirlog.broker.groups.txn_offset_requests import txn_offset_commit
 from heirlog.broker.isr import IsrProposal
 from heirlog.broker.log_config import log_config_of
@@ -40,10 +43,13 @@ from heirlog.broker.producer_id_manager import ProducerIdManager
 from heirlog.broker.replica_log_info import replica_log_info
 from heirlog.broker.replica_manager import ReplicaEvents, ReplicaManager
 from heirlog.broker.replica_manager_metrics import ReplicaManagerMetrics, count_replicas, late_since_ms
+from heirlog.broker.share_coordinator.coordinator import ShareCoordinator
+from heirlog.broker.share_partitions.leader import SharePartitionLeader
 from heirlog.broker.stray_log_checker import StrayLogChecker
 from heirlog.broker.transactional_produce import TransactionalProduce
 from heirlog.broker.transactions.add_partitions_manager import AddPartitionsToTxnManager
 from heirlog.broker.transactions.coordinator import TransactionCoordinator
+from heirlog.broker.transactions.partition_requests import add_batched
 from heirlog.broker.write_txn_markers import WriteTxnMarkersHandler
 from heirlog.context import Context
 from heirlog.env import Env
@@ -53,6 +59,7 @@ from heirlog.metadata.image import Image
 from heirlog.metadata.journal import ImageJournal
 from heirlog.metadata.survey import Survey, at_once
 from heirlog.protocol.messages import (
+    AddPartitionsToTxnRequest,
     AlterPartitionResponse,
     DeleteRecordsRequest,
     DescribeLogDirsRequest,
@@ -68,6 +75,8 @@ from heirlog.protocol.messages import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
     ProduceRequest,
+    ShareAcknowledgeRequest,
+    ShareFetchRequest,
     TxnOffsetCommitRequest,
     WriteTxnMarkersRequest,
 )
@@ -127,6 +136,7 @@ class Broker:
             ReplicaEvents(self._brokers_changed, self._directory_failed),
         )
         self.fetchers = self.replicas.fetchers
+        self.lost_leaders = self.replicas.lost_leaders
         self._stray_log_checker = StrayLogChecker(env, self.replicas.directories, self._is_closing)
         self._produce = ProduceHandler(env, self.replicas)
         sessions = FetchSessionCache(
@@ -134,8 +144,17 @@ class Broker:
         )
         self.fetch_sessions = sessions
         self._fetch = FetchHandler(env, self.replicas, static.int("fetch.max.bytes"), sessions)
+        brokers = BrokerRequests(
+            env,
+            static.node_id,
+            self._endpoint_of,
+            {
+                AddPartitionsToTxnRequest: lambda request: add_batched(self.transactions, image(), request),
+                WriteTxnMarkersRequest: self.write_txn_markers,
+            },
+        )
         self.coordinators = AddPartitionsToTxnManager(
-            env, image, lambda name: self.transactions.partition_of(name), self._endpoint_of, request_timeout_ms
+            env, image, lambda name: self.transactions.partition_of(name), brokers, request_timeout_ms
         )
         self._transactional_produce = TransactionalProduce(
             env,
@@ -148,11 +167,15 @@ class Broker:
         )
         self._delete_records = DeleteRecordsHandler(self.replicas, self.registered_brokers)
         self._producer_ids = ProducerIdManager(env, controller_endpoint, self.registered_brokers, request_timeout_ms)
-        self.groups = GroupCoordinator(env, static, self.replicas, image)
+        share_states = StateRequests(env, image, self._endpoint_of, create_topics, request_timeout_ms)
+        self.groups = GroupCoordinator(env, static, self.replicas, image, share_states)
+        self.end_offsets = EndOffsets(env, image, self._endpoint_of, request_timeout_ms)
+        self.shares = SharePartitionLeader(env, static, self.replicas, image, self._endpoint_of)
         self._markers = WriteTxnMarkersHandler(env, self.replicas, self.groups, request_timeout_ms)
         self.transactions = TransactionCoordinator(
-            env, static, self.replicas, image, self._producer_ids.next_id, self._endpoint_of
+            env, static, self.replicas, image, self._producer_ids.next_id, brokers
         )
+        self.share_coordinator = ShareCoordinator(env, static, self.replicas, image)
         self._loss_reports = LossReports(env, self.replicas, image, create_topics)
         self._periodic_tasks = PeriodicTasks(env, static, self.replicas, image)
         self.lifecycle = BrokerLifecycleManager(
@@ -305,6 +328,7 @@ class Broker:
         self.replicas.on_image(image, changed)
         self.groups.on_image(image, changed)
         self.transactions.on_image(image, changed)
+        self.share_coordinator.on_image(image, changed)
         self._loss_reports.on_image(changed)
         if self.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN:
             self._stop_fetching_outside_isr()
@@ -363,6 +387,7 @@ class Broker:
         self.replicas.stop_serving()
         self.groups.stop()
         self.transactions.stop()
+        self.share_coordinator.stop()
         self._loss_reports.stop()
         closing = self.replicas.directories.online
         self._closing = len(closing)
@@ -393,6 +418,12 @@ class Broker:
 
     def fetch(self, request: FetchRequest, context: Context) -> Any:
         return self._fetch.fetch(request, context)
+
+    def share_fetch(self, request: ShareFetchRequest, context: Context) -> Any:
+        return self.shares.fetch.share_fetch(request, context)
+
+    def share_acknowledge(self, request: ShareAcknowledgeRequest, context: Context) -> Any:
+        return self.shares.acknowledge.share_acknowledge(request, context)
 
     def list_offsets(self, request: ListOffsetsRequest, context: Context) -> ListOffsetsResponse:
         return list_offsets.list_offsets(self.replicas, request, context)

@@ -27,6 +27,10 @@ class BrokerTopicMetrics:
         "messages_in",
         "produces",
         "produces_failed",
+        "share_acknowledges",
+        "share_acknowledges_failed",
+        "share_fetches",
+        "share_fetches_failed",
     )
 
     def __init__(self) -> None:
@@ -44,6 +48,10 @@ class BrokerTopicMetrics:
         """
         self.fetches = 0
         self.fetches_failed = 0
+        self.share_fetches = 0
+        self.share_fetches_failed = 0
+        self.share_acknowledges = 0
+        self.share_acknowledges_failed = 0
 
     def produce_failed(self, code: ErrorCode, size: int) -> None:
         """A partition's batches of `size` bytes were refused."""
@@ -56,6 +64,15 @@ class BrokerTopicMetrics:
     def fetch_failed(self, code: ErrorCode) -> None:
         if code not in _EXPECTED:
             self.fetches_failed += 1
+
+    def share_fetch_failed(self, code: ErrorCode) -> None:
+        if code not in _EXPECTED:
+            self.share_fetches_failed += 1
+
+    def share_acknowledge_failed(self, code: ErrorCode) -> None:
+        """Also called with NONE."""
+        if code is not ErrorCode.NONE and code not in _EXPECTED:
+            self.share_acknowledges_failed += 1
 
     def add(self, other: BrokerTopicMetrics) -> None:
         for name in self.__slots__:

@@ -163,6 +163,11 @@ class CachedPartition(FetchedPartition):
         self._sent_log_start_offset = data.log_start_offset
         return has_changed
 
+    def take_back(self) -> None:
+        """What counts as sent was not."""
+        self._sent_high_watermark = self._sent_log_start_offset = NEVER_SENT
+        self.mark()
+
 
 class WaitingFetch(Protocol):
     """The one request of a session that waits."""
@@ -337,6 +342,24 @@ class FetchSessionCache:
                 f"fetch session {session.id} was created by a request that names topics in another way (names or ids)",
             )
         return session
+
+    def not_sent(self, response: FetchResponse, is_full: bool) -> None:
+        """The client gets an answer without partitions in place of this one, because it is above its quota.
+
+        is_full: of a full request, which then has no session.
+        """
+        session = self._by_id.get(response.session_id)
+        if session is None:
+            return
+        if is_full:
+            self._remove(session)
+            return
+        for topic in response.responses:
+            name = topic.topic_id if session.uses_topic_ids else topic.topic
+            for partition in topic.partitions:
+                entry = session.entries.get((name, partition.partition_index))
+                if entry is not None:
+                    entry.take_back()
 
     def brokers_changed(self, brokers: set[BrokerId] | None) -> None:
         """Registrations changed (None: any of them): check again whether their fetches count (KIP-903)."""

@@ -106,6 +106,10 @@ def is_committed(high_watermark: int, required_offset: int) -> bool:
     return high_watermark >= required_offset
 
 
+def _lossy_epoch(state: PartitionRegistration) -> int:
+    return -1 if state.basis is None else state.basis.leader_epoch
+
+
 class Partition:
     __slots__ = (
         "_answered_isrs",
@@ -168,7 +172,7 @@ class Partition:
         self.partition_epoch = PartitionEpoch(-1)
         self.leader_epoch_start_offset = 0
         self.lossy_epoch = -1
-        """On a follower: the leader epoch of the newest election on a lossy basis; -1: there was none."""
+        """The leader epoch of the newest election on a lossy basis; -1: there was none."""
         self.replicas: Members = ()
         self.isr: Isr = CommittedPartitionState(())
         self.image_isr: Members = ()
@@ -197,6 +201,7 @@ class Partition:
             self._proposal = None
         self._take_assignment(state, new_epoch, now_ms)
         if new_epoch:
+            self.lossy_epoch = _lossy_epoch(state)
             self.leader_epoch = state.leader_epoch
             self.leader_epoch_start_offset = self.log.log_end_offset
             self.log.producers.guards.clear()
@@ -216,7 +221,7 @@ class Partition:
         self.min_isr = min_isr
         self.leader = state.leader
         self.leader_epoch = state.leader_epoch
-        self.lossy_epoch = -1 if state.basis is None else state.basis.leader_epoch
+        self.lossy_epoch = _lossy_epoch(state)
         self.partition_epoch = state.partition_epoch
         return restart
 

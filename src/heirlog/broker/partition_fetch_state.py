@@ -34,6 +34,11 @@ class BackOff:
     def __init__(self) -> None:
         self._last_ms = 0
 
+    @property
+    def is_reset(self) -> bool:
+        """Nothing has failed since the last success."""
+        return not self._last_ms
+
     def reset(self) -> None:
         self._last_ms = 0
 

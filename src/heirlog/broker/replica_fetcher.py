@@ -103,6 +103,8 @@ class ReplicaFetcherPorts:
     """Called after an append, with the wall time in ms. Raises OSError."""
     storage_failed: Callable[[Partition, OSError], None]
     throttle: ReplicationThrottle
+    connection_closed: Callable[[BrokerId], None]
+    """Called with the leader at the first request that fails so after one that was answered."""
 
 
 class ReplicaFetcher:
@@ -254,6 +256,8 @@ class ReplicaFetcher:
     def _answered(self, number: int, result: FetchResponse | SendFailure) -> None:
         self._in_flight -= 1
         if isinstance(result, SendFailure):
+            if result.kind == "disconnected" and self._failing.is_reset:
+                self._ports.connection_closed(self.leader)
             self._failed(result.kind)
             return
         if result.error_code != ErrorCode.NONE:

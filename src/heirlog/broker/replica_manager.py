@@ -23,6 +23,7 @@ from heirlog.broker.followers import RegisteredBrokers
 from heirlog.broker.isr import IsrProposal
 from heirlog.broker.log_config import log_config_of
 from heirlog.broker.log_directories import LogDirectories
+from heirlog.broker.lost_leaders import LostLeaders
 from heirlog.broker.partition import Partition, ReplicaRole
 from heirlog.broker.replica_fetcher import ReplicaFetcherPorts, ReplicaFetcherSettings
 from heirlog.broker.replica_fetcher_manager import ReplicaFetcherManager
@@ -89,6 +90,7 @@ class ReplicaManager:
             env, static, directories, registered_brokers.broker_id, self._directory_failed
         )
         self.delayed = DelayedOperations(env)
+        self.lost_leaders = LostLeaders(env)
         self.topic_stats = BrokerTopicStats()
         self.discarded_records = DiscardedRecordsManager(env, static, self.directory_of)
         self.leader_throttle = ReplicationThrottle(LEADER, static, env.now_ms)
@@ -104,6 +106,7 @@ class ReplicaManager:
                 self.flush_if_due,
                 self.storage_failed,
                 self._follower_throttle,
+                self.lost_leaders.connection_closed,
             )
         )
 
@@ -190,6 +193,7 @@ class ReplicaManager:
                 self._advance(partition)
             self.delayed.low_watermarks_may_have_moved(self.all_partitions())
         self.fetchers.wake_up()
+        self.lost_leaders.on_image(image, changed)
 
     def _everything(self) -> list[PartitionKey]:
         here = {p.key for p in self.all_partitions()}

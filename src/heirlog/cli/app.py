@@ -49,6 +49,7 @@ from heirlog.cli import (
     sim,
     storage,
     sweep,
+    tokens,
     topics,
     transactions,
     up,
@@ -89,6 +90,7 @@ transactions.app.command("abort")(hanging_transactions.abort)
 app.add_typer(acls.app, name="acls", cls=Commands)
 app.add_typer(quotas.app, name="quotas", cls=Commands)
 app.add_typer(users.app, name="users", cls=Commands)
+app.add_typer(tokens.app, name="tokens", cls=Commands)
 app.add_typer(broker.app, name="broker", cls=Commands)
 app.add_typer(cluster.app, name="cluster", cls=Commands)
 app.add_typer(perf.app, name="perf", cls=Commands)

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from enum import StrEnum
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
@@ -21,8 +22,9 @@ from heirlog.cli.names import named, some_matching
 from heirlog.cli.option_groups import grouped
 from heirlog.cli.output import Output
 from heirlog.cli.places import partition_count
-from heirlog.cli.record_format import Format, as_json, as_text, as_text_with_key, format_of
+from heirlog.cli.record_format import Format, as_json, as_shared_json, as_text, as_text_with_key, format_of
 from heirlog.cli.record_reader import Reader
+from heirlog.cli.share_reader import ShareReader
 from heirlog.cli.start_offsets import Start
 from heirlog.client.offsets import TopicPartition
 from heirlog.protocol.batch import Record
@@ -42,6 +44,10 @@ NamedTopics = Annotated[
 class IsolationLevel(StrEnum):
     READ_UNCOMMITTED = "read_uncommitted"
     READ_COMMITTED = "read_committed"
+
+
+_ONLY_SHARE_GROUP = (None, None, False, False, IsolationLevel.READ_UNCOMMITTED)
+"""The options that a share group decides, not given."""
 
 
 @grouped
@@ -64,6 +70,14 @@ def consume(
             "-g",
             "-G",
             help="Read as a member of this group, from its committed offsets on, and commit what was written.",
+        ),
+    ] = None,
+    share_group: Annotated[
+        str | None,
+        typer.Option(
+            "--share-group",
+            help="Read as a member of this share group, whose members share partitions record by record, and accept "
+            "what was written.",
         ),
     ] = None,
     consumer_property: Annotated[
@@ -125,12 +139,26 @@ def consume(
         )
     if consumer_property and group is None:
         raise UsageError("--consumer-property is for a member of a group: give --group as well")
+    if share_group is not None and (group, partition, until_end, start.is_given, isolation_level) != _ONLY_SHARE_GROUP:
+        raise UsageError(
+            "--share-group goes with none of --group, --partition, --until-end, --isolation-level, or a start: that is "
+            "for the group to decide; heirlog configs alter group sets share.auto.offset.reset"
+        )
     options = group_options(consumer_property or ())
     if until_end and not start.is_given:
         start = Start(from_beginning=True)
     isolation = int(isolation_level is IsolationLevel.READ_COMMITTED)
     with connected(bootstrap_server) as client, Interrupts() as interrupts:
         output = Output(sys.stdout.fileno(), interrupts)
+        if share_group is not None:
+            with interrupts.allowed():
+                names = _group_topics(client, topics, include, options, waits=True).names
+            shared = ShareReader(client, share_group, names, max_records)
+            if in_json:
+                chosen = partial(as_shared_json, shared.delivery_count)
+            with closing(shared.rounds()) as rounds:
+                _write(rounds, chosen, output, shared.wrote)
+            return
         if group is not None:
             with interrupts.allowed():
                 read = _group_topics(client, topics, include, options, waits=not until_end)

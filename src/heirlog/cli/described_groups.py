@@ -1,7 +1,7 @@
 """A group as `heirlog groups describe` shows it, whichever protocol its members use.
 
-A broker is asked for a group of the consumer protocol first. It answers that the group is not one, or that it does not
-know the protocol; then it is asked for a classic group.
+A broker is asked for a group of the consumer protocol first, then for a share group. It answers that the group is not
+one, or that it does not know the protocol; then it is asked for a classic group.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from heirlog.blocking import Client
 
 DEAD = "Dead"
+SHARE = "share"
 NOT_OF_THIS_KIND = (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION)
 MEMBER_TYPES = {0: "classic", 1: "consumer"}
 
@@ -53,7 +54,36 @@ class ShownGroup:
 
 def described_group(client: Client, group: str) -> ShownGroup:
     """Raises CommandError for a group that does not exist."""
-    return _consumer_group(client, group) or _classic_group(client, group)
+    return _consumer_group(client, group) or share_group(client, group) or _classic_group(client, group)
+
+
+def share_group(client: Client, group: str) -> ShownGroup | None:
+    """None if it is not a share group. Raises CommandError."""
+    from heirlog.protocol.messages import ShareGroupDescribeRequest
+
+    try:
+        answer = client.send_to_coordinator(group, ShareGroupDescribeRequest(group_ids=[group]), error_code=_code)
+    except Unsupported:
+        return None
+    found = answer.groups[0]
+    if found.error_code in NOT_OF_THIS_KIND:
+        return None
+    _raise_refusal(group, found.error_code)
+    members = [
+        ShownMember(
+            member_id=member.member_id,
+            instance_id=None,
+            client_id=member.client_id,
+            client_host=member.client_host,
+            assigned=_by_name(member.assignment),
+            kind=SHARE,
+            epoch=member.member_epoch,
+        )
+        for member in found.members
+    ]
+    return ShownGroup(
+        group, SHARE, found.group_state, found.assignor_name, members, found.group_epoch, found.assignment_epoch
+    )
 
 
 def _consumer_group(client: Client, group: str) -> ShownGroup | None:

@@ -14,8 +14,8 @@ from heirlog.cli.cleared import warn, warn_of_cleared_elr
 from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
 from heirlog.cli.errors import CommandError, UsageError
 from heirlog.cli.render import Json, show_json, show_rows
-from heirlog.metadata.features import metadata_version_name, metadata_version_named, transaction_level
-from heirlog.metadata.state import ELR_VERSION, GROUP_VERSION, METADATA_VERSION, TRANSACTION_VERSION
+from heirlog.metadata.features import metadata_version_name, metadata_version_named, share_level, transaction_level
+from heirlog.metadata.state import ELR_VERSION, GROUP_VERSION, METADATA_VERSION, SHARE_VERSION, TRANSACTION_VERSION
 from heirlog.protocol.errors import error_code
 
 if TYPE_CHECKING:
@@ -153,6 +153,7 @@ def _levels(client: Client, features: list[str], release: str | None, metadata: 
         ELR_VERSION: int(level >= ELR_WITH_A_NEW_CLUSTER),
         TRANSACTION_VERSION: transaction_level(level),
         GROUP_VERSION: 1,
+        SHARE_VERSION: share_level(level),
     }
     return {name: wanted for name, wanted in defaults.items() if name in known}
 

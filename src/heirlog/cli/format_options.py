@@ -15,9 +15,16 @@ from heirlog.metadata.features import (
     SUPPORTED_FEATURES,
     metadata_version_named,
     recovery_level,
+    share_level,
     transaction_level,
 )
-from heirlog.metadata.image import KRAFT_VERSION, METADATA_VERSION, RECOVERY_VERSION, TRANSACTION_VERSION
+from heirlog.metadata.image import (
+    KRAFT_VERSION,
+    METADATA_VERSION,
+    RECOVERY_VERSION,
+    SHARE_VERSION,
+    TRANSACTION_VERSION,
+)
 from heirlog.metadata.state import RESERVED_DIRECTORIES
 from heirlog.protocol.types import BrokerId, endpoint_from_text, uuid_from_text, uuid_text
 from heirlog.raft.control import Voter
@@ -68,6 +75,8 @@ def features_wanted(
         features[name] = int(level)
     if not any(text.startswith(f"{TRANSACTION_VERSION}=") for text in given):
         features[TRANSACTION_VERSION] = transaction_level(features[METADATA_VERSION])
+    if not any(text.startswith(f"{SHARE_VERSION}=") for text in given):
+        features[SHARE_VERSION] = share_level(features[METADATA_VERSION])
     return features
 
 

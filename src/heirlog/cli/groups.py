@@ -1,4 +1,6 @@
-"""`heirlog groups list|describe|delete|delete-offsets`: consumer groups, in the words of kafka-consumer-groups.
+"""`heirlog groups list|describe|delete|delete-offsets`: groups, in the words of kafka-consumer-groups.
+
+Share groups are shown and changed by the same commands; their offsets are those of `share_group_offsets.py`.
 
 Resetting offsets is `reset_offsets.py`.
 """
@@ -12,18 +14,19 @@ import typer
 
 from heirlog.cli import complete
 from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
-from heirlog.cli.described_groups import ShownGroup, as_texts, described_group
+from heirlog.cli.described_groups import SHARE, ShownGroup, as_texts, described_group, share_group
 from heirlog.cli.errors import EXIT_FAILED, CommandError, UsageError
 from heirlog.cli.listed_groups import listed_groups
 from heirlog.cli.names import given_once, matching, partitions_named
 from heirlog.cli.next_steps import with_next_step
 from heirlog.cli.render import Json, show_rows
+from heirlog.cli.share_group_offsets import delete_share_offsets, share_offsets
 from heirlog.protocol.errors import ErrorCode, error_code
 
 if TYPE_CHECKING:
     from heirlog.blocking import Client
 
-app = typer.Typer(help="Show consumer groups, delete them, and move their offsets.", no_args_is_help=True)
+app = typer.Typer(help="Show consumer and share groups, delete them, and move their offsets.", no_args_is_help=True)
 
 NAMED_OFFSET_FETCH = 9
 """The last version whose answer names topics instead of giving their ids."""
@@ -85,7 +88,8 @@ def list_groups(
     include: Include = None,
     state: Annotated[str | None, typer.Option(help="Only groups in these states, separated by commas.")] = None,
     kind: Annotated[
-        str | None, typer.Option("--type", help="Only groups of these types, separated by commas: classic, consumer.")
+        str | None,
+        typer.Option("--type", help="Only groups of these types, separated by commas: classic, consumer, share."),
     ] = None,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
     as_json: Json = False,
@@ -193,12 +197,21 @@ def _state(group: ShownGroup) -> dict[str, Any]:
 
 
 def _lags(client: Client, group: ShownGroup) -> Iterator[dict[str, Any]]:
-    """Of each partition that has a committed offset or is assigned to a member; without a commit there is no lag."""
-    committed = committed_offsets(client, group.group_id)
+    """Of each partition that has a committed offset or is assigned to a member; without a commit there is no lag.
+
+    The offset of a share group is its start offset, and brokers know its lag.
+    """
+    lags: dict[TopicPartition, int | None] = {}
+    if group.kind == SHARE:
+        shared = share_offsets(client, group.group_id)
+        lags = {at: one.lag for at, one in shared.items()}
+        committed = {at: one.start for at, one in shared.items() if one.start is not None}
+    else:
+        committed = committed_offsets(client, group.group_id)
     assigned = {
         (topic, number) for member in group.members for topic, numbers in member.assigned.items() for number in numbers
     }
-    wanted = sorted(committed.keys() | assigned)
+    wanted = sorted(committed.keys() | lags.keys() | assigned)
     ends = client.list_offsets(dict.fromkeys(wanted, LATEST)) if wanted else {}
     for at in wanted:
         offset, end = committed.get(at), ends[at].offset
@@ -208,7 +221,7 @@ def _lags(client: Client, group: ShownGroup) -> Iterator[dict[str, Any]]:
             "partition": at[1],
             "offset": offset,
             "end_offset": end,
-            "lag": None if offset is None else max(end - offset, 0),
+            "lag": lags[at] if at in lags else None if offset is None else max(end - offset, 0),
         }
 
 
@@ -270,13 +283,18 @@ def delete_offsets(
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
     as_json: Json = False,
 ) -> None:
-    """Delete a group's committed offsets of topics that none of its members reads."""
+    """Delete a group's committed offsets of topics that none of its members reads; of a share group, whole topics."""
     from heirlog.protocol.messages import OffsetDeleteRequest
 
     group, topics_named = group_and_topics(group_argument, group, topic_arguments, topic)
     if not topics_named:
         raise UsageError("name the topics after the group, or with --topic: TOPIC or TOPIC:0,1,2")
     with connected(bootstrap_server) as client:
+        if share_group(client, group) is not None:
+            if any(":" in name for name in topics_named):
+                raise UsageError("a share group forgets whole topics: --topic TOPIC")
+            _show_deleted(delete_share_offsets(client, group, topics_named), as_json)
+            return
         topics: dict[str, OffsetDeleteRequest.OffsetDeleteRequestTopic] = {}
         for name, partition in partitions_named(client, topics_named):
             one = topics.setdefault(name, OffsetDeleteRequest.OffsetDeleteRequestTopic(name=name))
@@ -291,6 +309,10 @@ def delete_offsets(
         for found in answer.topics
         for partition in found.partitions
     ]
+    _show_deleted(rows, as_json)
+
+
+def _show_deleted(rows: list[dict[str, Any]], as_json: bool) -> None:
     show_rows({"topic": "Topic", "partition": "Partition", "result": "Result"}, rows, as_json)
     if any(row["result"] != ErrorCode.NONE.name for row in rows):
         raise typer.Exit(EXIT_FAILED)

@@ -74,7 +74,17 @@ def as_text_with_key(topic: str, partition: int, record: Record) -> bytes:
 
 
 def as_json(topic: str, partition: int, record: Record) -> bytes:
-    shown = {
+    return json.dumps(_shown(topic, partition, record)).encode() + b"\n"
+
+
+def as_shared_json(delivery_count: Callable[[str, int, int], int], topic: str, partition: int, record: Record) -> bytes:
+    """delivery_count: of a topic, partition and offset."""
+    shown = _shown(topic, partition, record) | {"delivery_count": delivery_count(topic, partition, record.offset)}
+    return json.dumps(shown).encode() + b"\n"
+
+
+def _shown(topic: str, partition: int, record: Record) -> dict[str, object]:
+    return {
         "topic": topic,
         "partition": partition,
         "offset": record.offset,
@@ -83,7 +93,6 @@ def as_json(topic: str, partition: int, record: Record) -> bytes:
         "value": text_or_base64(record.value),
         "headers": [[name, text_or_base64(value)] for name, value in record.headers],
     }
-    return json.dumps(shown).encode() + b"\n"
 
 
 def _length(data: bytes | None) -> bytes:

@@ -1,7 +1,8 @@
 """`heirlog groups reset-offsets`: sets the offsets of a group without members, like kafka-consumer-groups.
 
 Shows the plan, does it with --execute. Offsets before a partition's first record are moved to that, shifted ones behind
-its end to the end. Kafka's tool moves an offset that is named and lies behind the end too; here it is refused.
+its end to the end. Kafka's tool moves an offset that is named and lies behind the end too; here it is refused. The
+offset of a share group is its start offset, as with kafka-share-groups.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
+from heirlog.cli.described_groups import share_group
 from heirlog.cli.errors import CommandError, UsageError
 from heirlog.cli.groups import (
     LATEST,
@@ -31,6 +33,7 @@ from heirlog.cli.moments import datetime_ms, duration_ms
 from heirlog.cli.names import partitions_named
 from heirlog.cli.option_groups import grouped
 from heirlog.cli.render import Json, show_rows
+from heirlog.cli.share_group_offsets import alter_share_offsets, share_offsets
 
 if TYPE_CHECKING:
     from heirlog.blocking import Client
@@ -105,12 +108,19 @@ def reset_offsets(
     when_ms = target.when_ms()
     given = None if target.from_file is None else _from_file(target.from_file)
     with connected(bootstrap_server) as client:
-        _check_inactive(client, group)
-        committed = committed_offsets(client, group)
+        shown = share_group(client, group)
+        if shown is None:
+            _check_inactive(client, group)
+            committed = committed_offsets(client, group)
+        else:
+            _check_no_members(group, len(shown.members), shown.state)
+            known = share_offsets(client, group)
+            committed = {at: one.start for at, one in known.items() if one.start is not None}
         if given is not None:
             wanted = sorted(given)
         else:
-            wanted = sorted(committed) if all_topics else partitions_named(client, topics)
+            all_known = committed if shown is None else known
+            wanted = sorted(all_known) if all_topics else partitions_named(client, topics)
         earliest = {key: at.offset for key, at in client.list_offsets(dict.fromkeys(wanted, EARLIEST)).items()}
         latest = {key: at.offset for key, at in client.list_offsets(dict.fromkeys(wanted, LATEST)).items()}
         if given is not None:
@@ -129,7 +139,9 @@ def reset_offsets(
         if given is not None or target.to_offset is not None:
             _check_ends(moved, latest)
         plan = {key: min(max(moved[key], earliest[key]), latest[key]) for key in wanted}
-        if execute and plan:
+        if execute and plan and shown is not None:
+            alter_share_offsets(client, group, plan)
+        elif execute and plan:
             _commit(client, group, plan)
     if export:
         for (name, index), offset in sorted(plan.items()):
@@ -158,10 +170,15 @@ def _check_inactive(client: Client, group: str) -> None:
 
     request = DescribeGroupsRequest(groups=[group])
     found = client.send_to_coordinator(group, request, error_code=lambda got: int(got.groups[0].error_code)).groups[0]
-    if not found.error_code and found.members:
+    if not found.error_code:
+        _check_no_members(group, len(found.members), found.group_state)
+
+
+def _check_no_members(group: str, count: int, state: str) -> None:
+    if count:
         raise CommandError(
-            f"group {group} has {len(found.members)} members ({found.group_state}): offsets can only be moved "
-            f"while it has none; stop its consumers first"
+            f"group {group} has {count} members ({state}): offsets can only be moved while it has none; "
+            "stop its consumers first"
         )
 
 

@@ -17,7 +17,16 @@ from heirlog.cli.habits import synonyms_of
 SECTIONS: Final = {
     "Start a cluster": ("up", "context", "node", "container", "storage"),
     "Records": ("produce", "consume", "offsets", "delete-records", "perf"),
-    "Topics, groups and their settings": ("topics", "groups", "transactions", "configs", "acls", "quotas", "users"),
+    "Topics, groups and their settings": (
+        "topics",
+        "groups",
+        "transactions",
+        "configs",
+        "acls",
+        "quotas",
+        "users",
+        "tokens",
+    ),
     "Brokers and controllers": ("cluster", "broker", "quorum", "features", "log-dirs", "reassign"),
     "Leaders and recovery": ("elect", "recover", "doctor", "audit", "dump"),
     "Data pipelines": ("pipeline",),

@@ -50,6 +50,7 @@ KAFKA_DEFAULTS = {
     "min.insync.replicas": "1",
     "offsets.topic.replication.factor": "3",
     "transaction.state.log.replication.factor": "3",
+    "share.coordinator.state.topic.replication.factor": "3",
 }
 
 

@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from heirlog.security.allowed_urls import ALLOWED_URLS, why_refused
 from heirlog.security.jaas import LoginModule, parse_jaas
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
@@ -73,6 +74,12 @@ class TokenEndpoint:
     client_id: str = ""
     client_secret: str = field(default="", repr=False)
     scope: str = ""
+    tls: Security | None = None
+    """How https is spoken; None: with the system's authorities."""
+
+    @property
+    def is_file(self) -> bool:
+        return self.url.startswith("file:")
 
 
 TokenSource: TypeAlias = UnsecuredToken | TokenEndpoint | Callable[[], str]
@@ -119,7 +126,10 @@ class Security:
             )
         if self.mechanism == "OAUTHBEARER":
             if self.token is None:
-                raise SecurityError("OAUTHBEARER needs a token: set sasl.oauthbearer.token.endpoint.url")
+                raise SecurityError(
+                    "OAUTHBEARER needs a token: set sasl.oauthbearer.token.endpoint.url to where it is fetched, or "
+                    "to a file (file:///...)"
+                )
         elif not self.username or not self.password:
             raise SecurityError(f"{self.mechanism} needs a username and a password in sasl.jaas.config")
 
@@ -191,15 +201,18 @@ def _token_source(properties: Mapping[str, str], module: LoginModule) -> TokenSo
     options = module.options
     url = properties.get("sasl.oauthbearer.token.endpoint.url", "").strip()
     if url:
-        if not url.startswith(("https://", "http://", "file://")):
-            raise SecurityError("sasl.oauthbearer.token.endpoint.url begins with none of https://, http://, file://")
+        refused = why_refused("sasl.oauthbearer.token.endpoint.url", url, properties.get(ALLOWED_URLS, ""))
+        if refused is not None:
+            raise SecurityError(refused)
+        of_endpoint = {name: text for name, text in options.items() if name.startswith("ssl.")}
         made = TokenEndpoint(
             url,
             options.get("clientId") or properties.get("sasl.oauthbearer.client.credentials.client.id", ""),
             options.get("clientSecret") or properties.get("sasl.oauthbearer.client.credentials.client.secret", ""),
             options.get("scope") or properties.get("sasl.oauthbearer.scope", ""),
+            Security("SSL", **_tls(of_endpoint)) if of_endpoint else None,  # type: ignore[arg-type]  # as below
         )
-        if not url.startswith("file://") and not (made.client_id and made.client_secret):
+        if not made.is_file and not (made.client_id and made.client_secret):
             raise SecurityError(
                 "sasl.oauthbearer.token.endpoint.url needs clientId and clientSecret in sasl.jaas.config, "
                 "or sasl.oauthbearer.client.credentials.client.id and .secret"

@@ -21,7 +21,17 @@ from heirlog.controller.controller_result import ControllerResult, answer
 from heirlog.controller.record_limit import MAX_RECORDS_PER_USER_OP, too_large
 from heirlog.metadata.address import UNNAMED_HOST, host_bytes
 from heirlog.metadata.as_records import client_quota_record
-from heirlog.metadata.client_quotas import CLIENT_ID, IP, IP_KEYS, USER, USER_AND_CLIENT_KEYS, Entity, entity_of
+from heirlog.metadata.client_quotas import (
+    CLIENT_ID,
+    CONNECTION_CREATION_RATE,
+    IP,
+    IP_KEYS,
+    USER,
+    USER_AND_CLIENT_KEYS,
+    Entity,
+    entity_of,
+)
+from heirlog.metadata.definition import INT_MAX
 from heirlog.metadata.image import Image
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.messages import AlterClientQuotasRequest, AlterClientQuotasResponse
@@ -120,6 +130,8 @@ def _checked_value(keys: dict[str, bool], op: Op) -> float:
     if keys[op.key]:
         if op.value < 1:
             raise _invalid(f"{op.key} must be at least 1")
+        if op.key == CONNECTION_CREATION_RATE and op.value > INT_MAX:
+            raise _invalid(f"Proposed value for {op.key} is too large for an INT.")
         if op.value > WHOLE_NUMBER_MAX:
             raise _invalid(f"Proposed value for {op.key} is too large for a LONG.")
         if op.value % 1.0 > _WHOLE:

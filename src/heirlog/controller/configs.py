@@ -24,6 +24,7 @@ from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.definition import ConfigError, Update
 from heirlog.metadata.group_configs import validate_group_configs
 from heirlog.metadata.image import BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE, Image
+from heirlog.metadata.listener_security import limit_of_listener
 from heirlog.metadata.min_isr import MIN_ISR
 from heirlog.metadata.security_configs import SECURITY
 from heirlog.metadata.server_configs import SERVER_CONFIGS
@@ -124,7 +125,7 @@ def check_server_values(broker: str, changes: Mapping[str, str | None]) -> None:
 
 
 def _check_server_value(broker: str, key: str, value: str) -> None:
-    definition = SERVER_CONFIGS.get(key)
+    definition = SERVER_CONFIGS.get(key) or limit_of_listener(key)
     if definition is None:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown broker config name: {key}")
     if definition in SECURITY and definition.update is Update.PER_BROKER:

@@ -35,6 +35,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 
 from heirlog.controller.bootstrap import bootstrap_records
 from heirlog.controller.controller_result import ControllerResult, all_or_none, check_sizes
+from heirlog.controller.delegation_tokens import SWEPT_MAX, swept
 from heirlog.controller.elect_leaders import balance, elect_unclean
 from heirlog.controller.first_recovery_level import (
     VOTERS_WAIT_MS,
@@ -54,7 +55,7 @@ from heirlog.controller.turn_budget import TurnBudget
 from heirlog.env import Cancel, Env
 from heirlog.metadata.apply import apply_all, image_of_snapshot, read_basis
 from heirlog.metadata.basis import Basis
-from heirlog.metadata.config_def import StaticConfig
+from heirlog.metadata.config_def import StaticConfig, token_secrets
 from heirlog.metadata.deprecated_configs import DEPRECATED
 from heirlog.metadata.features import MANAGER_ENABLED, recovery_level
 from heirlog.metadata.image import RECOVERY_VERSION, Image
@@ -76,6 +77,7 @@ from heirlog.protocol.types import BrokerEpoch, BrokerId, Endpoint
 from heirlog.raft.values import MAX_RECORDS_PER_BATCH
 
 _CONTINUE_ELECTIONS_MS: Final = 10
+_CONTINUE_SWEEP_MS: Final = 1000
 
 R = TypeVar("R")
 
@@ -160,6 +162,8 @@ class Controller:
             static.int("controller.quota.window.num"),
             static.int("controller.quota.window.size.seconds") * 1000,
         )
+        self.token_secrets = token_secrets(static)
+        """None: delegation tokens are off."""
         self.is_active = False
         self.epoch = -1
         self.elections: dict[Basis, int] = dict.fromkeys(Basis, 0)
@@ -200,6 +204,11 @@ class Controller:
         if self.sessions.connection_closed(broker_id, broker_epoch, connection, self.env.now_ms()):
             self.env.call_later(self.sessions.disconnect_grace_ms, partial(self._end_of_grace, broker_id, broker_epoch))
             self._probe.ask(broker_id, broker_epoch)
+
+    def heartbeat_came(self, broker_id: BrokerId, broker_epoch: BrokerEpoch, host: str) -> None:
+        """host: from which it came."""
+        if self.is_active and self.sessions.is_live(broker_id, broker_epoch):
+            self._probe.heard(broker_id, broker_epoch, host)
 
     def submit(self, handler: Callable[[], ControllerResult[R]], refuse: Callable[[ErrorCode], R]) -> R | Pending[R]:
         """Run a handler against the image, append its records, and answer once they are committed.
@@ -312,6 +321,8 @@ class Controller:
         self._hold_elections()
         self.recovery.start(self.image)
         self._every("no-op", self.static.int("metadata.max.idle.interval.ms"), self._write_no_op)
+        if self.token_secrets is not None:
+            self._sweep_tokens()
         self._expect_session_check(self.sessions.check_interval_ms)
         if self.static["auto.leader.rebalance.enable"]:
             interval_ms = self.static.int("leader.imbalance.check.interval.seconds") * 1000
@@ -351,6 +362,7 @@ class Controller:
         self._timers.clear()
         self.recovery.stop()
         self.sessions.clear()
+        self._probe.forget_all()
         while self._appended:
             self.image.undo(self._appended.pop().journal)
         waiting, self._waiting = self._waiting, deque()
@@ -504,6 +516,16 @@ class Controller:
     def _write_no_op(self) -> None:
         """Write a no-op record, so that followers see a live leader, and waiting fetches and lag metrics advance."""
         self._append_own(ControllerResult(_no_answer, [NoOpRecord()]))
+
+    def _sweep_tokens(self) -> None:
+        """Remove delegation tokens that have ended, first at activation: the last controller may have been late."""
+        records = swept(self.image, self.env.wall_ms())
+        if records:
+            self.env.log("info", "delegation-tokens-expired", count=len(records))
+        self._append_own(ControllerResult(_no_answer, records))
+        interval_ms = self.static.int("delegation.token.expiry.check.interval.ms")
+        delay_ms = _CONTINUE_SWEEP_MS if len(records) == SWEPT_MAX else interval_ms
+        self._timers["sweep-tokens"] = self.env.call_later(delay_ms, self._sweep_tokens)
 
     def _append_own(self, outcome: ControllerResult[None]) -> None:
         if outcome.records or outcome.rest is not None:

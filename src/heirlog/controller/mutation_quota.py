@@ -1,7 +1,7 @@
 """Controller mutation quotas: how many partitions a client may create and delete per second (KIP-599).
 
     strict       the version of the request has THROTTLING_QUOTA_EXCEEDED: a topic is refused with it while the bucket
-                 is below zero, and others of the request may pass
+                 is below zero, and others of the request may pass; only a refused request has to wait
     permissive   an older version: everything is done, and the client has to wait afterwards
 
 One topic may take more than is left: the next one waits. A request that only validates counts as if it did its work.
@@ -45,7 +45,7 @@ class MutationQuotas:
 class MutationQuota:
     """Of one request."""
 
-    __slots__ = ("_bucket", "_now_ms", "_quotas", "_rate", "_strict")
+    __slots__ = ("_bucket", "_has_refused", "_now_ms", "_quotas", "_rate", "_strict")
 
     def __init__(
         self, quotas: MutationQuotas, bucket: TokenBucket, rate: float, now_ms: Callable[[], int], strict: bool
@@ -55,11 +55,13 @@ class MutationQuota:
         self._rate = rate
         self._now_ms = now_ms
         self._strict = strict
+        self._has_refused = False
 
     def take(self, partitions: int) -> None:
         """Raises KafkaError THROTTLING_QUOTA_EXCEEDED."""
         now_ms = self._now_ms()
         if self._strict and self._bucket.throttle_ms(self._rate, now_ms):
+            self._has_refused = True
             raise KafkaError(
                 ErrorCode.THROTTLING_QUOTA_EXCEEDED,
                 "The throttling quota has been exceeded: wait for the throttle time of this answer, and try again.",
@@ -68,5 +70,7 @@ class MutationQuota:
 
     def put_into(self, response: Any) -> None:
         """Put the time to wait, as it is now, into the answer."""
+        if self._strict and not self._has_refused:
+            return
         response.throttle_time_ms = self._bucket.throttle_ms(self._rate, self._now_ms())
         self._quotas.throttled += response.throttle_time_ms > 0

@@ -2,7 +2,9 @@
 
 The client sends salt and salted password; the controller derives the keys and keeps only those. A user that is named
 twice, also for two mechanisms or in a deletion and an upsertion, is refused, so one request sets one mechanism of a
-user. What is refused does not keep the other users' changes from being made; those are made together.
+user. Changes are judged in order, deletions first, and the first refusal of a user is its answer, as on Kafka: a second
+change is a duplicate only if the first was good. What is refused does not keep the other users' changes from being
+made; those are made together.
 
 Bounds that Kafka does not have (`security/scram.py`): each credential is in the memory of every node. A salted password
 has the length of its hash.
@@ -12,7 +14,6 @@ Source: KIP-554, KIP-900.
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 from heirlog.controller.controller_result import ControllerResult, answer
@@ -42,27 +43,32 @@ def alter_scram_credentials(
 ) -> ControllerResult[AlterUserScramCredentialsResponse]:
     """One result per user, in the order in which the request first names them."""
     changes = _changes(request)
-    times = Counter(change.name for change in changes)
-    if len(times) > MAX_RECORDS_PER_USER_OP:
+    users = dict.fromkeys(change.name for change in changes)
+    if len(users) > MAX_RECORDS_PER_USER_OP:
         refusal = too_large("Too many users in one request", "change them in several requests")
         return answer(refused(request, refusal.code, refusal.message))
-    results: dict[str, Altered] = {}
-    records: list[Any] = []
+    errors: dict[str, KafkaError] = {}
+    records: dict[str, Any] = {}
     for change in changes:
-        if change.name in results:
+        if change.name in errors:
             continue
         try:
-            if times[change.name] > 1:
+            if records.pop(change.name, None) is not None:
                 raise KafkaError(
                     ErrorCode.DUPLICATE_RESOURCE,
                     "A user credential cannot be altered twice in the same request",
                 )
-            records.append(_record(image, change))
-            results[change.name] = Altered(user=change.name, error_message=None)
+            records[change.name] = _record(image, change)
         except KafkaError as error:
-            results[change.name] = Altered(user=change.name, error_code=error.code, error_message=error.message)
-    response = AlterUserScramCredentialsResponse(results=list(results.values()))
-    return ControllerResult(lambda base_offset: response, records)
+            errors[change.name] = error
+    response = AlterUserScramCredentialsResponse(results=[_altered(user, errors.get(user)) for user in users])
+    return ControllerResult(lambda base_offset: response, list(records.values()))
+
+
+def _altered(user: str, error: KafkaError | None) -> Altered:
+    if error is None:
+        return Altered(user=user, error_message=None)
+    return Altered(user=user, error_code=error.code, error_message=error.message)
 
 
 def refused(
@@ -81,11 +87,11 @@ def _changes(request: AlterUserScramCredentialsRequest) -> list[Deletion | Upser
 
 def _record(image: Image, change: Deletion | Upsertion) -> Any:
     """Raises KafkaError."""
+    if not change.name:
+        raise _unacceptable("Username must not be empty")
     mechanism = BY_NUMBER.get(change.mechanism)
     if mechanism is None:
         raise KafkaError(ErrorCode.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism")
-    if not change.name:
-        raise _unacceptable("Username must not be empty")
     if isinstance(change, Deletion):
         if (change.name, mechanism.number) not in image.scram:
             raise KafkaError(ErrorCode.RESOURCE_NOT_FOUND, "Attempt to delete a user credential that does not exist")

@@ -152,6 +152,7 @@ def standard_config(nodes: int) -> dict[str, str]:
         "default.replication.factor": str(min(3, nodes)),
         "offsets.topic.replication.factor": str(min(3, nodes)),
         "transaction.state.log.replication.factor": str(min(3, nodes)),
+        "share.coordinator.state.topic.replication.factor": str(min(3, nodes)),
     }
     if nodes >= 3:
         config["min.insync.replicas"] = "2"

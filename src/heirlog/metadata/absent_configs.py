@@ -45,6 +45,10 @@ _TUNING = (
     list_of("kafka.metrics.reporters", ""),
     long("log.dir.failure.timeout.ms", 30_000, 1),
     integer("telemetry.max.bytes", 1_048_576, 1),
+    integer("share.coordinator.append.linger.ms", -1, -1),
+    integer("share.coordinator.load.buffer.size", 5_242_880, 1),
+    integer("share.coordinator.threads", 1, 1),
+    integer("share.fetch.purgatory.purge.interval.requests", 1000),
 )
 
 _PROVIDERS = (list_of("config.providers", "", update=Update.CLUSTER_WIDE),)
@@ -78,22 +82,6 @@ _OAUTH_CLIENT = (
     string("sasl.oauthbearer.assertion.private.key.file", None),
     password("sasl.oauthbearer.assertion.private.key.passphrase"),
     string("sasl.oauthbearer.assertion.template.file", None),
-    string("sasl.oauthbearer.client.credentials.client.id", None),
-    password("sasl.oauthbearer.client.credentials.client.secret"),
-    string("sasl.oauthbearer.scope", None),
-    string("sasl.oauthbearer.token.endpoint.url", None),
-)
-
-_OAUTH = (
-    integer("sasl.oauthbearer.clock.skew.seconds", 30),
-    list_of("sasl.oauthbearer.expected.audience", ""),
-    string("sasl.oauthbearer.expected.issuer", None),
-    long("sasl.oauthbearer.jwks.endpoint.refresh.ms", 3_600_000),
-    long("sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms", 10_000),
-    long("sasl.oauthbearer.jwks.endpoint.retry.backoff.ms", 100),
-    string("sasl.oauthbearer.jwks.endpoint.url", None),
-    string("sasl.oauthbearer.scope.claim.name", "scope"),
-    string("sasl.oauthbearer.sub.claim.name", "sub"),
 )
 
 _JAVA_SECURITY = (
@@ -103,7 +91,6 @@ _JAVA_SECURITY = (
         update=Update.PER_BROKER,
     ),
     class_name("sasl.client.callback.handler.class"),
-    class_name("sasl.login.callback.handler.class"),
     class_name("sasl.login.class"),
     class_name(
         "sasl.oauthbearer.jwt.retriever.class", "org.apache.kafka.common.security.oauthbearer.DefaultJwtRetriever"
@@ -111,7 +98,6 @@ _JAVA_SECURITY = (
     class_name(
         "sasl.oauthbearer.jwt.validator.class", "org.apache.kafka.common.security.oauthbearer.DefaultJwtValidator"
     ),
-    class_name("sasl.server.callback.handler.class"),
     string("security.providers", None),
     class_name("ssl.engine.factory.class", update=Update.PER_BROKER),
     string("ssl.provider", None, update=Update.PER_BROKER),
@@ -129,28 +115,7 @@ _JAVA_TLS = (
     string("ssl.trustmanager.algorithm", "PKIX", update=Update.PER_BROKER),
 )
 
-_TOKENS = (
-    long("delegation.token.expiry.check.interval.ms", 3_600_000, 1),
-    long("delegation.token.expiry.time.ms", 86_400_000, 1),
-    long("delegation.token.max.lifetime.ms", 604_800_000, 1),
-    password("delegation.token.secret.key"),
-)
-
 _GROUPS = (
-    list_of("group.share.assignors", "simple"),
-    integer("group.share.delivery.count.limit", 5, 2, at_most=10),
-    integer("group.share.heartbeat.interval.ms", 5000, 1),
-    integer("group.share.max.heartbeat.interval.ms", 15_000, 1),
-    integer("group.share.max.record.lock.duration.ms", 60_000, 30000, at_most=3600000),
-    integer("group.share.max.session.timeout.ms", 60_000, 1),
-    integer("group.share.max.share.sessions", 2000, 1),
-    integer("group.share.max.size", 200, 1, at_most=1000),
-    integer("group.share.min.heartbeat.interval.ms", 5000, 1),
-    integer("group.share.min.record.lock.duration.ms", 15_000, 1000, at_most=30000),
-    integer("group.share.min.session.timeout.ms", 45_000, 1),
-    integer("group.share.partition.max.record.locks", 2000, 100, at_most=10000),
-    integer("group.share.record.lock.duration.ms", 30_000, 1000, at_most=3600000),
-    integer("group.share.session.timeout.ms", 45_000, 1),
     integer("group.streams.heartbeat.interval.ms", 5000, 1),
     integer("group.streams.initial.rebalance.delay.ms", 3000, 0),
     integer("group.streams.max.heartbeat.interval.ms", 15_000, 1),
@@ -161,15 +126,6 @@ _GROUPS = (
     integer("group.streams.min.session.timeout.ms", 45_000, 1),
     integer("group.streams.num.standby.replicas", 0, 0),
     integer("group.streams.session.timeout.ms", 45_000, 1),
-    integer("share.coordinator.append.linger.ms", -1, -1),
-    integer("share.coordinator.load.buffer.size", 5_242_880, 1),
-    integer("share.coordinator.snapshot.update.records.per.snapshot", 500, 0),
-    integer("share.coordinator.state.topic.compression.codec", 0),
-    integer("share.coordinator.state.topic.num.partitions", 50, 1),
-    integer("share.coordinator.state.topic.segment.bytes", 104_857_600, 1),
-    integer("share.coordinator.threads", 1, 1),
-    integer("share.coordinator.write.timeout.ms", 5000, 1),
-    integer("share.fetch.purgatory.purge.interval.requests", 1000),
 )
 
 _TIERS = (
@@ -207,13 +163,11 @@ _TIERS = (
 
 _FAMILIES: Final[Sequence[tuple[str | None, Sequence[ConfigKey]]]] = (
     ("heirlog has no Kerberos (GSSAPI): use SCRAM, PLAIN or certificates", _KERBEROS),
-    ("heirlog's nodes do not log in with OAUTHBEARER", _OAUTH_CLIENT),
-    ("this version of heirlog has no OAUTHBEARER", _OAUTH),
+    ("heirlog's nodes get tokens from a file, or by client id and secret", _OAUTH_CLIENT),
     ("heirlog cannot load Java classes", _JAVA_SECURITY),
     ("heirlog does not compare a new certificate with the old one", _RELOADING),
     (NO_TIERED_STORAGE, _TIERS),
-    ("heirlog has no delegation tokens", _TOKENS),
-    ("this version of heirlog has no share or streams groups", _GROUPS),
+    ("this version of heirlog has no streams groups", _GROUPS),
     ("heirlog has no two-phase commit", _TRANSACTIONS),
     ("heirlog has no configuration providers: write the value itself", _PROVIDERS),
     ("heirlog cannot load Java classes", _PLUGINS),

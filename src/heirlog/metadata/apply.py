@@ -14,6 +14,7 @@ from typing import Any, Final
 from heirlog.metadata.acl_messages import acl_of
 from heirlog.metadata.basis import BASES, EARLIER_MAX, ElectionBasis, ReplicaAnswer
 from heirlog.metadata.client_quotas import entity_of
+from heirlog.metadata.delegation_tokens import DelegationToken
 from heirlog.metadata.image import Image
 from heirlog.metadata.journal import ImageJournal
 from heirlog.metadata.state import (
@@ -36,6 +37,7 @@ from heirlog.protocol.records import (
     ClearElrRecord,
     ClientQuotaRecord,
     ConfigRecord,
+    DelegationTokenRecord,
     EndTransactionRecord,
     FeatureLevelRecord,
     FenceBrokerRecord,
@@ -46,6 +48,7 @@ from heirlog.protocol.records import (
     RegisterBrokerRecord,
     RegisterControllerRecord,
     RemoveAccessControlEntryRecord,
+    RemoveDelegationTokenRecord,
     RemoveTopicRecord,
     RemoveUserScramCredentialRecord,
     TopicRecord,
@@ -323,6 +326,29 @@ def _apply_remove_scram(
     image.set_scram(key, None, journal)
 
 
+def _apply_delegation_token(
+    image: Image, record: DelegationTokenRecord, offset: int, journal: ImageJournal | None
+) -> None:
+    token = DelegationToken(
+        record.token_id,
+        record.owner,
+        record.requester,
+        tuple(record.renewers),
+        record.issue_timestamp,
+        record.max_timestamp,
+        record.expiration_timestamp,
+    )
+    image.set_delegation_token(token.id, token, journal)
+
+
+def _apply_remove_delegation_token(
+    image: Image, record: RemoveDelegationTokenRecord, offset: int, journal: ImageJournal | None
+) -> None:
+    if record.token_id not in image.delegation_tokens:
+        raise UnsupportedRecord(f"offset {offset} of the metadata log removes a delegation token that does not exist")
+    image.set_delegation_token(record.token_id, None, journal)
+
+
 def _apply_client_quota(image: Image, record: ClientQuotaRecord, offset: int, journal: ImageJournal | None) -> None:
     entity = entity_of((part.entity_type, part.entity_name) for part in record.entity)
     image.set_client_quota(entity, record.key, None if record.remove else record.value, journal)
@@ -363,6 +389,8 @@ APPLY: Final[dict[type[Any], Callable[[Image, Any, int, ImageJournal | None], No
     RemoveAccessControlEntryRecord: _apply_remove_acl,
     UserScramCredentialRecord: _apply_scram,
     RemoveUserScramCredentialRecord: _apply_remove_scram,
+    DelegationTokenRecord: _apply_delegation_token,
+    RemoveDelegationTokenRecord: _apply_remove_delegation_token,
     ClientQuotaRecord: _apply_client_quota,
     BeginTransactionRecord: _apply_begin_transaction,
     EndTransactionRecord: _apply_end_outside,

@@ -6,10 +6,12 @@ from heirlog.metadata.acl_messages import entry_members, pattern_members
 from heirlog.metadata.acls import Acl
 from heirlog.metadata.basis import ElectionBasis
 from heirlog.metadata.client_quotas import Entity
+from heirlog.metadata.delegation_tokens import DelegationToken
 from heirlog.metadata.state import BrokerRegistration, ControllerRegistration, PartitionRegistration, ScramKey
 from heirlog.protocol.records import (
     AccessControlEntryRecord,
     ClientQuotaRecord,
+    DelegationTokenRecord,
     PartitionRecord,
     RegisterBrokerRecord,
     RegisterControllerRecord,
@@ -105,6 +107,18 @@ def scram_record(key: ScramKey, credential: ScramCredential) -> UserScramCredent
         stored_key=credential.stored_key,
         server_key=credential.server_key,
         iterations=credential.iterations,
+    )
+
+
+def delegation_token_record(token: DelegationToken) -> DelegationTokenRecord:
+    return DelegationTokenRecord(
+        owner=token.owner,
+        requester=token.requester,
+        renewers=list(token.renewers),
+        issue_timestamp=token.issued_ms,
+        max_timestamp=token.max_ms,
+        expiration_timestamp=token.expires_ms,
+        token_id=token.id,
     )
 
 

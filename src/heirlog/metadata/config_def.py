@@ -30,6 +30,7 @@ from heirlog.metadata.listener_security import (
 from heirlog.metadata.security_configs import ONLY_FOR_MECHANISM
 from heirlog.metadata.server_configs import SERVER_CONFIGS
 from heirlog.protocol.types import PORT_MAX, BrokerId, Endpoint, endpoint_from_text
+from heirlog.security.delegation_token import TokenSecrets
 
 __all__ = ["ConfigError", "ListenerConfig", "QuorumVoter", "StaticConfig", "parse_static"]
 
@@ -118,6 +119,12 @@ class StaticConfig:
         value = self[name]
         assert isinstance(value, int), f"{name} has no value"
         return value
+
+
+def token_secrets(config: StaticConfig) -> TokenSecrets | None:
+    """None: delegation tokens are off on this node."""
+    secret_key: str | None = config["delegation.token.secret.key"]
+    return TokenSecrets(secret_key) if secret_key else None
 
 
 def parse_static(properties: Mapping[str, str]) -> StaticConfig:
@@ -367,7 +374,30 @@ def _check_together(config: StaticConfig) -> None:
             f"listeners: this node is a controller only, so {config.listeners[0].name} must be among "
             "controller.listener.names or be removed",
         )
+    _check_group_times(config)
     if config["broker.heartbeat.interval.ms"] * 2 > config["broker.session.timeout.ms"]:
         raise ConfigError(
             "broker.session.timeout.ms", "broker.session.timeout.ms must be at least twice broker.heartbeat.interval.ms"
+        )
+
+
+def _check_group_times(config: StaticConfig) -> None:
+    """Groups get the default of the server, so it has to be within the bounds of what a group may have."""
+    for kind in ("consumer", "share", "streams"):
+        times = ["heartbeat.interval.ms", "session.timeout.ms"]
+        for name in times if kind != "share" else [*times, "record.lock.duration.ms"]:
+            least, most, value = (f"group.{kind}.{which}{name}" for which in ("min.", "max.", ""))
+            _check_order(config, least, most)
+            _check_order(config, least, value)
+            _check_order(config, value, most)
+        heartbeat, session = (f"group.{kind}.{name}" for name in times)
+        if config[heartbeat] >= config[session]:
+            raise ConfigError(heartbeat, f"{heartbeat} must be less than {session}, which is {config[session]}")
+    _check_order(config, "group.share.max.size", "group.share.max.share.sessions")
+
+
+def _check_order(config: StaticConfig, lower: str, upper: str) -> None:
+    if config[lower] > config[upper]:
+        raise ConfigError(
+            upper, f"{upper} is {config[upper]} and must not be less than {lower}, which is {config[lower]}"
         )

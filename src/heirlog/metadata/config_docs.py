@@ -105,6 +105,7 @@ socket.listen.backlog.size  How many new connections of a listener may wait for 
 socket.request.max.bytes  The largest request that a node accepts, in bytes.
 socket.connection.setup.timeout.ms  How long a node waits for a connection to another node.
 max.connections  How many connections a broker has at most.
+max.connection.creation.rate  How many connections a broker accepts per second.
 max.connections.per.ip  How many connections one address may have.
 max.connections.per.ip.overrides  max.connections.per.ip for single addresses, as host:count.
 quota.window.num  How many windows the rates of client quotas are measured over.
@@ -178,7 +179,27 @@ group.max.size  How many members a group has at most.
 connections.max.reauth.ms  How long a client with SASL stays authenticated; 0: as long as its connection.
 connection.failed.authentication.delay.ms  How long the answer to a failed SASL attempt is held back.
 heirlog.authentication.timeout.ms  How long a client may take for its TLS handshake and SASL.
-sasl.enabled.mechanisms  The SASL mechanisms of clients: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512.
+delegation.token.expiry.check.interval.ms  How often the active controller removes tokens that have ended.
+delegation.token.expiry.time.ms  How long a delegation token lives if it is not renewed.
+delegation.token.max.lifetime.ms  How long a delegation token lives with all renewals.
+delegation.token.secret.key  Makes the secrets of delegation tokens; the same on every node. Without it there are none.
+heirlog.sasl.oauthbearer.allowed.urls  http URLs that sasl.oauthbearer configurations may name; https needs no entry.
+sasl.enabled.mechanisms  The SASL mechanisms of clients: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER.
+sasl.login.callback.handler.class  Kafka's class that gets this node's token; only with listener and mechanism.
+sasl.oauthbearer.client.credentials.client.id  By which this node gets its token from the token endpoint.
+sasl.oauthbearer.client.credentials.client.secret  The secret of that client id.
+sasl.oauthbearer.clock.skew.seconds  By how much the clocks of this node and of the issuer of tokens may differ.
+sasl.oauthbearer.expected.audience  A token is for one of these; without it, tokens with an audience are refused.
+sasl.oauthbearer.expected.issuer  The issuer that a token must name; without it, any.
+sasl.oauthbearer.jwks.endpoint.refresh.ms  How often the keys that sign tokens are fetched.
+sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms  The longest wait after keys could not be fetched.
+sasl.oauthbearer.jwks.endpoint.retry.backoff.ms  The first wait after keys could not be fetched; it doubles.
+sasl.oauthbearer.jwks.endpoint.url  Where the keys are that sign tokens: https, or a file (file:///...).
+sasl.oauthbearer.scope  The scope that this node asks for in its token.
+sasl.oauthbearer.scope.claim.name  The claim with the scope of a token.
+sasl.oauthbearer.sub.claim.name  The claim with the name of the client.
+sasl.oauthbearer.token.endpoint.url  Where this node gets its token: https, or a file (file:///...).
+sasl.server.callback.handler.class  Kafka's class that judges tokens; only with listener and mechanism.
 sasl.jaas.config  The users of PLAIN, and how this node logs in to others; only with listener and mechanism in its name.
 sasl.mechanism.controller.protocol  How this node logs in to the controllers.
 sasl.mechanism.inter.broker.protocol  How this node logs in to other brokers.
@@ -210,6 +231,32 @@ group.consumer.min.session.timeout.ms  The shortest session that a group may hav
 group.consumer.max.session.timeout.ms  The longest session that a group may have.
 group.consumer.max.size  How many members a consumer group has at most.
 group.consumer.migration.policy  Whether members change a group from the classic to the consumer protocol, or back.
+group.share.assignors  The assignor of share groups.
+group.share.heartbeat.interval.ms  How often a member of a share group sends a heartbeat.
+group.share.min.heartbeat.interval.ms  The shortest heartbeat interval that a share group may have.
+group.share.max.heartbeat.interval.ms  The longest heartbeat interval that a share group may have.
+group.share.session.timeout.ms  How long a member of a share group may be silent.
+group.share.min.session.timeout.ms  The shortest session that a share group may have.
+group.share.max.session.timeout.ms  The longest session that a share group may have.
+group.share.max.size  How many members a share group has at most.
+group.share.max.share.sessions  How many share sessions a broker has at most.
+group.share.delivery.count.limit  How often a record is delivered to a share group before it is archived.
+group.share.partition.max.record.locks  How many offsets of a share partition are acquired or unfinished at most.
+group.share.record.lock.duration.ms  How long a record is locked for the member that acquired it.
+group.share.min.record.lock.duration.ms  The shortest lock that a share group may have.
+group.share.max.record.lock.duration.ms  The longest lock that a share group may have.
+share.heartbeat.interval.ms  How often a member of this share group sends a heartbeat.
+share.session.timeout.ms  How long a member of this share group may be silent.
+share.auto.offset.reset  Where this share group begins in a partition that it has not read.
+share.isolation.level  Whether this share group gets records of committed transactions only.
+share.record.lock.duration.ms  How long a record is locked for the member of this share group that acquired it.
+share.coordinator.snapshot.update.records.per.snapshot  How many updates a share partition gets before a snapshot.
+share.coordinator.state.topic.compression.codec  The codec of the state of share groups, by its number.
+share.coordinator.state.topic.num.partitions  How many partitions the topic of the state of share groups gets.
+share.coordinator.state.topic.replication.factor  How many replicas the partitions of that topic get.
+share.coordinator.state.topic.min.isr  The min.insync.replicas of that topic.
+share.coordinator.state.topic.segment.bytes  The segment size of the topic of the state of share groups.
+share.coordinator.write.timeout.ms  How long a change of the state of a share group waits for its replicas.
 log.level  The lowest level of messages that the node logs.
 authorizer.class.name  The authorizer; empty: every client may do everything.
 super.users  Who may do everything, as User:name;User:name.

@@ -26,6 +26,7 @@ from heirlog.metadata.config_docs import documentation
 from heirlog.metadata.definition import ConfigKey, ConfigType, Update
 from heirlog.metadata.group_configs import GROUP_CONFIGS, default_of
 from heirlog.metadata.image import BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE, Image
+from heirlog.metadata.listener_security import PREFIX, is_listener_config, is_secret, limit_of_listener
 from heirlog.metadata.server_configs import AUTHORIZERS, SERVER_CONFIGS, SHOWN_WHERE_SET, THROTTLES
 from heirlog.metadata.topic_configs import TOPIC_CONFIGS
 
@@ -123,6 +124,17 @@ def server_value(image: Image, static: StaticConfig, name: str) -> Any:
     return definition.default_value()
 
 
+def listener_limit(image: Image, static: StaticConfig, listener: str, name: str) -> int:
+    """One of `LISTENER_LIMITS` that counts for one listener of this node; the greatest number where none is set."""
+    own = f"{PREFIX}{listener.lower()}.{name}"
+    definition = SERVER_CONFIGS[name]
+    for kind in (ConfigSource.DYNAMIC_BROKER, ConfigSource.DYNAMIC_DEFAULT_BROKER, ConfigSource.STATIC_BROKER):
+        text = _level(image, static, static.node_id, own, kind)
+        if text is not None:
+            return int(definition.parse(text))
+    return int(definition.default_value())
+
+
 def server_value_after(image: Image, static: StaticConfig, name: str, broker: str, value: str | None) -> Any:
     """The value on this node once `broker`, or all ("") have the dynamic value; None removes it.
 
@@ -175,8 +187,9 @@ def describe_broker(image: Image, static: StaticConfig, broker: str) -> list[Con
             for name, value in sorted(stored.items())
         ]
     entries = []
-    for name in sorted(SERVER_CONFIGS):
-        definition = SERVER_CONFIGS[name]
+    of_listeners = (name for name in _set_on(image, static, broker) if is_listener_config(name))
+    for name in sorted({*SERVER_CONFIGS, *of_listeners}):
+        definition = _definition(name)
         if definition.is_internal:
             continue
         levels = tuple(_server_levels(image, static, int(broker), name))
@@ -184,6 +197,12 @@ def describe_broker(image: Image, static: StaticConfig, broker: str) -> list[Con
             continue
         entries.append(_entry(definition, levels, read_only=_is_shown_read_only(definition)))
     return entries
+
+
+def _set_on(image: Image, static: StaticConfig, broker: str) -> set[str]:
+    """Names with a value of this broker's own, of all brokers, or of its file."""
+    dynamic = (image.configs.get((BROKER_RESOURCE, name), {}) for name in (broker, ""))
+    return {*static.given, *(name for stored in dynamic for name in stored)}
 
 
 def _is_shown_read_only(definition: ConfigKey) -> bool:
@@ -195,7 +214,10 @@ def group_value(image: Image, static: StaticConfig, group: str, name: str) -> An
     """The typed value for the group. KeyError for a name that is not a configuration of groups."""
     definition = GROUP_CONFIGS[name]
     own = image.config(GROUP_RESOURCE, group, name)
-    return definition.read_stored(own) if own is not None else static[definition.synonyms[0][0]]
+    if own is not None:
+        return definition.read_stored(own)
+    # some have no configuration of the server that says it for all groups
+    return static[definition.synonyms[0][0]] if definition.synonyms else definition.default_value()
 
 
 def describe_group(image: Image, static: StaticConfig, group: str) -> list[ConfigEntry]:
@@ -221,8 +243,13 @@ def describe(image: Image, static: StaticConfig, kind: int, name: str) -> list[C
 
 def _definition(name: str) -> ConfigKey:
     known = SERVER_CONFIGS.get(name)
+    if known is not None:
+        return known
+    limit = limit_of_listener(name)
+    if limit is not None:
+        return replace(limit, name=name, default=None)
     # a log written by a Kafka controller may store dynamic configurations of features that heirlog lacks
-    return known or ConfigKey(name=name, type=ConfigType.STRING, default=None)
+    return ConfigKey(name=name, type=ConfigType.PASSWORD if is_secret(name) else ConfigType.STRING, default=None)
 
 
 def _entry(definition: ConfigKey, levels: tuple[ConfigSynonym, ...], read_only: bool) -> ConfigEntry:
@@ -266,7 +293,7 @@ def _server_levels(image: Image, static: StaticConfig, node_id: int, name: str) 
         value = _level(image, static, node_id, name, kind)
         if value is not None:
             yield ConfigSynonym(name, value, kind)
-    default = SERVER_CONFIGS[name].default
+    default = _definition(name).default
     if default is not None:
         yield ConfigSynonym(name, default, ConfigSource.DEFAULT)
 

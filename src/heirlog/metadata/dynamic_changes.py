@@ -22,6 +22,7 @@ from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.configs import server_value, server_value_after
 from heirlog.metadata.definition import ConfigError
 from heirlog.metadata.image import Image
+from heirlog.metadata.listener_security import PREFIX, limit_of_listener
 from heirlog.metadata.topic_configs import TOPIC_CONFIGS
 
 _CLEANER: Final = "log.cleaner.threads"
@@ -69,6 +70,7 @@ def reason_against(image: Image, static: StaticConfig, broker: str, changes: Map
         return (
             _first(_pool(name, server_value(image, static, name), then) for name in POOLS if name in changes)
             or _first(f"Invalid {name} 0: {_LOCKED_OUT}" for name in _NOT_ZERO if name in changes and then(name) == 0)
+            or _first(f"Invalid {name} 0: {_LOCKED_OUT}" for name in changes if _closes_listener(static, name, changes))
             or _cleaner(changes, then)
             or _per_ip(changes, then)
             or _kept(changes, then)
@@ -79,6 +81,12 @@ def reason_against(image: Image, static: StaticConfig, broker: str, changes: Map
 
 def _first(reasons: Iterable[str | None]) -> str | None:
     return next(filter(None, reasons), None)
+
+
+def _closes_listener(static: StaticConfig, name: str, changes: Mapping[str, str | None]) -> bool:
+    limit, value = limit_of_listener(name), changes[name]
+    names = (f"{PREFIX}{listener.name.lower()}." for listener in static.listeners)
+    return limit is not None and value is not None and limit.parse(value) == 0 and name.startswith(tuple(names))
 
 
 def _pool(name: str, now: int, value: _Value) -> str | None:

@@ -16,6 +16,7 @@ from heirlog.metadata.state import (
     KRAFT_VERSION,
     METADATA_VERSION,
     RECOVERY_VERSION,
+    SHARE_VERSION,
     TRANSACTION_VERSION,
     SupportedFeature,
 )
@@ -38,6 +39,7 @@ SUPPORTED_FEATURES: Final[Mapping[str, VersionRange]] = {
     ELR_VERSION: VersionRange(0, 1),
     TRANSACTION_VERSION: VersionRange(0, 2),
     GROUP_VERSION: VersionRange(0, 1),
+    SHARE_VERSION: VersionRange(0, 1),
     RECOVERY_VERSION: VersionRange(0, 1),
 }
 """What a node registers and ApiVersions shows. metadata.version 23 (4.0-IV1) is the first that can write an ELR down,
@@ -45,8 +47,8 @@ SUPPORTED_FEATURES: Final[Mapping[str, VersionRange]] = {
 DescribeRecovery (10094) and ElectLeaders 3, which no ApiVersions advertises; its level switches the recovery manager.
 """
 
-DEFAULT_METADATA_VERSION: Final = 27
-"""4.1-IV1: the production level of Kafka 4.1."""
+DEFAULT_METADATA_VERSION: Final = 29
+"""4.2-IV1: the production level of Kafka 4.2."""
 
 DEFAULT_FEATURES: Final[Mapping[str, int]] = {
     METADATA_VERSION: DEFAULT_METADATA_VERSION,
@@ -54,6 +56,7 @@ DEFAULT_FEATURES: Final[Mapping[str, int]] = {
     KRAFT_VERSION: 1,
     TRANSACTION_VERSION: 2,
     GROUP_VERSION: 1,
+    SHARE_VERSION: 1,
 }
 """What a new cluster is formatted with. kraft.version is in the quorum's control records, not in FeatureLevel. The
 level of heirlog.recovery.version follows from the configuration of who formats (`recovery_level`)."""
@@ -65,6 +68,15 @@ TRANSACTIONS_WITH_EPOCHS: Final = 24
 def transaction_level(metadata_version: int) -> int:
     """Level of transaction.version in a new cluster of this metadata.version, as on Apache Kafka."""
     return DEFAULT_FEATURES[TRANSACTION_VERSION] if metadata_version >= TRANSACTIONS_WITH_EPOCHS else 0
+
+
+SHARE_GROUPS: Final = 28
+"""4.2-IV0: the metadata.version from which a new cluster has share.version 1. No level needs it."""
+
+
+def share_level(metadata_version: int) -> int:
+    """Level of share.version in a new cluster of this metadata.version, as on Apache Kafka."""
+    return DEFAULT_FEATURES[SHARE_VERSION] if metadata_version >= SHARE_GROUPS else 0
 
 
 MANAGER_ENABLED: Final = "unclean.recovery.manager.enabled"

@@ -1,8 +1,8 @@
 """The configurations of groups: Kafka's names, types and limits (KIP-848, KIP-932, KIP-1071).
 
-Those of consumer groups count from the next heartbeat of a member on. Those of share and streams groups, which this
-version does not have, are checked, stored and described, and have no effect yet. A group need not exist to have them.
-Defaults and limits are configurations of the server.
+Those of consumer and share groups count from the next heartbeat, fetch or acknowledgement of a member on. Those of
+streams groups, which this version does not have, are checked, stored and described, and have no effect yet. A group
+need not exist to have them. Defaults and limits are configurations of the server.
 """
 
 from __future__ import annotations

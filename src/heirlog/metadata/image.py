@@ -25,11 +25,13 @@ from heirlog.metadata.as_records import (
     broker_record,
     client_quota_record,
     controller_record,
+    delegation_token_record,
     partition_record,
     scram_record,
 )
 from heirlog.metadata.broker_partitions import BrokerPartitions
 from heirlog.metadata.client_quotas import ClientQuotas, Entity
+from heirlog.metadata.delegation_tokens import DelegationToken
 from heirlog.metadata.journal import ImageJournal
 from heirlog.metadata.state import (
     BROKER_RESOURCE,
@@ -41,6 +43,7 @@ from heirlog.metadata.state import (
     METADATA_VERSION,
     RECOVERY_STATE_UNCHANGED,
     RECOVERY_VERSION,
+    SHARE_VERSION,
     TOPIC_RESOURCE,
     TRANSACTION_VERSION,
     BrokerRegistration,
@@ -69,6 +72,7 @@ __all__ = [
     "METADATA_VERSION",
     "RECOVERY_STATE_UNCHANGED",
     "RECOVERY_VERSION",
+    "SHARE_VERSION",
     "TOPIC_RESOURCE",
     "TRANSACTION_VERSION",
     "ConfigKey",
@@ -98,6 +102,8 @@ class Image:
         self.acls = Acls()
         self.scram: dict[ScramKey, ScramCredential] = {}
         """What clients prove their passwords by."""
+        self.delegation_tokens: dict[str, DelegationToken] = {}
+        """By id."""
         self.client_quotas = ClientQuotas()
         self.leaders = BrokerPartitions()
         """Also under -1: the leaderless partitions."""
@@ -126,6 +132,11 @@ class Image:
     def group_version(self) -> int:
         """Level of group.version: from 1 on groups may use the consumer protocol (KIP-848)."""
         return self.features.get(GROUP_VERSION, 0)
+
+    @property
+    def share_version(self) -> int:
+        """Level of share.version: from 1 on there are share groups (KIP-932)."""
+        return self.features.get(SHARE_VERSION, 0)
 
     @property
     def metadata_version(self) -> int:
@@ -178,6 +189,7 @@ class Image:
                 "next_producer_id",
                 "acls",
                 "scram",
+                "delegation_tokens",
                 "client_quotas",
                 "leaders",
                 "in_isr",
@@ -220,6 +232,8 @@ class Image:
             self.set_acl(acl_id, acl)
         for of_user, credential in journal.scram.items():
             self.set_scram(of_user, credential)
+        for token_id, token in journal.delegation_tokens.items():
+            self.set_delegation_token(token_id, token)
         for (entity, key), quota in journal.client_quotas.items():
             self.set_client_quota(entity, key, quota)
         transaction = journal.transaction
@@ -306,6 +320,13 @@ class Image:
             journal.scram.setdefault(key, self.scram.get(key))
         _put(self.scram, key, after)
 
+    def set_delegation_token(
+        self, token_id: str, after: DelegationToken | None, journal: ImageJournal | None = None
+    ) -> None:
+        if journal is not None:
+            journal.delegation_tokens.setdefault(token_id, self.delegation_tokens.get(token_id))
+        _put(self.delegation_tokens, token_id, after)
+
     def set_client_quota(
         self, entity: Entity, key: str, after: float | None, journal: ImageJournal | None = None
     ) -> None:
@@ -327,7 +348,7 @@ class Image:
         # the states are frozen; `set_config` and `set_client_quota` replace the dictionary of a resource
         partitions_of = {topic_id: dict(partitions) for topic_id, partitions in self.partitions.items()}
         configs, acls, scram = dict(self.configs), dict(self.acls.by_id), dict(self.scram)
-        client_quotas = dict(self.client_quotas.by_entity)
+        tokens, client_quotas = dict(self.delegation_tokens), dict(self.client_quotas.by_entity)
 
         def in_order() -> Iterator[Any]:
             for name in sorted(features, key=lambda name: (name != METADATA_VERSION, name)):
@@ -350,6 +371,8 @@ class Image:
                 yield acl_record(acl_id, acls[acl_id])
             for of_user in sorted(scram):
                 yield scram_record(of_user, scram[of_user])
+            for token_id in sorted(tokens):
+                yield delegation_token_record(tokens[token_id])
             for entity, quotas in client_quotas.items():
                 for quota, limit in sorted(quotas.items()):
                     yield client_quota_record(entity, quota, limit)

@@ -16,6 +16,7 @@ from typing import Any
 
 from heirlog.metadata.acls import Acl
 from heirlog.metadata.client_quotas import Entity
+from heirlog.metadata.delegation_tokens import DelegationToken
 from heirlog.metadata.state import (
     BrokerRegistration,
     ControllerRegistration,
@@ -34,6 +35,7 @@ class ImageJournal:
         "client_quotas",
         "configs",
         "controllers",
+        "delegation_tokens",
         "epoch",
         "features",
         "is_of_snapshot",
@@ -65,6 +67,7 @@ class ImageJournal:
         self.next_producer_id: int | None = None
         self.acls: dict[Uuid, Acl | None] = {}
         self.scram: dict[ScramKey, ScramCredential | None] = {}
+        self.delegation_tokens: dict[str, DelegationToken | None] = {}
         self.client_quotas: dict[tuple[Entity, str], float | None] = {}
         """By (entity, name of the quota)."""
 
@@ -80,6 +83,7 @@ class ImageJournal:
             or self.controllers
             or self.acls
             or self.scram
+            or self.delegation_tokens
             or self.client_quotas
             or self.next_producer_id is not None
         )

@@ -22,22 +22,28 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from heirlog.metadata.definition import ConfigError, ConfigKey
+from heirlog.metadata.definition import INT_MAX, ConfigError, ConfigKey
 from heirlog.metadata.security_configs import (
     FOR_MECHANISM,
     NOT_FOR_LISTENER,
     OF_SERVERS,
+    OF_TOKENS,
     ONLY_FOR_MECHANISM,
     SECURITY,
+    UNSECURED_TOKENS,
 )
+from heirlog.metadata.server_configs import SERVER_CONFIGS
+from heirlog.security.access_token import ClaimRules
+from heirlog.security.allowed_urls import ALLOWED_URLS, why_refused
 from heirlog.security.jaas import LoginModule, parse_jaas
+from heirlog.security.oauthbearer import OAUTHBEARER
 from heirlog.security.principal_mapping import MappingError, PrincipalMapper
 
 SECURITY_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 """By their numbers in registrations."""
 PLAIN: Final = "PLAIN"
 SCRAM: Final = ("SCRAM-SHA-256", "SCRAM-SHA-512")
-SERVED_MECHANISMS: Final = (PLAIN, *SCRAM)
+SERVED_MECHANISMS: Final = (PLAIN, *SCRAM, OAUTHBEARER)
 PREFIX: Final = "listener.name."
 PLAIN_USER: Final = "user_"
 """Begins the option of a JAAS entry that has the password of a user."""
@@ -45,10 +51,25 @@ _LOGIN_MODULES: Final = {
     PLAIN: "PlainLoginModule",
     "SCRAM-SHA-256": "ScramLoginModule",
     "SCRAM-SHA-512": "ScramLoginModule",
+    OAUTHBEARER: "OAuthBearerLoginModule",
 }
 _BY_NAME: Final[Mapping[str, ConfigKey]] = {key.name: key for key in SECURITY}
+LISTENER_LIMITS: Final = ("max.connections", "max.connection.creation.rate")
+"""What is no matter of security, and may be limited for a listener in addition to the node."""
 _JAAS: Final = "sasl.jaas.config"
 _MECHANISMS: Final = "sasl.enabled.mechanisms"
+_VALIDATOR: Final = "sasl.server.callback.handler.class"
+
+
+@dataclass(frozen=True, slots=True)
+class BearerTokens:
+    """What OAUTHBEARER takes on a listener."""
+
+    rules: ClaimRules
+    jwks_url: str = ""
+    """Where the keys are that sign tokens; empty: tokens are not signed."""
+    required_scope: tuple[str, ...] = ()
+    """Of unsecured tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +86,8 @@ class ListenerSecurity:
     """For certificates; None on a listener where they do not name the client."""
     plain_users: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Passwords of the users of PLAIN."""
+    bearer: BearerTokens | None = None
+    """None on a listener without OAUTHBEARER."""
 
     @property
     def uses_tls(self) -> bool:
@@ -92,11 +115,34 @@ class ListenerSecurity:
         if self.uses_sasl:
             found["sasl.mechanism"] = mechanism
             found[_JAAS] = self.properties.get(f"{mechanism.lower()}.{_JAAS}", "")
+        if mechanism == OAUTHBEARER:
+            for name in (*OF_TOKENS, ALLOWED_URLS):
+                text = self.properties.get(f"{mechanism.lower()}.{name}") or self.properties.get(name)
+                if text:
+                    found[name] = text
         return found
 
 
 def is_listener_config(name: str) -> bool:
     return name.startswith(PREFIX)
+
+
+def is_secret(name: str) -> bool:
+    """Whether the value of a broker's configuration must not be shown: passwords, and, as in Kafka, what is unknown.
+
+    A log that Kafka has written may have any name in it.
+    """
+    definition = SERVER_CONFIGS.get(name)
+    if is_listener_config(name):
+        rest = name.removeprefix(PREFIX).partition(".")[2]
+        definition = _BY_NAME.get(rest) or _BY_NAME.get(rest.partition(".")[2]) or limit_of_listener(name)
+    return definition is None or definition.is_sensitive
+
+
+def limit_of_listener(name: str) -> ConfigKey | None:
+    """The definition of `listener.name.<listener>.<limit>`; None for any other name."""
+    rest = name.removeprefix(PREFIX).partition(".")[2]
+    return SERVER_CONFIGS[rest] if is_listener_config(name) and rest in LISTENER_LIMITS else None
 
 
 def parse_listener_config(name: str, text: str, listeners: Collection[str]) -> None:
@@ -110,7 +156,7 @@ def parse_listener_config(name: str, text: str, listeners: Collection[str]) -> N
             name,
             f"{name}: {listener.upper()} is not a listener of this node; it has {', '.join(sorted(listeners))}",
         )
-    definition = _BY_NAME.get(rest)
+    definition = _BY_NAME.get(rest) or limit_of_listener(name)
     if definition is None:
         mechanism, _, of_mechanism = rest.partition(".")
         definition = _BY_NAME.get(of_mechanism) if of_mechanism in FOR_MECHANISM else None
@@ -153,6 +199,7 @@ def listener_security(
         mechanisms,
         _mapper(made) if protocol == "SSL" else None,
         _plain_users(made) if PLAIN in mechanisms else {},
+        _bearer_tokens(made) if OAUTHBEARER in mechanisms else None,
     )
 
 
@@ -216,6 +263,52 @@ def _plain_users(security: ListenerSecurity) -> dict[str, str]:
     return users
 
 
+def _bearer_tokens(security: ListenerSecurity) -> BearerTokens:
+    validator = security.properties.get(f"{OAUTHBEARER.lower()}.{_VALIDATOR}", "")
+    url = security.value("sasl.oauthbearer.jwks.endpoint.url", OAUTHBEARER) or ""
+    if validator == UNSECURED_TOKENS:
+        return _unsecured_tokens(security)
+    name = "sasl.oauthbearer.jwks.endpoint.url"
+    if not url:
+        raise ConfigError(
+            name,
+            f"{name} is missing: listener {security.listener} takes OAUTHBEARER, so name the address, or the file "
+            "(file:///...), of the keys that sign tokens. Tokens without a signature, Kafka's default, are for tests; "
+            f"to take them set {PREFIX}{security.listener.lower()}.{OAUTHBEARER.lower()}.{_VALIDATOR}="
+            f"{UNSECURED_TOKENS}",
+        )
+    refused = why_refused(name, url, security.properties.get(ALLOWED_URLS, ""))
+    if refused is not None:
+        raise ConfigError(name, refused)
+    jaas_module(security, OAUTHBEARER)
+    audience: tuple[str, ...] = security.value("sasl.oauthbearer.expected.audience", OAUTHBEARER)
+    rules = ClaimRules(
+        audience=tuple(one for one in audience if one),
+        issuer=security.value("sasl.oauthbearer.expected.issuer", OAUTHBEARER) or None,
+        clock_skew_ms=1000 * security.value("sasl.oauthbearer.clock.skew.seconds", OAUTHBEARER),
+        name_claim=security.value("sasl.oauthbearer.sub.claim.name", OAUTHBEARER),
+        scope_claim=security.value("sasl.oauthbearer.scope.claim.name", OAUTHBEARER),
+    )
+    return BearerTokens(rules, url)
+
+
+def _unsecured_tokens(security: ListenerSecurity) -> BearerTokens:
+    """By the options of the JAAS entry, as in Kafka."""
+    module = jaas_module(security, OAUTHBEARER)
+    options = {} if module is None else module.options
+    skew = options.get("unsecuredValidatorAllowableClockSkewMs", "0").strip()
+    if not skew.isdecimal() or len(skew) > len(str(INT_MAX)):
+        name = f"{PREFIX}{security.listener.lower()}.{OAUTHBEARER.lower()}.{_JAAS}"
+        raise ConfigError(name, f"{name}: unsecuredValidatorAllowableClockSkewMs is not a number of milliseconds")
+    rules = ClaimRules(
+        clock_skew_ms=int(skew),
+        name_claim=options.get("unsecuredValidatorPrincipalClaimName", "").strip() or "sub",
+        scope_claim=options.get("unsecuredValidatorScopeClaimName", "").strip() or "scope",
+    )
+    scope = options.get("unsecuredValidatorRequiredScope", "").split()
+    return BearerTokens(rules, required_scope=tuple(scope))
+
+
 def check_peer(security: ListenerSecurity, mechanism: str, setting: str) -> None:
     """This node connects to such a listener of other nodes by `mechanism`, of `setting`. Raises ConfigError."""
     if not security.uses_sasl:
@@ -231,6 +324,8 @@ def check_peer(security: ListenerSecurity, mechanism: str, setting: str) -> None
             setting, f"{setting}={mechanism} is not among the {_MECHANISMS} of listener {security.listener}"
         )
     module = jaas_module(security, mechanism)
+    if mechanism == OAUTHBEARER:
+        return  # where its token comes from is judged with the node's own connections
     if module is None or not module.options.get("username") or not module.options.get("password"):
         name = f"{PREFIX}{security.listener.lower()}.{mechanism.lower()}.{_JAAS}"
         raise ConfigError(

@@ -25,6 +25,7 @@ from heirlog.metadata.definition import (
     integer,
     list_of,
     long,
+    password,
     short,
     string,
 )
@@ -233,7 +234,7 @@ _COORDINATORS = (
         "classic,consumer,streams",
         form=(
             "((consumer|share|streams),)*classic(,(consumer|share|streams))*",
-            "name classic, and consumer for groups of that protocol; heirlog ignores share and streams",
+            "name classic, and consumer for groups of that protocol; share groups need share.version 1 only",
         ),
     ),
     list_of(
@@ -256,6 +257,20 @@ _COORDINATORS = (
     integer("group.consumer.min.heartbeat.interval.ms", 5000, 1),
     integer("group.consumer.min.session.timeout.ms", 45_000, 1),
     integer("group.consumer.session.timeout.ms", 45_000, 1),
+    list_of("group.share.assignors", "simple", form=("simple", "heirlog has the assignor simple")),
+    integer("group.share.delivery.count.limit", 5, 2, at_most=10),
+    integer("group.share.heartbeat.interval.ms", 5000, 1),
+    integer("group.share.max.heartbeat.interval.ms", 15_000, 1),
+    integer("group.share.max.record.lock.duration.ms", 60_000, 30000, at_most=3600000),
+    integer("group.share.max.session.timeout.ms", 60_000, 1),
+    integer("group.share.max.share.sessions", 2000, 1),
+    integer("group.share.max.size", 200, 1, at_most=1000),
+    integer("group.share.min.heartbeat.interval.ms", 5000, 1),
+    integer("group.share.min.record.lock.duration.ms", 15_000, 1000, at_most=30000),
+    integer("group.share.min.session.timeout.ms", 45_000, 1),
+    integer("group.share.partition.max.record.locks", 2000, 100, at_most=10000),
+    integer("group.share.record.lock.duration.ms", 30_000, 1000, at_most=3600000),
+    integer("group.share.session.timeout.ms", 45_000, 1),
     short("transaction.state.log.replication.factor", 3, 1),
     integer("transaction.state.log.min.isr", 2, 1),
     integer("transaction.state.log.num.partitions", 50, 1),
@@ -268,7 +283,12 @@ _COORDINATORS = (
     integer("add.partitions.to.txn.retry.backoff.max.ms", 100, 0),
     integer("add.partitions.to.txn.retry.backoff.ms", 20, 1),
     boolean("transaction.partition.verification.enable", True, update=CLUSTER),
+    integer("share.coordinator.snapshot.update.records.per.snapshot", 500, 0),
+    integer("share.coordinator.state.topic.compression.codec", 0, at_most=4),
+    integer("share.coordinator.state.topic.num.partitions", 50, 1),
     short("share.coordinator.state.topic.replication.factor", 3, 1),
+    integer("share.coordinator.state.topic.segment.bytes", 104_857_600, 1),
+    integer("share.coordinator.write.timeout.ms", 5000, 1),
     short("share.coordinator.state.topic.min.isr", 2, 1),
 )
 
@@ -297,6 +317,10 @@ _OBSERVATION = (
     ),
     string("super.users", ""),
     boolean("allow.everyone.if.no.acl.found", False),
+    long("delegation.token.expiry.check.interval.ms", 3_600_000, 1),
+    long("delegation.token.expiry.time.ms", 86_400_000, 1),
+    long("delegation.token.max.lifetime.ms", 604_800_000, 1),
+    password("delegation.token.secret.key"),
 )
 
 SERVER_CONFIGS: Final[Mapping[str, ConfigKey]] = {

@@ -45,6 +45,8 @@ TRANSACTION_VERSION: Final = "transaction.version"
 clients use Produce 12, TxnOffsetCommit 5 and EndTxn 5, and the coordinator aborts by these rules."""
 GROUP_VERSION: Final = "group.version"
 """Level 1: groups may use the consumer protocol (KIP-848)."""
+SHARE_VERSION: Final = "share.version"
+"""Level 1: there are share groups (KIP-932)."""
 RECOVERY_VERSION: Final = "heirlog.recovery.version"
 """Ours: a node that supports it takes part in unclean recovery; its finalized level says whether the recovery manager
 is on (1) or off (0)."""

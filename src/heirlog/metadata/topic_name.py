@@ -12,8 +12,9 @@ from typing import Final
 MAX_LENGTH: Final = 249
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 TRANSACTIONS_TOPIC: Final = "__transaction_state"
+SHARE_STATE_TOPIC: Final = "__share_group_state"
 RECOVERIES_TOPIC: Final = "__heirlog_recoveries"
-INTERNAL_TOPICS: Final = frozenset((OFFSETS_TOPIC, TRANSACTIONS_TOPIC, RECOVERIES_TOPIC))
+INTERNAL_TOPICS: Final = frozenset((OFFSETS_TOPIC, TRANSACTIONS_TOPIC, SHARE_STATE_TOPIC, RECOVERIES_TOPIC))
 """Written by the brokers that lead them only."""
 _LEGAL: Final = re.compile(r"[a-zA-Z0-9._-]+")
 

@@ -4,7 +4,8 @@ An ordinary topic gets the controller's defaults. `__consumer_offsets` gets the 
 for partitions and replicas, compaction, and small segments. With fewer brokers than `offsets.topic.replication.factor`
 the controller refuses it, as on Apache Kafka: offsets that should have three replicas must not start with one. `heirlog
 up` writes a factor that fits its cluster. `__heirlog_recoveries` (`broker/loss_reports.py`) is similar, with one
-partition. `__transaction_state` has configurations of its own (`transaction.state.log.*`).
+partition. `__transaction_state` has configurations of its own (`transaction.state.log.*`), and so has
+`__share_group_state` (`share.coordinator.state.topic.*`), which is not compacted: its coordinators delete what is old.
 
 Clients ask repeatedly for topics that cannot be created: the reason is logged when it is new, and once a minute.
 """
@@ -16,8 +17,9 @@ from collections.abc import Mapping
 from heirlog.context import Context
 from heirlog.env import Env
 from heirlog.metadata.config_def import StaticConfig
-from heirlog.metadata.topic_name import OFFSETS_TOPIC, RECOVERIES_TOPIC, TRANSACTIONS_TOPIC
+from heirlog.metadata.topic_name import OFFSETS_TOPIC, RECOVERIES_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC
 from heirlog.node.forwarding import Forwarder
+from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import CreateTopicsRequest, CreateTopicsResponse
 
@@ -43,7 +45,7 @@ def missing_topic(config: StaticConfig, name: str) -> CreateTopicsRequest.Creata
             "min.insync.replicas": str(config.int("transaction.state.log.min.isr")),
             "unclean.leader.election.enable": "false",
         }
-        return _compacted(
+        return _internal(
             name,
             config.int("transaction.state.log.num.partitions"),
             config.int("transaction.state.log.replication.factor"),
@@ -51,17 +53,32 @@ def missing_topic(config: StaticConfig, name: str) -> CreateTopicsRequest.Creata
             own,
         )
     if name in (OFFSETS_TOPIC, RECOVERIES_TOPIC):
-        return _compacted(
+        return _internal(
             name,
             1 if name == RECOVERIES_TOPIC else config.int("offsets.topic.num.partitions"),
             config.int("offsets.topic.replication.factor"),
             config.int("offsets.topic.segment.bytes"),
             {"compression.type": "producer"},
         )
+    if name == SHARE_STATE_TOPIC:
+        own = {
+            "cleanup.policy": "delete",
+            "compression.type": "producer",
+            "min.insync.replicas": str(config.int("share.coordinator.state.topic.min.isr")),
+            "retention.bytes": "-1",
+            "retention.ms": "-1",
+        }
+        return _internal(
+            name,
+            config.int("share.coordinator.state.topic.num.partitions"),
+            config.int("share.coordinator.state.topic.replication.factor"),
+            config.int("share.coordinator.state.topic.segment.bytes"),
+            own,
+        )
     return Topic(name=name, num_partitions=CONTROLLER_DEFAULT, replication_factor=CONTROLLER_DEFAULT)
 
 
-def _compacted(
+def _internal(
     name: str, partitions: int, replication_factor: int, segment_bytes: int, configs: Mapping[str, str]
 ) -> CreateTopicsRequest.CreatableTopic:
     values = {"cleanup.policy": "compact", "segment.bytes": str(max(SEGMENT_BYTES_MIN, segment_bytes)), **configs}
@@ -80,25 +97,28 @@ class AutoTopicCreationManager:
         self._env = env
         self._config = config
         self._forwarder = forwarder
-        self._asked: set[str] = set()
+        self._asked: dict[str, list[Pending[bool]]] = {}
+        """With those that wait for the answer."""
         self._last_errors: dict[str, tuple[int, int]] = {}
         """Error code and time of the last line about a name."""
 
     def create(self, names: list[str], context: Context | None = None) -> None:
         """context: that of the client that needs the topics and must be allowed to create them; None: this broker."""
-        wanted = sorted(set(names) - self._asked)[: ASKED_MAX - len(self._asked)]
+        wanted = sorted(set(names) - self._asked.keys())[: ASKED_MAX - len(self._asked)]
         if not wanted:
             return
-        self._asked.update(wanted)
+        self._asked.update((name, []) for name in wanted)
         request = CreateTopicsRequest(
             topics=[missing_topic(self._config, name) for name in wanted],
             timeout_ms=self._config["request.timeout.ms"],
         )
 
         def answered(response: CreateTopicsResponse) -> None:
-            self._asked.difference_update(wanted)
+            waiting = [each for name in wanted for each in self._asked.pop(name)]
             for topic in response.topics:
                 self._log_refusal(topic.name, topic.error_code, topic.error_message)
+            for each in waiting:
+                each.complete(True)
 
         def refused(code: ErrorCode) -> CreateTopicsResponse:
             return CreateTopicsResponse(
@@ -106,6 +126,19 @@ class AutoTopicCreationManager:
             )
 
         self._forwarder.forward(request, CREATE_TOPICS_VERSION, refused, context).then(answered)
+
+    def created(self, name: str) -> Pending[bool]:
+        """Create a topic, and complete once the controller has answered. If it has created the topic, this broker's
+        image holds it then (`read_your_writes.py`)."""
+        pending: Pending[bool] = Pending()
+        self.create([name])
+        waiting = self._asked.get(name)
+        if waiting is None:
+            # there is no room for one more request, or it is answered already
+            pending.complete(True)
+        else:
+            waiting.append(pending)
+        return pending
 
     def _log_refusal(self, name: str, code: int, why: str | None) -> None:
         if code in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):

@@ -1,23 +1,28 @@
 """Client quotas on one node: what a client uses is counted when its answer leaves, and a client above a limit waits.
 
     producer_byte_rate    bytes of Produce requests
-    consumer_byte_rate    bytes of answers to consumers' Fetch requests
+    consumer_byte_rate    bytes of answers to consumers' Fetch and ShareFetch requests
     request_percentage    time in handlers and in sending answers; 100 is all that the node's one thread has
 
     request --handler--> answer --counted--> sent, with the time to wait in it --> the connection is muted for that time
 
-Nothing is read from a muted connection, so the time counts also for clients that ignore it (KIP-219). Where the answer
-had to wait, the body learns of it at the next frame, which is still handled and counted. A client with
+Nothing is read from a muted connection, so the time counts also for clients that ignore it (KIP-219). A client with
 several connections, or one that connects again, uses the same bucket. The first two have no upper bound; the wait for
-time is at most one window, as in Kafka.
+time is at most one window for each answer, as in Kafka. Kafka reads one request of a connection at a time. Here several
+may be under way, and then the waits for their time add up: otherwise a client that sends many at once would wait one
+window for all of them (`Charge.adds_up`). Bytes are counted when an answer leaves, so the last of them has the whole
+wait.
 
 What nodes send each other is never counted: a default quota must not slow down replication or fence a broker. Where no
 quota is configured, `Node.client_quotas` is None and nothing here runs.
 
-Deviation. A Fetch that exceeds the limit is answered with its records, and the wait follows. Apache Kafka answers
-without records, and takes their bytes off the count again. The average is the same: in both cases an answer is first
-cut to what the whole window allows (`fetch_max_bytes`), and the next one leaves when the average is back at the limit.
-But a session of fetches here may count what it has answered as received.
+A Fetch that exceeds the byte rate is answered without partitions, its bytes are taken off the count again, and the next
+one comes when they fit: so that many connections of one user cannot take a whole window each. An answer is first cut to
+what the whole window allows (`fetch_max_bytes`).
+
+Deviations. The first answer of a window is sent whatever its size: in Kafka a batch larger than the window allows is
+never answered, and its consumer stands still. A Fetch above the quota of time alone is answered with its records: the
+time has been used.
 
 Source: KIP-13, KIP-55, KIP-124, KIP-219; Kafka's ClientQuotaManager and ClientRequestQuotaManager.
 """
@@ -39,16 +44,21 @@ from heirlog.metadata.client_quotas import (
 )
 from heirlog.protocol.api import ApiKey
 from heirlog.protocol.frames import RequestHeader, encode_response
+from heirlog.protocol.messages import FetchResponse
 from heirlog.rates import Measures, WindowedRate
 
 CONNECTION_QUOTAS: Final = (PRODUCER_BYTE_RATE, CONSUMER_BYTE_RATE, REQUEST_PERCENTAGE)
 _PERCENT_PER_NS: Final = 100 / 1e9
+_CONSUMING: Final = (ApiKey.FETCH, ApiKey.SHARE_FETCH)
 _REPLICA_STATE_VERSION: Final = 15
 _VERIFYING_VERSION: Final = 4
 
 
 class ClientQuotaManager:
-    """quotas: those of the image, asked for at each request. now_ns: a clock finer than `now_ms`."""
+    """quotas: those of the image, asked for at each request. now_ns: a clock finer than `now_ms`.
+
+    not_sent: see `FetchSessionCache.not_sent`.
+    """
 
     def __init__(
         self,
@@ -57,9 +67,11 @@ class ClientQuotaManager:
         now_ns: Callable[[], int],
         samples: int,
         window_ms: int,
+        not_sent: Callable[[FetchResponse, bool], None],
     ) -> None:
         self._quotas = quotas
         self._now_ms = now_ms
+        self.not_sent = not_sent
         self.now_ns = now_ns
         self._samples = samples
         self._window_ms = window_ms
@@ -104,6 +116,18 @@ class ClientQuotaManager:
             self.throttled[quota] += 1
         return throttle_ms
 
+    def take_back(self, user: str, client_id: str, fetched: int) -> bool:
+        """Take bytes off the count of a consumer; not where there are no others, so that it gets them some time."""
+        limit = self._quotas().limit(CONSUMER_BYTE_RATE, user, client_id)
+        if limit is None:
+            return False
+        now_ms = self._now_ms()
+        rate = self._rate(CONSUMER_BYTE_RATE, limit, now_ms)
+        is_first = rate.total(now_ms) <= fetched
+        if not is_first:
+            rate.add(-fetched, now_ms)
+        return not is_first
+
     def add_time(self, user: str, client_id: str, elapsed_ns: int) -> None:
         """Time that is only known once the answer has left: it counts for the next request."""
         limit = self._quotas().limit(REQUEST_PERCENTAGE, user, client_id)
@@ -133,19 +157,23 @@ def is_of_broker(header: RequestHeader) -> bool:
 class Charge:
     """One request until its answer has left."""
 
-    __slots__ = ("_begun_ns", "_handled_ns", "_header", "_manager", "_request_bytes", "_user")
+    __slots__ = ("_begun_ns", "_handled_ns", "_header", "_is_full", "_manager", "_request_bytes", "_user", "adds_up")
 
     def __init__(self, manager: ClientQuotaManager, user: str, header: RequestHeader, request_bytes: int) -> None:
         self._manager = manager
         self._user = user
         self._header = header
         self._request_bytes = request_bytes
+        self._is_full = True
+        self.adds_up = False
+        """Whether its wait begins after those of earlier answers of the connection."""
         self._begun_ns = self._handled_ns = manager.now_ns()
 
     def cut(self, request: Any) -> Any:
         """The request, or a twin that asks for less, so that its answer cannot exceed what the window allows."""
-        if self._header.api_key != ApiKey.FETCH:
+        if self._header.api_key not in _CONSUMING:
             return request
+        self._is_full = request.session_epoch <= 0
         most = self._manager.fetch_max_bytes(self._user, self._client_id)
         if most is None or request.max_bytes <= most:
             return request
@@ -165,16 +193,26 @@ class Charge:
         throttle_ms = earlier_ms
         if self._header.api_key == ApiKey.PRODUCE and manager.has(PRODUCER_BYTE_RATE):
             throttle_ms = max(throttle_ms, manager.count(PRODUCER_BYTE_RATE, user, client_id, self._request_bytes))
-        if self._header.api_key == ApiKey.FETCH and manager.has(CONSUMER_BYTE_RATE) and response is not None:
+        if self._header.api_key in _CONSUMING and manager.has(CONSUMER_BYTE_RATE) and response is not None:
             size = encoded_bytes(self._header, response)
-            throttle_ms = max(throttle_ms, manager.count(CONSUMER_BYTE_RATE, user, client_id, size))
+            fetch_ms = manager.count(CONSUMER_BYTE_RATE, user, client_id, size)
+            if fetch_ms and not response.error_code and manager.take_back(user, client_id, size):
+                response = self._emptied(response)
+            throttle_ms = max(throttle_ms, fetch_ms)
         if response is not None and manager.has(REQUEST_PERCENTAGE):
             percent = (self._handled_ns - self._begun_ns) * _PERCENT_PER_NS
-            throttle_ms = max(throttle_ms, manager.count(REQUEST_PERCENTAGE, user, client_id, percent))
+            time_ms = manager.count(REQUEST_PERCENTAGE, user, client_id, percent)
+            self.adds_up = time_ms >= throttle_ms
+            throttle_ms = max(throttle_ms, time_ms)
         if response is not None and throttle_ms != earlier_ms and "throttle_time_ms" in response.FIELDS:
             response = without(response, throttle_time_ms=throttle_ms)
         self._handled_ns = manager.now_ns()
         return response, throttle_ms
+
+    def _emptied(self, response: FetchResponse) -> FetchResponse:
+        """As Kafka: a full request gets no session, an incremental one has used its epoch."""
+        self._manager.not_sent(response, self._is_full)
+        return FetchResponse(session_id=0 if self._is_full else response.session_id)
 
     def sent(self) -> None:
         if self._manager.has(REQUEST_PERCENTAGE):

@@ -65,8 +65,11 @@ class Transport(Protocol):
 
     def close(self) -> None: ...
 
+    def pause(self) -> None:
+        """Read nothing more until `resume`. Within `received_frame`, `paused` says the same."""
+
     def resume(self) -> None:
-        """The queue has room again: continue reading."""
+        """The queue has room again, or the client has waited: continue reading."""
 
     def run(self, handler: Callable[[], None]) -> None:
         """Run the handler of an earlier request as if it came now: an exception closes only this connection."""
@@ -191,6 +194,7 @@ class ClientConnection:
         "_paused",
         "_queue",
         "_request_metrics",
+        "by_delegation_token",
         "listener",
         "principal",
         "transport",
@@ -211,6 +215,7 @@ class ClientConnection:
         self._closed = False
         self.principal = ANONYMOUS
         """Who the client has proved to be (`secured`, `sasl_connection.py`)."""
+        self.by_delegation_token = False
         self._on_closed: Callable[[], None] | None = None
 
     @property
@@ -259,6 +264,7 @@ class ClientConnection:
             self.listener.name,
             self,
             self.principal,
+            self.by_delegation_token,
         )
         quotas = self._node.client_quotas
         charge = None if quotas is None else self._charge(quotas, header, request, size)
@@ -387,16 +393,19 @@ class ClientConnection:
         self._send(head, waited)
         charge.sent()
         if throttle_ms > 0:
-            self._mute(throttle_ms)
+            self._mute(throttle_ms, charge.adds_up)
             if head.api is not None and head.is_timed:
                 head.api.record_throttle(throttle_ms)
 
-    def _mute(self, throttle_ms: int) -> None:
+    def _mute(self, throttle_ms: int, adds_up: bool) -> None:
         """Requests that came before it may be answered meanwhile, and make it longer."""
         env = self._node.env
-        self._muted_until_ms = max(self._muted_until_ms, env.now_ms() + throttle_ms)
+        now_ms = env.now_ms()
+        begin_ms = max(now_ms, self._muted_until_ms) if adds_up else now_ms
+        self._muted_until_ms = max(self._muted_until_ms, begin_ms + throttle_ms)
         if not self._is_muted:
             self._paused = self._is_muted = True
+            self.transport.pause()
             self._cancel_unmute = env.call_later(throttle_ms, self._unmute)
 
     def _unmute(self) -> None:

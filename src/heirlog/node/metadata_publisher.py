@@ -89,7 +89,18 @@ class MetadataPublisher:
             self._on_image(self.image, journal)
 
 
-PARTS = ("topics", "brokers", "controllers", "features", "partitions", "configs", "acls", "client_quotas", "scram")
+PARTS = (
+    "topics",
+    "brokers",
+    "controllers",
+    "features",
+    "partitions",
+    "configs",
+    "acls",
+    "client_quotas",
+    "scram",
+    "delegation_tokens",
+)
 
 
 def differences(before: Image, after: Image, collected: ImageJournal) -> ImageJournal:
@@ -103,18 +114,9 @@ def differences(before: Image, after: Image, collected: ImageJournal) -> ImageJo
     _compare(_configs(before), _configs(after), journal.configs)
     _compare(before.acls.by_id, after.acls.by_id, journal.acls)
     _compare(before.scram, after.scram, journal.scram)
+    _compare(before.delegation_tokens, after.delegation_tokens, journal.delegation_tokens)
     _compare(_client_quotas(before), _client_quotas(after), journal.client_quotas)
-    for part in (
-        "topics",
-        "brokers",
-        "controllers",
-        "features",
-        "partitions",
-        "configs",
-        "acls",
-        "client_quotas",
-        "scram",
-    ):
+    for part in PARTS:
         # what was collected earlier remembers an older value "from before"
         getattr(journal, part).update(getattr(collected, part))
     return journal

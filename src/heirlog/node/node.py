@@ -24,7 +24,7 @@ from heirlog.env import Cancel, NodeEnv
 from heirlog.log_levels import LogLevels
 from heirlog.metadata.authorizer import Authorizer
 from heirlog.metadata.config_def import StaticConfig
-from heirlog.metadata.configs import server_value
+from heirlog.metadata.configs import listener_limit, server_value
 from heirlog.metadata.image import Image
 from heirlog.metadata.journal import ImageJournal
 from heirlog.metadata.listener_security import ListenerSecurity
@@ -59,6 +59,7 @@ from heirlog.raft.quorum_config import QuorumConfig
 from heirlog.raft.replay import CommittedBatch
 from heirlog.raft.snapshot import InvalidSnapshot
 from heirlog.rate_limited_log import RateLimitedLog
+from heirlog.security.access_token import Signatures
 from heirlog.security.exchange import Exchange
 from heirlog.storage.atomic import OnDurable
 from heirlog.storage.errors import StorageFormatError
@@ -93,8 +94,11 @@ class Node:
         unusable: Mapping[str, str] | None = None,
         log_levels: LogLevels | None = None,
         now_ns: Callable[[], int] | None = None,
+        signatures: Mapping[str, Signatures] | None = None,
     ) -> None:
         """unusable: log directories that the body could not take for this process, and why.
+
+        signatures: by listener, what checks those of tokens (OAUTHBEARER).
 
         log_levels: what the body's log shows; changed here as operators ask for it.
         now_ns: a clock finer than the body's `Env.now_ms`, to measure requests by.
@@ -152,7 +156,9 @@ class Node:
         if config.has_authorizer:
             by_default = config["allow.everyone.if.no.acl.found"]
             self.authorizer = Authorizer(config.super_users, by_default, lambda: self.image.acls)
-        self._authenticators = Authenticators(config, lambda: self.image, lambda: self.cluster_id)
+        self._authenticators = Authenticators(
+            config, lambda: self.image, lambda: self.cluster_id, env.wall_ms, signatures or {}
+        )
         self.authentications = AuthenticationCounts()
         self._audit = AuditLog(env.log)
         self._stopping = False
@@ -215,6 +221,10 @@ class Node:
         """A server configuration as it counts now, dynamic values included."""
         return server_value(self.image, self.config, name)
 
+    def listener_limit(self, listener: str, name: str) -> int:
+        """As it counts now for one listener."""
+        return listener_limit(self.image, self.config, listener, name)
+
     def listener(self, name: str) -> ListenerRoutes:
         return self._by_name[name]
 
@@ -256,6 +266,10 @@ class Node:
     def create_missing_topics(self, names: list[str], context: Context | None = None) -> None:
         """context: of the client that needs them; None: this broker does."""
         self._missing_topics.create(names, context)
+
+    def create_missing_topic(self, name: str) -> Pending[bool]:
+        """Complete once the controller has answered, whether the topic could be created or not."""
+        return self._missing_topics.created(name)
 
     # life
 
@@ -458,11 +472,13 @@ class Node:
 
     def authentication_failed(self, connection: ClientConnection, mechanism: str, name: str, why: str) -> None:
         self.authentications.failed[connection.listener.name] += 1
-        self.log_limited(
+        peer = connection.transport.peer_host
+        self.log_limited.of_host(
             "info",
             "authentication-failed",
+            peer,
             listener=connection.listener.name,
-            peer=connection.transport.peer_host,
+            peer=peer,
             mechanism=mechanism,
             name=name,
             why=why,
@@ -657,6 +673,7 @@ class Node:
                 self._now_ns,
                 self.config.int("quota.window.num"),
                 self.config.int("quota.window.size.seconds") * 1000,
+                lambda response, is_full: self.broker.fetch_sessions.not_sent(response, is_full),
             )
 
     def _published(self, image: Image, changed: ImageJournal) -> None:

@@ -51,8 +51,6 @@ from heirlog.security.exchange import Accepted, Exchange, Refused
 
 REAUTHENTICATION_MS_MIN: Final = 1000
 """Between the beginnings of two authentications of one connection."""
-SASL_KEYS: Final = (int(ApiKey.SASL_HANDSHAKE), int(ApiKey.SASL_AUTHENTICATE))
-
 FIRST_KEYS: Final = (int(ApiKey.SASL_HANDSHAKE), int(ApiKey.API_VERSIONS))
 """What is said before tokens."""
 FIRST_FRAME_MAX: Final = 4096
@@ -192,7 +190,7 @@ class SaslConnection:
             self._shake_hands(header, request)
         elif self._state is SaslState.TOKENS and isinstance(request, SaslAuthenticateRequest):
             self._token(header, bytes(request.auth_bytes))
-        elif self._state is SaslState.TOKENS and header.api_key not in SASL_KEYS:
+        elif self._state is SaslState.TOKENS:
             route = self._within.listener.routes[header.api_key]
             self._answer_and_close(header, route.api.refusal(request, ErrorCode.ILLEGAL_SASL_STATE))
         else:
@@ -255,6 +253,7 @@ class SaslConnection:
         is_first = not self._authenticated_by
         self._authenticated_by = self._mechanism
         self._within.principal = f"User:{accepted.name}"
+        self._within.by_delegation_token = accepted.by_delegation_token
         lifetime_ms = self._lifetime_ms(accepted)
         self._session_end_ms = None if lifetime_ms is None else self._node.now_ms + lifetime_ms
         self._exchange = None
@@ -286,7 +285,7 @@ class SaslConnection:
         self._within.answer_in_order(header, response)
 
     def _refuse(self, header: RequestHeader | None, refused: Refused) -> None:
-        self._node.authentication_failed(self._within, self._mechanism, refused.said_name, refused.sentence)
+        self._node.authentication_failed(self._within, self._mechanism, refused.said_name, refused.why)
         self._exchange = None
         self._state = SaslState.OVER
 

@@ -38,6 +38,7 @@ class CoordinatorType(IntEnum):
 
     GROUP = 0
     TRANSACTION = 1
+    SHARE = 2
 
 
 class Endpoint(NamedTuple):

@@ -4,7 +4,8 @@
                      Accepted: the client is who it says; its last answer, and when its credentials end
                      or Refused is raised, with the sentence that the client gets
 
-PLAIN is one token with name and password. For the others see `scram.py`. No sentence tells whether a user exists.
+PLAIN is one token with name and password. For the others see `scram.py` and `oauthbearer.py`. No sentence tells whether
+a user exists.
 
 Source: RFC 4616; KIP-43, KIP-152.
 """
@@ -18,15 +19,18 @@ from typing import Final, Protocol, TypeAlias
 
 NOBODY_ELSE: Final = ("*", "ANONYMOUS")
 """Names that an ACL reads in another way."""
+FAILED: Final = "Authentication failed during authentication due to invalid credentials with SASL mechanism {}"
+"""Kafka's sentence for everything that it does not explain to the client."""
 
 
 class Refused(Exception):
-    """The client is not who it says. `said_name`: as the client has it, for the log."""
+    """The client is not who it says. For the log: `said_name`, as the client has it, and `why`, if it says more."""
 
-    def __init__(self, sentence: str, said_name: str = "") -> None:
+    def __init__(self, sentence: str, said_name: str = "", why: str = "") -> None:
         super().__init__(sentence)
         self.sentence = sentence
         self.said_name = said_name
+        self.why = why or sentence
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
 
-from heirlog.security.exchange import Accepted, Challenge, ExchangeStep, Refused, check_name
+from heirlog.security.exchange import FAILED, Accepted, Challenge, ExchangeStep, Refused, check_name
 
 ITERATIONS_MIN: Final = 4096
 ITERATIONS_MAX: Final = 16384
@@ -41,7 +41,8 @@ USER_NAME_MAX: Final = 1024
 """Characters. Kafka has neither bound; each stored user is in the memory of every node."""
 RANDOM_BYTES: Final = 17
 _DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
-FAILED: Final = "Authentication failed during authentication due to invalid credentials with SASL mechanism {}"
+TOKEN_AUTHENTICATION: Final = "tokenauth=true"
+"""The extension by which the name is the id of a delegation token (KIP-48)."""
 _BIND_NOTHING: Final = "biws"
 """Base64 of `n,,`."""
 _FIRST: Final = re.compile(r"n,(a=[^,]*)?,(n=([^,]+),r=([\x21-\x2b\x2d-\x7e]+)((?:,[A-Za-z]+=[^,]*)*))", re.ASCII)
@@ -79,6 +80,16 @@ class ScramCredential:
     iterations: int
 
 
+@dataclass(frozen=True, slots=True)
+class TokenLogin:
+    """What a login with a delegation token needs, and what it leads to (`delegation_token.py`)."""
+
+    credential: ScramCredential = field(repr=False)
+    owner: str
+    """Name of the principal."""
+    ends_at_ms: int
+
+
 def salted_password(mechanism: ScramMechanism, password: str, salt: bytes, iterations: int) -> bytes:
     return hashlib.pbkdf2_hmac(mechanism.hash_name, password.encode(), salt, iterations)
 
@@ -114,14 +125,21 @@ def invented_credential(mechanism: ScramMechanism, secret: bytes, user: str) -> 
 class ScramExchange:
     """find: the credential of a user, None if there is none. nonce: of this attempt alone, printable ASCII.
 
-    secret: see `invented_credential`.
+    secret: see `invented_credential`. find_token: by the id of a delegation token.
     """
 
     def __init__(
-        self, mechanism: ScramMechanism, find: Callable[[str], ScramCredential | None], nonce: str, secret: bytes
+        self,
+        mechanism: ScramMechanism,
+        find: Callable[[str], ScramCredential | None],
+        nonce: str,
+        secret: bytes,
+        find_token: Callable[[str], TokenLogin | None] = lambda token_id: None,
     ) -> None:
         self._mechanism = mechanism
         self._find = find
+        self._find_token = find_token
+        self._token: TokenLogin | None = None
         self._nonce = nonce
         self._secret = secret
         self._user = ""
@@ -157,7 +175,11 @@ class ScramExchange:
         if asked_for and user_of(asked_for[2:]) != user:
             raise Refused("Authentication failed: Client requested an authorization id that is different from username")
         self._bindings.add(_base64(text[: match.start(2)].encode()))
-        found = self._find(user)
+        if any(part.lower() == TOKEN_AUTHENTICATION for part in extensions.split(",")):
+            self._token = self._find_token(user)
+            found = None if self._token is None else self._token.credential
+        else:
+            found = self._find(user)
         self._exists = found is not None and found.iterations >= ITERATIONS_MIN
         credential = found if found is not None and self._exists else None
         self._credential = credential or invented_credential(self._mechanism, self._secret, user)
@@ -186,8 +208,13 @@ class ScramExchange:
         is_right = hmac.compare_digest(hashlib.new(hash_name, client_key).digest(), credential.stored_key)
         if not is_right or not self._exists:
             raise self._refused()
+        proof_of_server = b"v=" + _base64(hmac.digest(credential.server_key, signed, hash_name)).encode()
+        if self._token is not None:
+            owner, ends_at_ms = self._token.owner, self._token.ends_at_ms
+            check_name(owner)
+            return Accepted(owner, proof_of_server, ends_at_ms, by_delegation_token=True)
         check_name(self._user)
-        return Accepted(self._user, b"v=" + _base64(hmac.digest(credential.server_key, signed, hash_name)).encode())
+        return Accepted(self._user, proof_of_server)
 
     def _refused(self) -> Refused:
         return Refused(FAILED.format(self._mechanism.mechanism), self._user)

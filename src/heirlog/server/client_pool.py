@@ -209,17 +209,17 @@ class Channel:
     def _connect_failed(self, error: OSError | ValueError) -> None:
         self._back_off()
         why = getattr(error, "strerror", None) or str(error) or "timed out while connecting"
-        self._fail_all([], why, is_refused=isinstance(error, ConnectionRefusedError))
+        self._fail_all([], why, error.host if isinstance(error, NothingListens) else "")
 
     def _back_off(self) -> None:
         self._backoff_s = min(max(2 * self._backoff_s, FIRST_BACKOFF_S), MAX_BACKOFF_S)
         self._retry_at = self._loop.time() + self._backoff_s * random.uniform(0.5, 1)
 
-    def _fail_all(self, requests: list[QueuedRequest], reason: str, is_refused: bool = False) -> None:
+    def _fail_all(self, requests: list[QueuedRequest], reason: str, refused_by: str = "") -> None:
         """Fail `requests` and then the waiting ones. They are removed first: a callback may send again at once."""
         requests += self._waiting
         self._waiting = deque()
-        failure = SendFailure("disconnected", f"{self._endpoint}: {reason}", is_refused)
+        failure = SendFailure("disconnected", f"{self._endpoint}: {reason}", refused_by)
         for request in requests:
             request.on_result(failure)
 
@@ -449,10 +449,18 @@ class OutboundConnection:
         self._channel.link_ready(self)
 
 
+class NothingListens(ConnectionRefusedError):
+    """host: the address that said so."""
+
+    def __init__(self, error: ConnectionRefusedError, host: str) -> None:
+        super().__init__(*error.args)
+        self.host = host
+
+
 async def connected_socket(loop: asyncio.AbstractEventLoop, endpoint: Endpoint) -> socket.socket:
     """Connect to the first address of the endpoint that answers; raises OSError of one that did not.
 
-    ConnectionRefusedError: of all addresses.
+    NothingListens: all addresses refused; `host` is the first one.
     """
     failure: OSError | None = None
     for family, address in await addresses(loop, endpoint):
@@ -460,8 +468,11 @@ async def connected_socket(loop: asyncio.AbstractEventLoop, endpoint: Endpoint) 
         sock.setblocking(False)
         try:
             await loop.sock_connect(sock, address)
+        except ConnectionRefusedError as error:
+            failure = failure or NothingListens(error, str(address[0]))
+            sock.close()
         except OSError as error:
-            if failure is None or isinstance(failure, ConnectionRefusedError):
+            if failure is None or isinstance(failure, NothingListens):
                 failure = error
             sock.close()
         except asyncio.CancelledError:

@@ -7,9 +7,15 @@
     max.connections.per.ip             reached: a new connection is closed at once
     max.connections.per.ip.overrides   `host:count,...` of addresses or names; a name is looked up once
 
-All three may change while the node runs.
+    listener.name.<listener>.max.connections
+                                       the same for one listener, also for one between nodes: nothing is accepted there
+                                       until one of its connections is closed
+    max.connection.creation.rate       per second, of the node (but for the listeners between nodes) and of a listener:
+                                       a connection above it is served, and the next one is accepted later
 
-Source: Kafka's ConnectionQuotas; KIP-402, KIP-308.
+All of them may change while the node runs.
+
+Source: Kafka's ConnectionQuotas; KIP-402, KIP-308, KIP-612.
 """
 
 from __future__ import annotations
@@ -25,15 +31,26 @@ NONE = 2**31 - 1
 
 
 class ConnectionLimits(NamedTuple):
+    """rate: connections per second."""
+
     total: int = NONE
     per_host: int = NONE
     overrides: Mapping[str, int] = {}
+    rate: int = NONE
 
     def of_host(self, host: str) -> int:
         return self.overrides.get(host, self.per_host)
 
 
+class ListenerLimits(NamedTuple):
+    """Of one listener."""
+
+    total: int = NONE
+    rate: int = NONE
+
+
 UNLIMITED = ConnectionLimits()
+ANY_LISTENER = ListenerLimits()
 
 
 def connection_limits(value: Callable[[str], Any]) -> ConnectionLimits:
@@ -42,7 +59,13 @@ def connection_limits(value: Callable[[str], Any]) -> ConnectionLimits:
         value("max.connections"),
         value("max.connections.per.ip"),
         _overrides(value("max.connections.per.ip.overrides") or ""),
+        value("max.connection.creation.rate"),
     )
+
+
+def listener_limits(value: Callable[[str], int]) -> ListenerLimits:
+    """`value`: of a configuration of the listener, as it counts now."""
+    return ListenerLimits(value("max.connections"), value("max.connection.creation.rate"))
 
 
 def exempt_listeners(config: StaticConfig) -> frozenset[str]:

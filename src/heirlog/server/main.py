@@ -21,6 +21,7 @@ import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from heirlog.client.security import SecurityError
@@ -29,8 +30,8 @@ from heirlog.metadata.config_def import StaticConfig
 from heirlog.node.node import Node
 from heirlog.protocol.types import Endpoint
 from heirlog.server.client_pool import ClientPool
-from heirlog.server.connection_limits import connection_limits, exempt_listeners
-from heirlog.server.connection_rates import ConnectionRates
+from heirlog.server.connection_limits import connection_limits, exempt_listeners, listener_limits
+from heirlog.server.connection_rates import AcceptRates, ConnectionRates
 from heirlog.server.door import Doors
 from heirlog.server.env import ServerEnv
 from heirlog.server.files import Deliver, OsFiles
@@ -40,6 +41,7 @@ from heirlog.server.stream import STAGING_SIZE
 from heirlog.server.transport import BACKLOG, Server
 
 if TYPE_CHECKING:
+    from heirlog.server.issuer_keys import IssuerKeys
     from heirlog.server.metrics.listener import MetricsListener, Text
 
 LOCK_NAME = ".lock"
@@ -135,7 +137,8 @@ class NodeServer:
         self._files = files(self._loop.call_soon_threadsafe)
         try:
             self._doors = Doors(self._loop, config)
-            self._peers = Peers(self._loop, config)
+            self._peers = Peers(self._loop, config, log)
+            self._issuer_keys = self._keys_of_issuers()
         except SecurityError as error:
             raise StartRefused(str(error)) from error
         self._pool = ClientPool(
@@ -146,7 +149,8 @@ class NodeServer:
             self._peers.of_channel,
         )
         self._env = ServerEnv(self._loop, self._files, self._pool, log, self._stopped)
-        self._node = Node(self._env, config, unusable, levels, time.monotonic_ns)
+        windows = config.int("quota.window.num"), config.int("quota.window.size.seconds") * 1000
+        self._node = Node(self._env, config, unusable, levels, time.monotonic_ns, self._issuer_keys)
         self._server = Server(
             self._loop,
             self._node.accepted,
@@ -154,15 +158,12 @@ class NodeServer:
             frame_limit=config["socket.request.max.bytes"],
             max_idle_ms=config["connections.max.idle.ms"],
             limits=lambda: connection_limits(self._node.server_value),
+            listener_limits=lambda listener: listener_limits(partial(self._node.listener_limit, listener)),
             exempt=exempt_listeners(config),
             staging=staging,
             doors=self._doors.by_listener,
-            rates=ConnectionRates(
-                lambda host: self._node.image.client_quotas.ip_limit(host),
-                lambda: int(self._loop.time() * 1000),
-                config.int("quota.window.num"),
-                config.int("quota.window.size.seconds") * 1000,
-            ),
+            rates=ConnectionRates(lambda host: self._node.image.client_quotas.ip_limit(host), self._now_ms, *windows),
+            accept_rates=AcceptRates(self._now_ms, *windows),
             backlog=config["socket.listen.backlog.size"] if "socket.listen.backlog.size" in config.given else BACKLOG,
         )
 
@@ -172,6 +173,18 @@ class NodeServer:
             from heirlog.server.metrics.listener import MetricsListener
 
             self._metrics = MetricsListener(self._loop, self._load_metrics, log)
+
+    def _now_ms(self) -> int:
+        return int(self._loop.time() * 1000)
+
+    def _keys_of_issuers(self) -> Mapping[str, IssuerKeys]:
+        """By listener. Its modules are imported only where tokens are taken. Raises SecurityError."""
+        config = self._config
+        if all(config.security(listener.name).bearer is None for listener in config.all_listeners):
+            return {}
+        from heirlog.server.issuer_keys import issuer_keys
+
+        return issuer_keys(self._loop, config, self._log)
 
     def _load_metrics(self) -> Text:
         from heirlog.server.metrics.exposition import written
@@ -189,6 +202,8 @@ class NodeServer:
                 self._loop.add_signal_handler(number, self._asked_to_stop)
             self._loop.add_signal_handler(signal.SIGHUP, self._reload_certificates)
             self._listen()
+            for keys in self._issuer_keys.values():
+                keys.start()
             self._loop.call_soon(self._start, on_listening)
             self._loop.run_forever()
         finally:
@@ -242,6 +257,7 @@ class NodeServer:
         """SIGHUP: the stores are read again, for new connections in both directions: all, or nothing changes."""
         try:
             of_doors, of_peers = self._doors.contexts(), self._peers.contexts()
+            self._peers.check(of_doors, of_peers)
         except SecurityError as error:
             self._log("error", "certificates-not-reloaded", why=str(error))
         except Exception as error:  # no file that is bad in a new way may end a node that serves

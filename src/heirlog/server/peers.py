@@ -12,19 +12,22 @@ from __future__ import annotations
 import asyncio
 import secrets
 import socket
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from heirlog.client.sasl import Mechanism, Plain, Scram
-from heirlog.client.security import Security, SecurityError, security_from_properties
+from heirlog.client.sasl import Mechanism, OAuthBearer, Plain, Scram
+from heirlog.client.security import Security, SecurityError, TokenEndpoint, security_from_properties
+from heirlog.env import EventLog
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.listener_security import PLAIN, ListenerSecurity
+from heirlog.security.oauthbearer import OAUTHBEARER
 from heirlog.security.scram import ITERATIONS_MAX
 from heirlog.server.stream import FrameStream
 
 if TYPE_CHECKING:
     import ssl
 
+    from heirlog.server.peer_token import PeerToken
     from heirlog.server.tls_stream import HandshakeTurns, TlsReceiver
 
 BROKER_CHANNELS: Final = ("probe", "replica-fetch", "recovery", "txn-markers", "txn-partitions")
@@ -35,8 +38,9 @@ NONCE_BYTES: Final = 24
 class Peer:
     """One kind of listener of other nodes. Raises SecurityError for stores that cannot be read."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, security: Security) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, security: Security, log: EventLog) -> None:
         self._security = security
+        self._token = _token(loop, security, log) if self.mechanism_name == OAUTHBEARER else None
         self._context: ssl.SSLContext | None = None
         self._turns: HandshakeTurns | None = None
         if security.uses_tls:
@@ -71,6 +75,8 @@ class Peer:
         security = self._security
         if security.mechanism == PLAIN:
             return Plain(security.username, security.password)
+        if self._token is not None:
+            return OAuthBearer(self._token.token, dict(security.extensions))
         nonce = secrets.token_urlsafe(NONCE_BYTES)
         return Scram(security.mechanism, security.username, security.password, nonce, max_iterations=ITERATIONS_MAX)
 
@@ -94,15 +100,33 @@ class Peer:
 class Peers:
     """Those of one node. Raises SecurityError."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, config: StaticConfig) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, config: StaticConfig, log: EventLog) -> None:
+        self._config = config
         listener, setting = config.controller_listener_names[0], "sasl.mechanism.controller.protocol"
-        self._controllers = Peer(loop, _security(config.security(listener), config[setting]))
+        self._controllers = Peer(loop, _security(config.security(listener), config[setting]), log)
         listener, setting = config.inter_broker_listener_name, "sasl.mechanism.inter.broker.protocol"
-        self._brokers = Peer(loop, _security(config.security(listener), config[setting]))
+        self._brokers = Peer(loop, _security(config.security(listener), config[setting]), log)
 
     def contexts(self) -> list[ssl.SSLContext | None]:
         """From stores that are read again. Raises SecurityError."""
         return [peer.context() for peer in (self._controllers, self._brokers)]
+
+    def check(self, doors: Mapping[str, ssl.SSLContext], contexts: Sequence[ssl.SSLContext | None]) -> None:
+        """Raises SecurityError where nodes with these contexts would refuse each other. doors: by listener."""
+        from heirlog.tls.self_check import reason_against
+
+        config = self._config
+        advertised = {
+            listener.name: listener.endpoint.host
+            for listener in (*config.advertised_listeners, *config.advertised_controller_listeners)
+        }
+        between = (config.controller_listener_names[0], config.inter_broker_listener_name)
+        for listener, context in zip(between, contexts, strict=True):
+            if context is None or listener not in doors or listener not in advertised:
+                continue
+            reason = reason_against(doors[listener], context, advertised[listener])
+            if reason is not None:
+                raise SecurityError(f"listener {listener}, the certificate: {reason}")
 
     def use(self, contexts: Sequence[ssl.SSLContext | None]) -> None:
         """For new connections."""
@@ -111,6 +135,20 @@ class Peers:
 
     def of_channel(self, channel: str) -> Peer:
         return self._brokers if channel.startswith(BROKER_CHANNELS) else self._controllers
+
+
+def _token(loop: asyncio.AbstractEventLoop, security: Security, log: EventLog) -> PeerToken:
+    from heirlog.oauth.tokens import Tokens
+    from heirlog.server.peer_token import PeerToken
+
+    source = security.token
+    assert source is not None, "checked by Security"
+    context = None
+    if isinstance(source, TokenEndpoint) and source.tls is not None:
+        from heirlog.tls.contexts import client_context
+
+        context = client_context(source.tls)
+    return PeerToken(loop, Tokens(source, context), log)
 
 
 def _security(listener: ListenerSecurity, mechanism: str) -> Security:

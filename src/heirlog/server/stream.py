@@ -291,8 +291,15 @@ class FrameStream:
         self._corked = False
         self._end(f"a frame of {length} bytes; the limit is {self.frame_limit}")
 
+    def pause(self) -> None:
+        """Hand over nothing more until `resume`: as if `on_frame` had said False, but at any time."""
+        if self._closing or self._paused:
+            return
+        self._paused = True
+        self._want_reads()
+
     def resume(self) -> None:
-        """After `on_frame` said False: hand over again, from the next turn of the loop on."""
+        """After `pause`, or after `on_frame` said False: hand over again, from the next turn of the loop on."""
         if not self._paused or self._closing:
             return
         self._paused = False

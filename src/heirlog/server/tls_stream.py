@@ -29,6 +29,7 @@ import asyncio
 import os
 import socket
 import ssl
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Protocol
@@ -260,6 +261,10 @@ class TlsStream(FrameStream):
             self._flush_control_bytes()
             self._end(self._failure)
             return
+        if self._tls.session_reused and self._peer_has_expired():
+            self._failure = "TLS: the certificate is not accepted: it has expired since the session began"
+            self._end(self._failure)
+            return
         self._is_secured = True
         self._is_drained = False
         self._flush_control_bytes()
@@ -268,6 +273,14 @@ class TlsStream(FrameStream):
         self._secured(self._tls.getpeercert(True))
         if not self._closed:
             self._want_reads()
+
+    def _peer_has_expired(self) -> bool:
+        """OpenSSL looks at a certificate when it is shown. By TLS 1.2 a session may be continued without showing it,
+        from a cache that Python cannot switch off."""
+        certificate = self._tls.getpeercert()
+        if not certificate:
+            return False
+        return ssl.cert_time_to_seconds(str(certificate["notAfter"])) < time.time()
 
     def _flush_control_bytes(self) -> None:
         out = self._out

@@ -26,8 +26,8 @@ from heirlog.env import EventLog
 from heirlog.protocol.frames import RequestHeader, encode_response
 from heirlog.protocol.types import Endpoint
 from heirlog.rate_limited_log import RateLimitedLog
-from heirlog.server.connection_limits import UNLIMITED, ConnectionLimits
-from heirlog.server.connection_rates import HELD_MAX, ConnectionRates
+from heirlog.server.connection_limits import ANY_LISTENER, UNLIMITED, ConnectionLimits, ListenerLimits
+from heirlog.server.connection_rates import HELD_MAX, NODE, AcceptRates, ConnectionRates
 from heirlog.server.door import OPEN, Door
 from heirlog.server.stream import STAGING_SIZE
 
@@ -36,6 +36,9 @@ BACKLOG = 1024
 """Unless the file says otherwise. More than Kafka's 50: there a thread does nothing but accept connections."""
 OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 RETRY_ACCEPT_SECONDS = 0.1
+UNAUTHENTICATED_MAX = 1000
+"""Connections at the listeners between nodes, which `max.connections` leaves open, that have not proved who they are.
+Not beyond: a further one takes the place of the oldest of its own address, or else of all."""
 TOO_LATE = "it did not authenticate in time (heirlog.authentication.timeout.ms)"
 FRAME_REFUSED = re.compile(r"a frame of (\d+) bytes")
 TLS_RECORD = 0x1603
@@ -95,6 +98,9 @@ class InboundConnection:
     def close(self) -> None:
         self._stream.close()
 
+    def pause(self) -> None:
+        self._stream.pause()
+
     def resume(self) -> None:
         self._stream.resume()
 
@@ -145,9 +151,9 @@ class Server:
     """The listeners of one node.
 
     frame_limit: `socket.request.max.bytes`. max_idle_ms: `connections.max.idle.ms`, negative for never.
-    limits: asked for each newcomer. exempt: listeners that are open also beyond `max.connections`. doors: of the
-    listeners with TLS or SASL. backlog: connections of a listener that the system accepts for it meanwhile. rates: of
-    addresses.
+    limits, listener_limits: asked for newcomers. exempt: listeners that are open also beyond `max.connections`. doors:
+    of the listeners with TLS or SASL. backlog: connections of a listener that the system accepts for it meanwhile.
+    rates: of addresses. accept_rates: of the node and its listeners.
     """
 
     def __init__(
@@ -159,11 +165,13 @@ class Server:
         frame_limit: int,
         max_idle_ms: int,
         limits: Callable[[], ConnectionLimits] = lambda: UNLIMITED,
+        listener_limits: Callable[[str], ListenerLimits] = lambda listener: ANY_LISTENER,
         exempt: Collection[str] = (),
         staging: memoryview | None = None,
         doors: Mapping[str, Door] | None = None,
         backlog: int = BACKLOG,
         rates: ConnectionRates | None = None,
+        accept_rates: AcceptRates | None = None,
     ) -> None:
         self.loop = loop
         self.doors = doors or {}
@@ -178,13 +186,21 @@ class Server:
         # a dict, not a set: its order is the order of arrival
         self._connections: dict[InboundConnection, None] = {}
         self._per_host: Counter[str] = Counter()
+        self._per_listener: Counter[str] = Counter()
         self._limits = limits
+        self._listener_limits = listener_limits
         self._backlog = backlog
         self._rates = rates
+        self._accept_rates = accept_rates
+        self._unauthenticated: dict[InboundConnection, None] = {}
+        """Those at exempt listeners, in the order of arrival."""
         self._held: set[socket.socket] = set()
         """Connections above a rate, which are closed soon."""
         self._exempt = exempt
         self._is_full = False
+        self._full_listeners: set[str] = set()
+        self._late_listeners: set[str] = set()
+        """Those that accept nothing until a rate is down again, or there are descriptors."""
         self._log_limited = RateLimitedLog(log, lambda: loop.time() * 1000)
         self._sweep = loop.call_later(self._sweep_every(), self._close_idle)
 
@@ -236,8 +252,10 @@ class Server:
             self._let_go(held)
 
     def forget(self, connection: InboundConnection, reason: str) -> None:
+        self._unauthenticated.pop(connection, None)
         if connection in self._connections:
             del self._connections[connection]
+            self._per_listener[connection.listener] -= 1
             self._connection_ended(connection.peer_host)
         if reason:
             self._log("debug", "connection-closed", listener=connection.listener, peer=connection.peer_host, why=reason)
@@ -250,11 +268,14 @@ class Server:
             )
         elif reason.startswith(("TLS:", TOO_LATE)):
             # also a client that has closed because it does not trust this node
-            self._log_limited(
-                "info", "authentication-failed", listener=connection.listener, peer=connection.peer_host, why=reason
+            peer = connection.peer_host
+            self._log_limited.of_host(
+                "info", "authentication-failed", peer, listener=connection.listener, peer=peer, why=reason
             )
         if self._is_full:
             self._accept_if_room()
+        if connection.listener in self._full_listeners:
+            self._accept_if_listener_has_room(connection.listener)
 
     def handler_failed(self, connection: InboundConnection) -> None:
         self._log_limited(
@@ -269,10 +290,13 @@ class Server:
     # accepting
 
     def _accept(self, name: str, sock: socket.socket) -> None:
-        limits = self._limits()
+        limits, own = self._limits(), self._listener_limits(name)
         for _ in range(ACCEPTS_PER_TURN):
             if len(self._connections) >= limits.total and name not in self._exempt:
                 self._stop_accepting(limits.total)
+                return
+            if self._per_listener[name] >= own.total:
+                self._listener_is_full(name, own.total)
                 return
             try:
                 accepted, address = sock.accept()
@@ -281,32 +305,57 @@ class Server:
             except OSError as error:
                 if error.errno not in OUT_OF_DESCRIPTORS:
                     raise
-                self._accept_later(name, sock, error)
+                # the waiting peer keeps the socket readable, so look again only after a while
+                self._log_limited("error", "accept-failed", listener=name, why=str(error))
+                self._accept_later(name, RETRY_ACCEPT_SECONDS)
                 return
-            self._add_connection(name, accepted, str(address[0]), limits)
+            if self._add_connection(name, accepted, str(address[0]), limits):
+                wait_ms = self._wait_ms(name, limits, own)
+                if wait_ms:
+                    self._accept_later(name, wait_ms / 1000)
+                    return
 
-    def _add_connection(self, name: str, accepted: socket.socket, host: str, limits: ConnectionLimits) -> None:
+    def _wait_ms(self, name: str, limits: ConnectionLimits, own: ListenerLimits) -> int:
+        if self._accept_rates is None:
+            return 0
+        counted = {name: own.rate} if name in self._exempt else {name: own.rate, NODE: limits.rate}
+        return self._accept_rates.wait_ms(counted)
+
+    def _add_connection(self, name: str, accepted: socket.socket, host: str, limits: ConnectionLimits) -> bool:
+        """Whether it is served."""
         if self._per_host[host] >= limits.of_host(host):
             accepted.close()
             why = f"this address has {self._per_host[host]} connections, the limit of max.connections.per.ip"
             self._log_limited("warning", "connection-refused", listener=name, peer=host, why=why)
             self._forget_host_without_connections(host)
-            return
+            return False
         if self._rates is not None and name not in self._exempt:
             throttle_ms = self._rates.throttle_ms(host)
             if throttle_ms:
                 self._hold(name, accepted, host, throttle_ms)
-                return
+                return False
         try:
             connection = InboundConnection(self, name, accepted, host)
         except OSError:  # reset before we could look at it
             accepted.close()
             self._forget_host_without_connections(host)
-            return
+            return False
         self._connections[connection] = None
         self._per_host[host] += 1
+        self._per_listener[name] += 1
         if len(self._connections) > limits.total:
             self._make_room(connection)
+        if name in self._exempt and connection.deadline is not None:
+            self._add_unauthenticated(connection)
+        return True
+
+    def _add_unauthenticated(self, connection: InboundConnection) -> None:
+        if len(self._unauthenticated) >= UNAUTHENTICATED_MAX:
+            of_all, host = next(iter(self._unauthenticated)), connection.peer_host
+            oldest = next((one for one in self._unauthenticated if one.peer_host == host), of_all)
+            del self._unauthenticated[oldest]
+            oldest.abort("too many connections that have not authenticated")
+        self._unauthenticated[connection] = None
 
     def _hold(self, name: str, accepted: socket.socket, host: str, throttle_ms: int) -> None:
         """Above the rate of its address: it is closed later, and nothing is read from it."""
@@ -332,6 +381,7 @@ class Server:
             del self._per_host[host]
 
     def has_authenticated(self, connection: InboundConnection) -> None:
+        self._unauthenticated.pop(connection, None)
         if connection.listener in self._exempt and len(self._connections) > self._limits().total:
             self._make_room(connection)
 
@@ -356,22 +406,39 @@ class Server:
             if name not in self._exempt:
                 self.loop.remove_reader(sock.fileno())
 
+    def _listener_is_full(self, name: str, total: int) -> None:
+        self._full_listeners.add(name)
+        why = f"the limit is reached: max.connections={total} of this listener"
+        self._log_limited("warning", "connections-full", listener=name, why=why)
+        self.loop.remove_reader(self._listening[name].fileno())
+
+    def _accept_if_listener_has_room(self, name: str) -> None:
+        if self._per_listener[name] < self._listener_limits(name).total:
+            self._full_listeners.discard(name)
+            self._accept_again(name)
+
     def _accept_if_room(self) -> None:
         if len(self._connections) >= self._limits().total:
             return
         self._is_full = False
-        for name, sock in self._listening.items():
+        for name in self._listening:
             if name not in self._exempt:
-                self.loop.add_reader(sock.fileno(), self._accept, name, sock)
+                self._accept_again(name)
 
-    def _accept_later(self, name: str, sock: socket.socket, error: OSError) -> None:
-        """Out of descriptors: the waiting peer keeps the socket readable, so look again only after a while."""
-        self._log_limited("error", "accept-failed", listener=name, why=str(error))
-        self.loop.remove_reader(sock.fileno())
-        self.loop.call_later(RETRY_ACCEPT_SECONDS, self._accept_again, name, sock)
+    def _accept_later(self, name: str, seconds: float) -> None:
+        self._late_listeners.add(name)
+        self.loop.remove_reader(self._listening[name].fileno())
+        self.loop.call_later(seconds, self._is_time, name)
 
-    def _accept_again(self, name: str, sock: socket.socket) -> None:
-        if self._listening.get(name) is sock and not (self._is_full and name not in self._exempt):
+    def _is_time(self, name: str) -> None:
+        self._late_listeners.discard(name)
+        self._accept_again(name)
+
+    def _accept_again(self, name: str) -> None:
+        """If nothing else holds it up."""
+        sock = self._listening.get(name)
+        is_held_up = name in self._full_listeners or name in self._late_listeners
+        if sock is not None and not is_held_up and not (self._is_full and name not in self._exempt):
             self.loop.add_reader(sock.fileno(), self._accept, name, sock)
 
     def _sweep_every(self) -> float:
@@ -384,6 +451,8 @@ class Server:
         self._sweep = self.loop.call_later(self._sweep_every(), self._close_idle)
         if self._is_full:
             self._accept_if_room()  # the limit may have been raised
+        for name in list(self._full_listeners):
+            self._accept_if_listener_has_room(name)
         now = self.loop.time()
         for connection in [one for one in self._connections if one.deadline is not None and one.deadline < now]:
             connection.abort(TOO_LATE)

@@ -47,7 +47,7 @@ from heirlog.sim.replica_comparison import ReplicaComparison
 from heirlog.sim.transaction_checker import TransactionChecker
 from heirlog.sim.world import LogLine, Process
 
-SWEEP_EVENTS = 400
+SWEEP_EVENTS = 800
 LOOK_EVERY = 10
 
 
@@ -359,6 +359,7 @@ class Checker:
         start = model.begin(partition.leader_epoch_start_offset, partition.log)
         if model.stands_again == epoch:
             if start >= exposed:
+                self.transactions.in_doubt(key, partition.topic)
                 return  # it has lost nothing: the lineage continues
             self._lost_without_elr(model, state, start, exposed)
         self._contents_of(key).lineage_begins(start)

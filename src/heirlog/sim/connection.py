@@ -31,7 +31,7 @@ class ServerConnection(Protocol):
     @property
     def paused(self) -> bool: ...
 
-    def received(self, header: RequestHeader, request: Any) -> None: ...
+    def received(self, header: RequestHeader, request: Any, size: int = 0) -> None: ...
 
     def closed(self) -> None: ...
 
@@ -50,6 +50,7 @@ class Carrier(Protocol):
 
     world: World
     loose: LooseTransport | None
+    answer_delay_us: Callable[[Any], int] | None
     answer_listeners: list[Callable[[Process, Any, Any], None]]
 
     def host_of(self, endpoint: Endpoint) -> str: ...
@@ -68,6 +69,8 @@ class Carrier(Protocol):
     def put_last(self, stream: Stream, label: str, deliver: Callable[[], None]) -> None: ...
 
     def listening(self, endpoint: Endpoint) -> Listening | None: ...
+
+    def size_of(self, header: RequestHeader, request: Any) -> int: ...
 
     def hand_over_request(self, header: RequestHeader, request: Any) -> Callable[[], Any]: ...
 
@@ -224,19 +227,22 @@ class SimConnection:
         self._fail_calls(why)
         self._network.put_last(self.forth, "client-closed", self._server_closes)
 
-    def client_closed(self, why: str, is_refused: bool = False) -> None:
-        """is_refused: nothing listens at the endpoint."""
+    def client_closed(self, why: str, refused_by: str = "") -> None:
         if self.client_open and self.client.alive:
-            self._fail_calls(why, is_refused)
+            self._fail_calls(why, refused_by)
 
-    def _fail_calls(self, why: str, is_refused: bool = False) -> None:
+    def _refused(self) -> None:
+        """Nothing listens at the endpoint."""
+        self.client_closed("refused", self._network.host_of(self.endpoint))
+
+    def _fail_calls(self, why: str, refused_by: str = "") -> None:
         self.client_open = False
         if self._next_deadline is not None:
             self._next_deadline.cancel()
             self._next_deadline = None
         self._network.forget(self)
         calls, self.calls = self.calls, {}
-        failure = SendFailure("disconnected", f"{self.endpoint}: {why}", is_refused)
+        failure = SendFailure("disconnected", f"{self.endpoint}: {why}", refused_by)
         for call in calls.values():
             # an event each: a failure may end the process, and then the next must not run
             self._world.schedule(
@@ -252,7 +258,7 @@ class SimConnection:
         if self.server is None:
             found = self._network.listening(self.endpoint)
             if found is None or not self.client_open:
-                self._network.put_last(self.back, "refused", lambda: self.client_closed("refused", True))
+                self._network.put_last(self.back, "refused", self._refused)
                 return
             self._accept(found)
         server = self.server
@@ -282,7 +288,7 @@ class SimConnection:
         if self._inbox or self.node_end.paused:
             self._inbox.append((header, request))
         else:
-            self.node_end.received(header, request)
+            self.node_end.received(header, request, self._network.size_of(header, request))
 
     def _server_closes(self) -> None:
         """The closing has reached the server's kernel; its process is notified when it runs."""
@@ -327,6 +333,10 @@ class SimConnection:
         if loose is not None and call is not None and loose.keeps_answer(self.client, call.request, hand_over):
             self.back.stalled = True
             return
+        if self._network.answer_delay_us is not None and call is not None:
+            late_us = self._network.answer_delay_us(call.request)
+            if late_us:
+                self.back.clear_at_us = max(self.back.clear_at_us, self._world.now_us + late_us)
         correlation_id = header.correlation_id
         label = f"{self.endpoint.host}<{type(response).__name__}"
         self._network.put(self.back, self.client, label, partial(self._answered, correlation_id, hand_over), self)
@@ -358,6 +368,9 @@ class SimConnection:
     def run(self, handler: Callable[[], None]) -> None:
         handler()
 
+    def pause(self) -> None:
+        """Each request asks `paused` before it is handed over."""
+
     def resume(self) -> None:
         server = self.server
         assert server is not None
@@ -366,4 +379,4 @@ class SimConnection:
     def _drain(self) -> None:
         while self._inbox and self.node_end is not None and self.server_open and not self.node_end.paused:
             header, request = self._inbox.pop(0)
-            self.node_end.received(header, request)
+            self.node_end.received(header, request, self._network.size_of(header, request))

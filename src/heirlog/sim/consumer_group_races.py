@@ -65,23 +65,7 @@ def consumer_groups_plan(random: Random) -> RunPlan:
 
 def consumer_groups(simulation: Simulation) -> None:
     cluster, random = simulation.cluster, simulation.random
-    history = ConsumerGroupHistory(CONSUMER_GROUP)
-    simulation.consumer_history = history
-    members = [
-        cluster.run_client(
-            f"consumer-member-{number}",
-            lambda env, number=number: ConsumerMember(  # type: ignore[misc]
-                env,
-                f"consumer-member-{number}",
-                cluster.bootstrap,
-                TOPIC,
-                history,
-                simulation.history.now_ms,
-                f"instance-{number}" if number == 1 else None,
-            ),
-        )
-        for number in range(1, random.randrange(3, 5))
-    ]
+    members = start_members(simulation, random.randrange(2, 4))
     cluster.run_for(random.randrange(500, 2500))
     for _ in range(ROUNDS):
         step = STEPS[random.randrange(0, len(STEPS))]
@@ -96,6 +80,34 @@ def consumer_groups(simulation: Simulation) -> None:
             hit_broker(simulation, step, hit[random.randrange(0, len(hit))], ACTIONS[random.randrange(0, len(ACTIONS))])
         cluster.run_for(random.randrange(300, 3000))
     simulation.heal()
+    settle(simulation, members)
+
+
+def start_members(simulation: Simulation, count: int) -> list[ConsumerMember]:
+    """Of a group of the consumer protocol; the first one is static."""
+    cluster = simulation.cluster
+    history = simulation.consumer_history = ConsumerGroupHistory(CONSUMER_GROUP)
+    return [
+        cluster.run_client(
+            f"consumer-member-{number}",
+            lambda env, number=number: ConsumerMember(  # type: ignore[misc]
+                env,
+                f"consumer-member-{number}",
+                cluster.bootstrap,
+                TOPIC,
+                history,
+                simulation.history.now_ms,
+                f"instance-{number}" if number == 1 else None,
+            ),
+        )
+        for number in range(1, count + 1)
+    ]
+
+
+def settle(simulation: Simulation, members: list[ConsumerMember]) -> None:
+    """The cluster works again: the members share all partitions (G7), and their commits are read once more."""
+    cluster, history = simulation.cluster, simulation.consumer_history
+    assert history is not None, "start_members has made it"
     # no member leaves any more
     for member in members:
         member.settle_down()

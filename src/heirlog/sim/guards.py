@@ -223,7 +223,7 @@ GUARDS: Mapping[int, Guard] = {
             "heirlog.storage.verification",
             "is_current_guard",
             "a verification is void once a marker or another batch of the producer was appended (KIP-890)",
-            "late-coordinators",
+            "late-verifications",
         ),
         Guard(
             26,

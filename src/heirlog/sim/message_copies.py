@@ -24,7 +24,7 @@ from heirlog.protocol.frames import (
     encode_response,
     parse_header,
 )
-from heirlog.protocol.messages import FetchResponse, FetchSnapshotResponse, ProduceRequest
+from heirlog.protocol.messages import FetchResponse, FetchSnapshotResponse, ProduceRequest, ShareFetchResponse
 from heirlog.protocol.primitives import Out, Part, records_view
 
 LENGTH_PREFIX_BYTES = 4
@@ -49,7 +49,7 @@ def resolved_response(response: Any) -> Any:
     """The response with its record sets read now, each as one view. A Fetch response gets them itself: its sender has
     no more use for it, and a copy of it took a fiftieth of a run.
     """
-    if isinstance(response, FetchResponse):
+    if isinstance(response, FetchResponse | ShareFetchResponse):
         for topic in response.responses:
             for partition in topic.partitions:
                 if partition.records:
@@ -58,6 +58,11 @@ def resolved_response(response: Any) -> Any:
     if isinstance(response, FetchSnapshotResponse):
         return _rebuilt(response, "topics", "partitions", "unaligned_records", _read)
     return response
+
+
+def request_bytes(header: RequestHeader, request: Any) -> int:
+    """The size of its frame, without the length prefix."""
+    return len(_frame(encode_request(header, request)))
 
 
 def request_over_the_wire(header: RequestHeader, request: Any) -> Callable[[], Any]:

@@ -33,7 +33,7 @@ from heirlog.sim.link import Item, NetworkLink, Stream
 from heirlog.sim.loose_transport import LooseTransport
 from heirlog.sim.world import Process, World
 
-SAMPLED_MESSAGES = 17
+SAMPLED_MESSAGES = 41
 """One message in so many is hashed when sent and when delivered. Odd, because requests and answers take turns."""
 
 
@@ -55,6 +55,10 @@ class Network:
         """Requests, by their class."""
         self.loose: LooseTransport | None = None
         """Messages may arrive after their connection has closed."""
+        self.counts_bytes = False
+        """Nodes get the size of each request: client quotas count it."""
+        self.answer_delay_us: Callable[[Any], int] | None = None
+        """How much later than usual the answer to a request, and what follows it on its connection, arrives."""
         self.answer_listeners: list[Callable[[Process, Any, Any], None]] = []
         """Called as an answer leaves a process, with the request that the client still waits for."""
         self._until_sampled = SAMPLED_MESSAGES
@@ -245,6 +249,10 @@ class Network:
             del opened[key]
 
     # messages
+
+    def size_of(self, header: RequestHeader, request: Any) -> int:
+        """Bytes of the request's frame; 0 where no node counts them."""
+        return message_copies.request_bytes(header, request) if self.counts_bytes else 0
 
     def hand_over_request(self, header: RequestHeader, request: Any) -> Callable[[], Any]:
         """The message that the receiver gets, as a function to call there."""

@@ -34,10 +34,16 @@ class RunPlan:
     leader_acks: bool = True
     batch_records: int = 10
     interval_ms: int = 200
+    reader_interval_ms: int = 100
+    """Between an answer to a reader and its next request to that partition."""
+    latest_interval_ms: int = 700
+    """The same for ListOffsets(latest)."""
     members: int = 0
     """Members of a consumer group that reads the topic."""
     transactions: bool = False
     """Producers of transactions, consume-transform-produce loops, and readers of committed records."""
+    transaction_pause_ms: int = 200
+    """Between two transactions of a producer."""
     drowsy: bool = False
     """Producers of transactions sleep in most of them, have the longest timeout, and know version 0, unless all of them
     know version 2.
@@ -50,6 +56,8 @@ class RunPlan:
     """transaction.version is switched off and on, all the time."""
     only_version_2: bool = False
     """All producers of transactions know version 2."""
+    expiring_ids: bool = False
+    """Transactional ids are deleted soon after their last transaction, and producer ids forgotten."""
     late_repeats: bool = False
     """Producers of transactions that know version 2 send the bytes of answered requests once more, later."""
     cleaned_transactions: bool = False

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from heirlog.metadata.features import SUPPORTED_FEATURES, VersionRange
-from heirlog.metadata.state import GROUP_VERSION, METADATA_VERSION, RECOVERY_VERSION, TRANSACTION_VERSION
+from heirlog.metadata.state import GROUP_VERSION, METADATA_VERSION, RECOVERY_VERSION, SHARE_VERSION, TRANSACTION_VERSION
 from heirlog.protocol.messages import BrokerRegistrationRequest, ControllerRegistrationRequest
 
 
@@ -47,7 +47,7 @@ NEWEST = Release("the newest release")
 
 
 def older(metadata_version: int, *, recovers: bool) -> Release:
-    """A release whose newest metadata.version is this one, from before transaction.version and group.version.
+    """A release whose newest metadata.version is this one, from before the features of transactions and of groups.
 
     recovers: it knows heirlog.recovery.version.
     """
@@ -55,7 +55,7 @@ def older(metadata_version: int, *, recovers: bool) -> Release:
         **SUPPORTED_FEATURES,
         METADATA_VERSION: VersionRange(SUPPORTED_FEATURES[METADATA_VERSION].min_version, metadata_version),
     }
-    del supports[TRANSACTION_VERSION], supports[GROUP_VERSION]
+    del supports[TRANSACTION_VERSION], supports[GROUP_VERSION], supports[SHARE_VERSION]
     if not recovers:
         del supports[RECOVERY_VERSION]
     without = "" if recovers else ", without recovery"

@@ -16,9 +16,11 @@
     voter-rot               `heirlog.sim.voter_rot`
     lying-disks             `heirlog.sim.lying_disks`
     rolling-upgrade         `heirlog.sim.upgrades`
-    transactions, late-coordinators, zombie-copiers, late-markers, zombie-markers, lost-markers, used-up-ids,
-    overtaken-offsets, cleaned-transactions     `heirlog.sim.transaction_races`
+    transactions, late-coordinators, late-verifications, zombie-copiers, late-markers, zombie-markers,
+    lost-markers, used-up-ids, expiring-ids, overtaken-offsets, cleaned-transactions     `heirlog.sim.transaction_races`
     consumer-groups         `heirlog.sim.consumer_group_races`
+    shared-cluster          `heirlog.sim.shared_cluster`
+    share-groups            `heirlog.sim.share_group_races`
     manager-switch          `heirlog.sim.switches`
     durability:...          brokers that fail independently of each other (`heirlog.sim.durability`)
     U1 ... U18, replaced-disk   unclean recovery (`heirlog.sim.recoveries.catalogue`)
@@ -50,6 +52,8 @@ from heirlog.sim import (
     quorum_elections,
     quorum_races,
     races,
+    share_group_races,
+    shared_cluster,
     swarms,
     switches,
     transaction_races,
@@ -241,7 +245,16 @@ def _more_is_committed(simulation: Simulation) -> Callable[[], bool]:
     return lambda: simulation.checker.committed.end > end
 
 
-SWARMS = ("swarm", "moves", "feature-levels", "rolling-upgrade", "outages", "controllers", "loose-transport")
+SWARMS = (
+    "swarm",
+    "moves",
+    "feature-levels",
+    "rolling-upgrade",
+    "outages",
+    "controllers",
+    "loose-transport",
+    "shared-cluster",
+)
 """They work with any number of brokers and controllers; a script needs those of its story."""
 
 SCENARIOS: Mapping[str, Scenario] = {
@@ -253,6 +266,7 @@ SCENARIOS: Mapping[str, Scenario] = {
     "controllers": Scenario(swarms.controllers_plan, swarms.controllers),
     "swarm": Scenario(swarms.lighter(with_nodes(swarms.swarm_plan)), swarms.swarm),
     "loose-transport": Scenario(with_nodes(swarms.swarm_plan), swarms.loose_transport),
+    "shared-cluster": Scenario(with_nodes(shared_cluster.shared_cluster_plan), shared_cluster.shared_cluster),
     "moves": Scenario(with_nodes(swarms.moves_plan), swarms.moves),
     "rolling-upgrade": Scenario(with_nodes(upgrades.rolling_upgrade_plan), upgrades.rolling_upgrade),
     "feature-levels": Scenario(with_nodes(swarms.feature_plan), swarms.feature_levels),
@@ -277,16 +291,19 @@ SCENARIOS: Mapping[str, Scenario] = {
     "accepted-metadata": Scenario(older_metadata.accepted_plan, older_metadata.accepted_metadata),
     "transactions": Scenario(transaction_races.transactions_plan, transaction_races.transactions),
     "late-coordinators": Scenario(transaction_races.late_coordinators_plan, transaction_races.late_coordinators),
+    "late-verifications": Scenario(transaction_races.late_coordinators_plan, transaction_races.late_verifications),
     "zombie-copiers": Scenario(transaction_races.late_coordinators_plan, transaction_races.zombie_copiers),
     "late-markers": Scenario(transaction_races.late_markers_plan, transaction_races.late_markers),
     "zombie-markers": Scenario(transaction_races.zombie_markers_plan, transaction_races.zombie_markers),
     "lost-markers": Scenario(transaction_races.transactions_plan, transaction_races.lost_markers),
     "used-up-ids": Scenario(transaction_races.used_up_ids_plan, transaction_races.used_up_ids),
+    "expiring-ids": Scenario(transaction_races.expiring_ids_plan, transaction_races.expiring_ids),
     "overtaken-offsets": Scenario(transaction_races.overtaken_offsets_plan, transaction_races.restarts),
     "cleaned-transactions": Scenario(
         transaction_races.cleaned_transactions_plan, transaction_races.cleaned_transactions
     ),
     "consumer-groups": Scenario(consumer_group_races.consumer_groups_plan, consumer_group_races.consumer_groups),
+    "share-groups": Scenario(share_group_races.share_groups_plan, share_group_races.share_groups),
     "manager-switch": Scenario(switches.manager_switch_plan, switches.manager_switch),
     **{name: Scenario(quorum_elections.elections_plan, play) for name, play in quorum_elections.ELECTIONS.items()},
     **{name: Scenario(plan, play) for name, (plan, play) in RECOVERIES.items()},

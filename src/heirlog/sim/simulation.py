@@ -130,6 +130,7 @@ class Simulation:
             else None
         )
         self._admins: list[Client] = []
+        self._operator: Operator | None = None
         self._voter_operator: VoterOperator | None = None
         self._quorum = HealedQuorum(self.checker)
         self.backup: SimDisk | None = None
@@ -259,6 +260,8 @@ class Simulation:
                 self.cluster.bootstrap,
                 topics,
                 self.history,
+                interval_ms=self.plan.reader_interval_ms,
+                latest_interval_ms=self.plan.latest_interval_ms,
                 recreated=recreated,
                 reads_committed=reads_committed,
             ),
@@ -367,9 +370,10 @@ class Simulation:
         """
         for client in self._admins:
             client.stop()
-        operator = self.cluster.run_client(
-            "operator", lambda env: Operator(env, "operator", self.cluster.bootstrap, [])
-        )
+        if self._operator is None:
+            self._operator = self.cluster.run_client(
+                "operator", lambda env: Operator(env, "operator", self.cluster.bootstrap, [])
+            )
         # a controller that is new may take an incarnation that has ended for one that lives
         self.wait("the brokers that run are unfenced", self.supervised(self._all_registered), HEAL_LIMIT_MS)
         for _ in range(ELECTION_ATTEMPTS):
@@ -379,7 +383,7 @@ class Simulation:
                 return
             self.cluster.say(f"an operator elects leaders of {waiting}")
             self.checker.oracle.operator_elects = True
-            operator.elect_once(waiting)
+            self._operator.elect_once(waiting)
 
     def _all_registered(self) -> bool:
         """Every broker; one that has just been started does not count as running yet."""

@@ -43,6 +43,13 @@ VOTERS = (3, 3, 5, 3, 3, 5)
 controller, a run of five 2.2 times. One controller is played by scripts, and by `--controllers 1`."""
 TRANSACTIONS_IN = 3
 """One run of so many has transactions."""
+EXPIRING_IN = 3
+"""One run of so many that have transactions lets their ids expire."""
+EXPIRING_IDS = {
+    "transactional.id.expiration.ms": "400",
+    "transaction.remove.expired.transaction.cleanup.interval.ms": "200",
+}
+EXPIRING_PRODUCERS = {"producer.id.expiration.ms": "1000", "producer.id.expiration.check.interval.ms": "300"}
 AUTO_JOIN = "controller.quorum.auto.join.enable"
 BROKERS = (3, 3, 3, 3, 3, 3, 3, 4, 5, 7)
 """Brokers of a swarm, if the swarm draws no others. A run of seven takes 1.6 times as long as one of three."""
@@ -51,6 +58,10 @@ FACTORS = (3, 3, 3, 3, 3, 3, 2, 4, 5)
 RACKS = ("a", "b", "c")
 NO_OP_INTERVAL = "metadata.max.idle.interval.ms"
 NO_OP_MS = (500, 2000, 2000, 4000)
+BUSY_IN = 4
+"""In one of so many lighter runs clients write as often as in the others."""
+HIGH_WATERMARKS_INTERVAL = "replica.high.watermark.checkpoint.interval.ms"
+FETCH_WAIT = "replica.fetch.wait.max.ms"
 SNAPSHOT_BYTES = "metadata.log.max.record.bytes.between.snapshots"
 SHORT_METADATA_LOG = {"metadata.max.retention.bytes": "1", "metadata.log.segment.ms": "2000"}
 """One snapshot is kept, and the log after it."""
@@ -113,13 +124,23 @@ def with_nodes(plan: Callable[[Random], RunPlan]) -> Callable[[Random], RunPlan]
 
 def lighter(plan: Callable[[Random], RunPlan]) -> Callable[[Random], RunPlan]:
     """`plan` with less of what takes time and decides nothing: a record shares the fate of its batch, and with Kafka's
-    500 ms half of what nodes fetch of the metadata log are records that change nothing. Drawn last, as above.
+    500 ms half of what nodes fetch of the metadata log are records that change nothing. A fault hits what is on its way
+    at that moment, so clients may rest longer in between, in three of four runs. Drawn last, as above.
     """
 
     def drawn(random: Random) -> RunPlan:
         made = plan(random)
         made.batch_records //= 2
-        made.config = {**made.config, NO_OP_INTERVAL: str(NO_OP_MS[random.randrange(0, len(NO_OP_MS))])}
+        if random.randrange(0, BUSY_IN):
+            made.interval_ms = random.randrange(300, 800)
+            made.transaction_pause_ms = random.randrange(300, 1000)
+        made.reader_interval_ms, made.latest_interval_ms = random.randrange(100, 300), random.randrange(700, 2000)
+        made.config = {
+            **made.config,
+            NO_OP_INTERVAL: str(NO_OP_MS[random.randrange(0, len(NO_OP_MS))]),
+            HIGH_WATERMARKS_INTERVAL: str((1000, 3000)[random.randrange(0, 2)]),
+            FETCH_WAIT: str((500, 1000)[random.randrange(0, 2)]),
+        }
         return made
 
     return drawn
@@ -136,6 +157,17 @@ def _draw_transactions(plan: RunPlan, random: Random) -> None:
     plan.used_up_epochs = not random.randrange(0, 10)
     plan.transaction_version = drawn_transaction_version(random)
     plan.transaction_version_changes = plan.transactions and not random.randrange(0, 4)
+    # without a draw of its own, which would change all that is drawn after it
+    if plan.transactions and not plan.batch_records % EXPIRING_IN:
+        let_ids_expire(plan)
+
+
+def let_ids_expire(plan: RunPlan) -> None:
+    plan.expiring_ids = True
+    plan.config = {**plan.config, **EXPIRING_IDS}
+    if not plan.idempotent:
+        # an idempotent producer that repeats a batch for longer than that writes it twice, as on Apache Kafka
+        plan.config = {**plan.config, **EXPIRING_PRODUCERS}
 
 
 def _draw_brokers(plan: RunPlan, random: Random) -> None:

@@ -97,6 +97,11 @@ class TransactionChecker:
         """Whether markers of this partition may be gone."""
         return partition[0] in self.recreated or partition in self._lossy_names
 
+    def in_doubt(self, key: Key, topic: str) -> None:
+        """An election on a lossy basis has lost nothing, which no coordinator can know."""
+        if topic == TRANSACTIONS_TOPIC:
+            self.log.in_doubt.add(key[1])
+
     def lineage_begins(self, key: Key, topic: str, start: int) -> None:
         """What is at and above `start` is lost."""
         if not self._is_judged(topic):

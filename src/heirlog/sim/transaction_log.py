@@ -59,6 +59,8 @@ class TransactionLog:
         self._index_of: dict[str, int] = {}
         """The partition of `__transaction_state` with the records of each id."""
         self._lossy: set[int] = set()
+        self.in_doubt: set[int] = set()
+        """Partitions whose coordinators may give an id a fresh producer id at any time."""
 
     def lost(self, index: int) -> None:
         """Records of this partition are gone: nothing is judged of its ids any more."""
@@ -113,7 +115,8 @@ class TransactionLog:
         former_id = before.transaction.producer_id
         if now.producer_id == former_id and now.producer_epoch < before.transaction.producer_epoch:
             return "X11", f"{name}: producer {_who(before.transaction)} becomes {_who(now)}"
-        if now.producer_id != former_id and before.transaction.producer_epoch < LAST_PRODUCER_EPOCH:
+        is_early = before.transaction.producer_epoch < LAST_PRODUCER_EPOCH
+        if now.producer_id != former_id and is_early and self._index_of[name] not in self.in_doubt:
             return "X11", f"{name}: {_who(before.transaction)} becomes {_who(now)} before its epochs are used up"
         left = {partition for partition in before.unmarked if not exempt(partition)}
         if now.state in _COMPLETE and left:

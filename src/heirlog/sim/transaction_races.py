@@ -2,16 +2,19 @@
 
     transactions        again and again a step of some transaction is waited for, and then something happens to a broker
     late-coordinators   the same with one kind of fault: what the coordinator sends arrives late
+    late-verifications  answers of coordinators to leaders of partitions arrive seconds late
     zombie-copiers      no faults: members of a group sleep inside transactions while the group rebalances
     late-markers        markers arrive once more, seconds later, from the same coordinator
     zombie-markers      a coordinator is killed, and its markers arrive seconds later
     lost-markers        the leader of a partition fails before a marker has left it
     used-up-ids         a coordinator is killed when it has decided which producer id follows a used-up one
+    expiring-ids        a coordinator fails while it deletes ids that were not used for a moment
     overtaken-offsets   brokers are killed while offsets are committed plainly, and earlier ones in transactions
     cleaned-transactions
                         brokers are killed while a compacted topic is written in transactions, and one gets a new disk
 
     init, add, prepare, complete    the record is in the coordinator's log, and not below the high watermark yet
+    expire                          the same with tombstones
     markers                         the outcome is committed, and some partition has no marker yet
     load                            a coordinator is reading its log
 
@@ -25,6 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from random import Random
+from typing import Any
 
 from heirlog.broker.partition import ReplicaRole
 from heirlog.broker.transactions.records import read_record
@@ -32,16 +36,18 @@ from heirlog.broker.transactions.state import NO_PRODUCER_ID, TransactionState
 from heirlog.metadata.topic_name import TRANSACTIONS_TOPIC
 from heirlog.node.node import Node
 from heirlog.protocol.batch import decode_records, walk
-from heirlog.protocol.messages import WriteTxnMarkersRequest
+from heirlog.protocol.messages import AddPartitionsToTxnRequest, WriteTxnMarkersRequest
 from heirlog.protocol.transaction_marker import EPOCH_PER_TRANSACTION
 from heirlog.sim.loose_transport import LooseTransport
 from heirlog.sim.plan import RunPlan
 from heirlog.sim.simulation import TRANSACTIONAL, Simulation
-from heirlog.sim.swarms import drawn_transaction_version
+from heirlog.sim.swarms import drawn_transaction_version, let_ids_expire
 
 ROUNDS, LATE_ROUNDS = 4, 6
 STEP_LIMIT_MS = 4000
 INIT, ADD, PREPARE, COMPLETE, MARKERS, LOAD = "init", "add", "prepare", "complete", "markers", "load"
+EXPIRE = "expire"
+EXPIRING_STEPS, EXPIRING_ROUNDS = (EXPIRE, EXPIRE, INIT, ADD), 6
 STEPS = (INIT, ADD, PREPARE, COMPLETE, MARKERS, LOAD)
 ZOMBIES_MS = 15_000
 LATE_MARKERS_MS, MARKERS_KEPT, REQUEST_TIMEOUT_MS = 20_000, 0.15, 1500
@@ -49,6 +55,7 @@ ZOMBIE_MARKERS_LATE_MS = (2500, 5000)
 USED_UP_LIMIT_MS, SUCCESSORS = 12_000, 2
 RESTARTS = 8
 LATE_STEPS = (ADD, PREPARE)
+LATE_VERIFICATIONS_MS, VERIFICATIONS_LATE, VERIFICATION_LATE_US = 20_000, 0.1, (2_500_000, 7_000_000)
 HIT_AT = "transaction.hit-at-"
 """Counters: something happened at this step."""
 KILL, POWER_CUT, PAUSE, CUT_OFF, ALL, LATE = "kill", "power-cut", "pause", "cut-off", "all", "late"
@@ -60,6 +67,7 @@ _STEP_OF = {
     TransactionState.PREPARE_ABORT: PREPARE,
     TransactionState.COMPLETE_COMMIT: COMPLETE,
     TransactionState.COMPLETE_ABORT: COMPLETE,
+    TransactionState.DEAD: EXPIRE,
 }
 
 
@@ -120,12 +128,40 @@ def cleaned_transactions_plan(random: Random) -> RunPlan:
     return plan
 
 
+def expiring_ids_plan(random: Random) -> RunPlan:
+    plan = transactions_plan(random)
+    let_ids_expire(plan)
+    return plan
+
+
+def expiring_ids(simulation: Simulation) -> None:
+    _play(simulation, EXPIRING_STEPS, ACTIONS, EXPIRING_ROUNDS)
+
+
 def transactions(simulation: Simulation) -> None:
     _play(simulation, STEPS, ACTIONS, ROUNDS)
 
 
 def late_coordinators(simulation: Simulation) -> None:
     _play(simulation, LATE_STEPS, (LATE,), LATE_ROUNDS)
+
+
+def late_verifications(simulation: Simulation) -> None:
+    """No faults but these: the producer may have given up and ended its transaction before the answer comes."""
+    cluster = simulation.cluster
+    chance = cluster.world.stream("late-verifications")
+    counters = simulation.world.counters
+
+    def delay_us(request: Any) -> int:
+        is_of_leader = isinstance(request, AddPartitionsToTxnRequest) and request.transactions
+        if not is_of_leader or chance.random() >= VERIFICATIONS_LATE:
+            return 0
+        counters["transaction.late-verifications"] += 1
+        return chance.randrange(*VERIFICATION_LATE_US)
+
+    cluster.network.answer_delay_us = delay_us
+    cluster.run_for(LATE_VERIFICATIONS_MS)
+    cluster.network.answer_delay_us = None
 
 
 def zombie_copiers(simulation: Simulation) -> None:
@@ -289,7 +325,7 @@ def _at(simulation: Simulation, step: str) -> list[str]:
 
 
 def _uncommitted(node: Node) -> Iterator[TransactionState]:
-    """States in records that a coordinator has written, and that are not committed."""
+    """States in records that a coordinator has written, and that are not committed; DEAD for a tombstone."""
     for partition in node.broker.replicas.partitions_named(TRANSACTIONS_TOPIC).values():
         start, end = partition.high_watermark, partition.log.log_end_offset
         if partition.role is not ReplicaRole.LEADER or start >= end:
@@ -299,8 +335,9 @@ def _uncommitted(node: Node) -> Iterator[TransactionState]:
             for position, header in walk(data):
                 for record in decode_records(data, position) if header.base_offset >= start else ():
                     stored = read_record(record.key, record.value)
-                    if stored is not None and stored.transaction is not None:
-                        yield stored.transaction.state
+                    if stored is not None:
+                        known = stored.transaction
+                        yield TransactionState.DEAD if known is None else known.state
 
 
 def hit_broker(simulation: Simulation, step: str, name: str, action: str) -> None:

@@ -133,6 +133,7 @@ class TransactionalLoad:
                     who,
                     first_value,
                     unrecorded=[*recreated, *self._compacted],
+                    pause_ms=self._plan.transaction_pause_ms,
                 ),
             )
             self._writers.append(writer)

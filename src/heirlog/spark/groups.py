@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from heirlog.blocking import CommittedOffset
 from heirlog.spark import clients
 from heirlog.spark.offsets import MEMBER, StreamOffset, stream_offset
-from heirlog.spark.options import in_lower_case, kafka_properties
+from heirlog.spark.options import kafka_properties
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
@@ -35,7 +35,7 @@ def commit_progress(query: StreamingQuery, group: str, options: Mapping[str, str
 
     options: those of the source, `kafka.*`. Raises OptionError, KafkaError, OSError.
     """
-    properties = kafka_properties(in_lower_case(options))
+    properties = kafka_properties(options)
     progress = query.lastProgress
     for source in progress.sources if progress is not None else ():
         end = json.loads(source.endOffset) if isinstance(source.endOffset, str) else None

@@ -6,8 +6,8 @@
     kafka.*                                    properties of Kafka's client, their names without this prefix
 
 Only this source has `columns`, `startingOffsetsDefault` and `endingOffsetsDefault` (for partitions that the JSON does
-not name), `onDataLoss`, `quarantinePath`, `commitGroup` and `pushFilters`. A misspelled option is ignored, as by
-Spark's source, because options are shared between sources.
+not name), `onDataLoss`, `quarantinePath`, `commitGroup`, `pushFilters` and `commandConfig` (a file of properties of
+Kafka's client). A misspelled option is ignored, as by Spark's source, because options are shared between sources.
 
 Values of `kafka.*` may be secrets: no message here repeats one, and `Options` keeps them out of its repr.
 """
@@ -22,6 +22,8 @@ from enum import Enum
 from types import MappingProxyType
 from typing import TypeAlias
 
+from heirlog.local import properties
+from heirlog.local.errors import LocalError
 from heirlog.protocol.compression import CODEC_NAMES
 from heirlog.spark import patterns
 from heirlog.spark.columns import COLUMNS, PLAIN_COLUMNS
@@ -38,7 +40,7 @@ SOURCE_OPTIONS = (
     *("minPartitions", "maxRecordsPerPartition", "maxBytesPerPartition", "failOnDataLoss"),
     *("onDataLoss", "quarantinePath", "includeHeaders"),
     *("columns", "commitGroup", "groupIdPrefix", "kafkaConsumer.pollTimeoutMs"),
-    *("fetchOffset.numRetries", "fetchOffset.retryIntervalMs", "pushFilters"),
+    *("fetchOffset.numRetries", "fetchOffset.retryIntervalMs", "pushFilters", "commandConfig"),
 )
 """Options besides the strategies and `kafka.*`, for callers that accept no other source's options."""
 LARGEST = 2**63 - 1
@@ -149,10 +151,10 @@ class Options:
 
 def read_options(given: Mapping[str, str], *, streaming: bool) -> Options:
     """Raises OptionError for what Spark's Kafka source refuses as well."""
-    options = in_lower_case(given)
+    options = complete(given)
     topics, pattern, assigned = _strategy(options)
-    properties = kafka_properties(options, _REFUSED)
-    isolation = properties.get("isolation.level", ISOLATIONS[0]).strip()
+    of_client = kafka_properties(options, _REFUSED)
+    isolation = of_client.get("isolation.level", ISOLATIONS[0]).strip()
     if isolation not in ISOLATIONS:
         raise OptionError(f"kafka.isolation.level is '{isolation}'; it can be {' or '.join(ISOLATIONS)}")
     starting = _limit(options, "starting", LATEST if streaming else EARLIEST)
@@ -169,7 +171,7 @@ def read_options(given: Mapping[str, str], *, streaming: bool) -> Options:
     max_trigger_delay_ms = _duration_ms(delays, "maxTriggerDelay", DEFAULT_MAX_TRIGGER_DELAY_MS)
     on_data_loss, quarantine_path = _on_data_loss(options)
     read = Options(
-        properties=properties,
+        properties=of_client,
         columns=_columns(options),
         topics=topics,
         pattern=pattern,
@@ -251,7 +253,7 @@ class SinkOptions:
 def sink_options(given: Mapping[str, str], *, streaming: bool = False) -> SinkOptions:
     """Raises OptionError."""
     # Kafka's client ignores spaces around a value
-    options = {name: value.strip() for name, value in in_lower_case(given).items()}
+    options = {name: value.strip() for name, value in complete(given).items()}
     acks = options.get("kafka.acks", "all").lower()
     if acks not in _ACKS:
         raise OptionError(f"kafka.acks is '{acks}'; it can be {', '.join(_ACKS)}")
@@ -262,7 +264,7 @@ def sink_options(given: Mapping[str, str], *, streaming: bool = False) -> SinkOp
     if compression not in CODEC_NAMES:
         raise OptionError(f"kafka.compression.type is '{compression}'; it can be {', '.join(CODEC_NAMES)}")
     return SinkOptions(
-        properties=kafka_properties(in_lower_case(given), _REFUSED_IN_SINK),
+        properties=kafka_properties(given, _REFUSED_IN_SINK),
         topic=options.get("topic") or None,
         batch_bytes=_positive(options, "kafka.batch.size"),
         codec=CODEC_NAMES.index(compression),
@@ -296,20 +298,33 @@ def _exactly_once(options: Mapping[str, str], idempotent: bool, streaming: bool)
     )
 
 
-def in_lower_case(given: Mapping[str, str]) -> dict[str, str]:
-    """Names of options are not case-sensitive."""
-    return {name.lower(): value for name, value in given.items()}
+def complete(given: Mapping[str, str]) -> dict[str, str]:
+    """With names in lower case, because they are not case-sensitive, and the properties in the file `commandConfig`.
+
+    The file is read where Spark plans, so that only that machine needs it. Raises OptionError.
+    """
+    options = {name.lower(): value for name, value in given.items()}
+    file = options.get("commandconfig", "").strip()
+    if not file:
+        return options
+    try:
+        found = properties.read(file)
+    except LocalError as error:
+        raise OptionError(f"option commandConfig: {error}") from error
+    return {**{f"{KAFKA}{name}": value for name, value in found.items()}, **options}
 
 
-def kafka_properties(options: Mapping[str, str], refused: Mapping[str, str] = MappingProxyType({})) -> dict[str, str]:
-    """What `options`, with names in lower case, say to Kafka's client. Raises OptionError."""
-    properties = {name[len(KAFKA) :]: value for name, value in options.items() if name.startswith(KAFKA)}
+def kafka_properties(given: Mapping[str, str], refused: Mapping[str, str] = MappingProxyType({})) -> dict[str, str]:
+    """What the options say to Kafka's client. Raises OptionError."""
+    of_client = {name[len(KAFKA) :]: value for name, value in complete(given).items() if name.startswith(KAFKA)}
     for name, why in refused.items():
-        if name in properties:
+        if name in of_client:
             raise OptionError(f"Kafka option '{name}' is not supported: {why}")
-    if not properties.get("bootstrap.servers", "").strip():
-        raise OptionError("option 'kafka.bootstrap.servers' must be specified: host:port,host:port")
-    return properties
+    if not of_client.get("bootstrap.servers", "").strip():
+        raise OptionError(
+            "option 'kafka.bootstrap.servers' must be specified: host:port,host:port, or a commandConfig that has it"
+        )
+    return of_client
 
 
 def _strategy(

@@ -81,7 +81,7 @@ def test_a_tombstone_deletes() -> None:
 
 
 def test_other_kinds_of_groups_are_passed_over_and_damage_is_told() -> None:
-    assert read_record(struct.pack(">hh1s", 11, 1, b"g"), b"whatever") is None
+    assert read_record(struct.pack(">hh1s", 17, 1, b"g"), b"whatever") is None
     for key, value in [(None, b""), (b"\0", b""), (b"\0\1\0\1g", b""), (struct.pack(">hh1s", 2, 1, b"g"), b"\0")]:
         with pytest.raises(Malformed):
             read_record(key, value)

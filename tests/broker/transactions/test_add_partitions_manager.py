@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from heirlog.broker.broker_requests import BrokerRequests
 from heirlog.broker.transactions.add_partitions_manager import (
     CHANNEL,
     AddPartitionsToTxnManager,
@@ -13,7 +14,7 @@ from heirlog.metadata.image import Image
 from heirlog.metadata.state import TopicImage
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import AddPartitionsToTxnResponse
-from heirlog.protocol.types import Endpoint
+from heirlog.protocol.types import BrokerId, Endpoint
 
 from ..fakes import TOPIC_IDS, FakeEnv, state
 
@@ -29,9 +30,8 @@ class Asking:
         journal = self.image.journal()
         self.image.set_topic(TRANSACTIONS, TopicImage("__transaction_state", TRANSACTIONS), journal)
         self.image.set_partition(TRANSACTIONS, 0, state([2], leader=leader, leader_epoch=1), journal)
-        self.manager = AddPartitionsToTxnManager(
-            self.env, lambda: self.image, lambda name: 0, lambda broker: Endpoint(f"b{broker}", 9092), 30_000
-        )
+        brokers = BrokerRequests(self.env, BrokerId(1), lambda broker: Endpoint(f"b{broker}", 9092), {})
+        self.manager = AddPartitionsToTxnManager(self.env, lambda: self.image, lambda name: 0, brokers, 30_000)
         self.heard: list[str] = []
 
     def ask(self, name: str = "t", epoch: int = 0, *, said_as: str = "", verify_only: bool = True) -> None:

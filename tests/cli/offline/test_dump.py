@@ -105,6 +105,29 @@ def test_metadata_is_decoded_by_name_and_secrets_are_not(heirlog: Heirlog, tmp_p
     assert rows(heirlog, elsewhere, "--cluster-metadata-decoder")[1]["record"] == "TopicRecord"
 
 
+@pytest.mark.parametrize(
+    ("name", "is_shown"),
+    [
+        ("ssl.keystore.password", False),
+        ("listener.name.clients.ssl.keystore.password", False),
+        ("listener.name.clients.ssl.keystore.key", False),
+        ("listener.name.clients.scram-sha-512.sasl.jaas.config", False),
+        ("listener.name.other.oauthbearer.sasl.jaas.config", False),
+        ("a.plug-in.of.kafka.token", False),
+        ("listener.name.clients.ssl.keystore.location", True),
+        ("max.connections", True),
+    ],
+)
+def test_no_password_in_metadata_that_kafka_wrote_is_shown(
+    heirlog: Heirlog, tmp_path: Path, name: str, is_shown: bool
+) -> None:
+    config = ConfigRecord(resource_type=4, resource_name="1", name=name, value="hunter2")
+    data = bytes(encode_batch([(None, encode_record(config, 0), (), NOW_MS)], 7, 1))
+    path = put(tmp_path / "__cluster_metadata-0", "00000000000000000007.log", data)
+    received = heirlog("dump", "--deep", "--json", str(path))
+    assert received.code == 0 and ("hunter2" in received.out) == is_shown
+
+
 def test_offsets_and_groups_are_decoded(heirlog: Heirlog, tmp_path: Path) -> None:
     stored = [
         offset_record("g", ("orders", 1), OffsetAndMetadata(42, 3, "m", NOW_MS)),

@@ -13,6 +13,7 @@ from heirlog.spark.options import kafka_properties
 from heirlog.spark.pipeline.load import load, parse
 from heirlog.spark.pipeline.spec import Files, PipelineError, Query, Table, Topics, TopicSink
 from heirlog.spark.pipeline.toml_lines import line_of_each_key
+from heirlog.spark.schemas import Registry
 
 LAKE = """\
 name = "lake"
@@ -126,6 +127,48 @@ def test_a_mistake_is_named_with_its_line(old: str, new: str, line: int, part: s
     assert old in LAKE
     found = problems(LAKE.replace(old, new))
     assert any(at == line and part in sentence for at, sentence in found), found
+
+
+JSON = 'format = "json"\nschema = "module STRING, line STRING"'
+AVRO = 'format = "avro"\nregistry = "http://r:1"\n'
+
+
+@pytest.mark.parametrize(
+    ("value", "line", "part"),
+    [
+        ('format = "avro"\nsubject = "s"', 11, "for values of avro with a `registry`"),
+        (f'{JSON}\nregistry = "http://r:1"', 12, "a `registry` is for values of avro"),
+        (f'{AVRO}subject = "s"\nschema = "{{}}"', 12, "a `schema` and a `subject`"),
+        (AVRO, 10, "values of avro need a `schema`"),
+        ('format = "avro"\nregistry = "r:1"\nsubject = "s"', 11, "like http://host:8081"),
+        (
+            'format = "avro"\nregistry = { user = "u" }\nsubject = "s"',
+            11,
+            "`user` is unknown; did you mean `username`?",
+        ),
+        (f"[value.a]\n{JSON}", 10, "[value.a] lacks `topics`"),
+        (f'[value.a]\ntopics = ["other"]\n{JSON}', 11, "other is not one of those in [source]"),
+        (
+            f'[value.a]\ntopics = ["lines"]\n{JSON}\n[value.b]\ntopics = ["lines"]\nformat = "raw"',
+            15,
+            "has its values in [value.a] already",
+        ),
+        (f'format = "raw"\n[value.a]\ntopics = ["lines"]\n{JSON}', 10, "`format` is unknown"),
+    ],
+)
+def test_a_mistake_about_schemas_is_named_with_its_line(value: str, line: int, part: str) -> None:
+    found = problems(LAKE.replace(JSON, value))
+    assert any(at == line and part in sentence for at, sentence in found), found
+
+
+def test_a_registry_s_login_comes_from_the_environment_and_kinds_share_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REGISTRY_PASSWORD", "hidden")
+    registry = 'registry = { url = "http://r:1", username = "u", password = "${REGISTRY_PASSWORD}" }'
+    kinds = f'{registry}\n[value.line]\ntopics = ["lines"]\nformat = "avro"\nsubject = "s"'
+    values = parse(LAKE.replace(JSON, kinds), Path("/p.toml")).values
+    assert values.subjects == {"line": (Registry("http://r:1", "u", "hidden"), "s")}
+    ((_, sentence),) = problems(LAKE.replace(JSON, kinds).replace("sql = '''", "over = 'stream'\nsql = '''"))
+    assert sentence.startswith("a query over the stream keeps its columns")
 
 
 def test_what_is_not_toml_is_refused_with_its_line() -> None:

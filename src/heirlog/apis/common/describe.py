@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
+
 from heirlog.metadata.acls import OPERATIONS, ResourceType, bit_field
 from heirlog.metadata.image import Image
 from heirlog.metadata.state import BrokerRegistration, PartitionRegistration
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.types import NO_LEADER, Endpoint
+from heirlog.protocol.types import NO_LEADER, BrokerId, Endpoint
 
 # without an authorizer everyone may do everything; with one, the guards say what
 TOPIC_OPERATIONS = bit_field(OPERATIONS[ResourceType.TOPIC])
 CLUSTER_OPERATIONS = bit_field(OPERATIONS[ResourceType.CLUSTER])
 
 
-def live_brokers(image: Image, node_id: int, listener: str) -> list[tuple[BrokerRegistration, Endpoint]]:
+def live_brokers(
+    image: Image, node_id: int, listener: str, just_fenced: Set[BrokerId] = frozenset()
+) -> list[tuple[BrokerRegistration, Endpoint]]:
     """The brokers that clients on `listener` see, and where: those that are unfenced and have that listener.
+
+    just_fenced: fenced ones that are listed in addition to others (`broker.lost_leaders`).
 
     Where that is none, this broker, `node_id`: it is alive, although fenced still or again. Clients keep an answer
     without brokers, and some ask no broker again for minutes.
@@ -22,6 +28,8 @@ def live_brokers(image: Image, node_id: int, listener: str) -> list[tuple[Broker
     found = [(broker, broker.endpoint(listener)) for _, broker in sorted(image.brokers.items())]
     there = [(broker, endpoint) for broker, endpoint in found if endpoint is not None]
     live = [(broker, endpoint) for broker, endpoint in there if not broker.fenced]
+    if live and just_fenced:
+        return [(broker, endpoint) for broker, endpoint in there if not broker.fenced or broker.id in just_fenced]
     return live or [(broker, endpoint) for broker, endpoint in there if broker.id == node_id]
 
 

@@ -18,14 +18,14 @@ from heirlog.protocol.primitives import Malformed, Message, compact_string, read
 
 LENGTH_PREFIX_BYTES: Final = 4
 PRINCIPAL_VERSION: Final = b"\0\0"
-NO_TOKEN_NO_TAGS: Final = b"\0\0"
+NO_TAGS: Final = 0
 
 
 def envelope_of(header: RequestHeader, request: Message, context: Context | None) -> EnvelopeRequest:
     """context: of the client that sent the request; None: this broker sends it."""
     return EnvelopeRequest(
         request_data=_flat(encode_request(header, request))[LENGTH_PREFIX_BYTES:],
-        request_principal=None if context is None else principal_bytes(context.principal),
+        request_principal=None if context is None else principal_bytes(context.principal, context.by_delegation_token),
         client_host_address=UNNAMED_HOST if context is None else host_bytes(context.client_host),
         wants_metadata_offset=True,
     )
@@ -43,24 +43,28 @@ def context_of(header: RequestHeader, envelope: EnvelopeRequest, carrier: Contex
     Without a principal it is the carrier's own. Raises Malformed.
     """
     own = envelope.request_principal is None
+    principal, by_token = carrier.principal, carrier.by_delegation_token
+    if not own:
+        principal, by_token = principal_text(envelope.request_principal or b"")
     return Context(
         header.api_version,
         header.client_id or "",
         carrier.client_host if own else host_text(envelope.client_host_address),
         carrier.listener,
         carrier.connection,
-        carrier.principal if own else principal_text(envelope.request_principal or b""),
+        principal,
+        by_token,
     )
 
 
-def principal_bytes(principal: str) -> bytes:
-    """Kafka's DefaultPrincipalData, version 0, after its version: type, name, and that it comes from no token."""
+def principal_bytes(principal: str, by_delegation_token: bool = False) -> bytes:
+    """Kafka's DefaultPrincipalData, version 0, after its version: type, name, and whether it logged in with a token."""
     kind, _, name = principal.partition(":")
-    return PRINCIPAL_VERSION + compact_string(kind) + compact_string(name) + NO_TOKEN_NO_TAGS
+    return PRINCIPAL_VERSION + compact_string(kind) + compact_string(name) + bytes((by_delegation_token, NO_TAGS))
 
 
-def principal_text(raw: Buffer) -> str:
-    """Raises Malformed."""
+def principal_text(raw: Buffer) -> tuple[str, bool]:
+    """The principal, and whether it logged in with a delegation token. Raises Malformed."""
     data = memoryview(raw)
     try:
         if bytes(data[:2]) != PRINCIPAL_VERSION:
@@ -71,7 +75,7 @@ def principal_text(raw: Buffer) -> str:
         raise Malformed("a forwarded principal is cut short") from error
     if position >= len(data):
         raise Malformed("a forwarded principal is cut short")
-    return f"{kind}:{name}"
+    return f"{kind}:{name}", bool(data[position])
 
 
 def _flat(parts: list[Buffer | Region] | list[Buffer]) -> bytes:

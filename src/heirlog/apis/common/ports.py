@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 if TYPE_CHECKING:
     from heirlog.broker.broker import Broker
     from heirlog.broker.groups.coordinator import GroupCoordinator
+    from heirlog.broker.share_coordinator.coordinator import ShareCoordinator
     from heirlog.broker.transactions.coordinator import TransactionCoordinator
     from heirlog.context import Context, Reply
     from heirlog.controller.controller import Controller
@@ -77,8 +78,13 @@ class CoordinatesTransactions(Protocol):
     def transactions(self) -> TransactionCoordinator: ...
 
 
-class Coordinates(CoordinatesGroups, CoordinatesTransactions, Protocol):
-    """The coordinators of groups and of transactions."""
+class CoordinatesShares(Protocol):
+    @property
+    def share_coordinator(self) -> ShareCoordinator: ...
+
+
+class Coordinates(CoordinatesGroups, CoordinatesTransactions, CoordinatesShares, Protocol):
+    """The coordinators of groups, of transactions, and of the state of share groups."""
 
 
 class ChangesMetadata(Protocol):
@@ -131,6 +137,9 @@ class NamesBrokers(Protocol):
 class CreatesTopics(Protocol):
     def create_missing_topics(self, names: list[str], context: Context | None = None) -> None:
         """context: of the client that needs them; None: this broker does."""
+
+    def create_missing_topic(self, name: str) -> Pending[bool]:
+        """Complete once the controller has answered, whether the topic could be created or not."""
 
 
 class HasLogLevels(HasConfig, Protocol):

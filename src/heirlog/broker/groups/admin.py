@@ -1,4 +1,4 @@
-"""ListGroups, DescribeGroups, ConsumerGroupDescribe and DeleteGroups: groups as an operator sees them.
+"""ListGroups, DescribeGroups, Consumer- and ShareGroupDescribe, DeleteGroups: groups as an operator sees them.
 
 A group that does not exist is described as Dead, as on Apache Kafka; from DescribeGroups 6 on also with
 GROUP_ID_NOT_FOUND. Subscriptions are only shown for a Stable group: in other states the members have not agreed on a
@@ -18,6 +18,8 @@ from heirlog.broker.groups.consumer.requests import DescribedConsumerGroup, desc
 from heirlog.broker.groups.coordinator import GroupCoordinator
 from heirlog.broker.groups.group import CONSUMER, ClassicGroup, GroupState
 from heirlog.broker.groups.shard import Group
+from heirlog.broker.groups.share import requests as share_requests
+from heirlog.broker.groups.share.group import ShareGroup
 from heirlog.context import Context
 from heirlog.metadata.acls import NOT_ASKED, OPERATIONS, ResourceType, bit_field
 from heirlog.pending import Pending
@@ -31,9 +33,11 @@ from heirlog.protocol.messages import (
     DescribeGroupsResponse,
     ListGroupsRequest,
     ListGroupsResponse,
+    ShareGroupDescribeRequest,
+    ShareGroupDescribeResponse,
 )
 
-CLASSIC = "classic"
+CLASSIC, SHARE = "classic", "share"
 NOT_FOUND_VERSION = 6
 # without an authorizer every operation is allowed; with one, the guard of the API removes those that are not
 GROUP_OPERATIONS = bit_field(OPERATIONS[ResourceType.GROUP])
@@ -52,7 +56,7 @@ def list_groups(coordinator: GroupCoordinator, request: ListGroupsRequest) -> Li
         else:
             response.groups += [
                 listed
-                for listed in map(_listed, shard.groups.values())
+                for listed in map(_listed, (*shard.groups.values(), *shard.shares.groups.values()))
                 if listed is not None
                 and (not types or listed.group_type in types)
                 and (not states or listed.group_state.lower() in states)
@@ -60,10 +64,12 @@ def list_groups(coordinator: GroupCoordinator, request: ListGroupsRequest) -> Li
     return response
 
 
-def _listed(group: Group) -> ListGroupsResponse.ListedGroup | None:
+def _listed(group: Group | ShareGroup) -> ListGroupsResponse.ListedGroup | None:
     """None for a group that nothing committed says of yet."""
     if isinstance(group, ClassicGroup):
         protocol_type, state, kind = group.protocol_type or "", group.state.value, CLASSIC
+    elif isinstance(group, ShareGroup) and group.committed.exists:
+        protocol_type, state, kind = SHARE, group.committed.phase.value, SHARE
     elif group.committed.exists:
         protocol_type, state, kind = CONSUMER, group.committed.phase.value, CONSUMER
     else:
@@ -103,6 +109,39 @@ def _describe_consumer(
     refuses = context.refuses
     may_describe = None if refuses is None else lambda topic: not refuses(topic)
     return described(group.committed, coordinator.image(), coordinator.assignors, operations, may_describe)
+
+
+def describe_share_groups(
+    coordinator: GroupCoordinator, request: ShareGroupDescribeRequest, context: Context
+) -> ShareGroupDescribeResponse:
+    operations = GROUP_OPERATIONS if request.include_authorized_operations else NOT_ASKED
+    return ShareGroupDescribeResponse(
+        groups=[
+            _describe_share(coordinator, group_id, operations, context) for group_id in dict.fromkeys(request.group_ids)
+        ]
+    )
+
+
+def _describe_share(
+    coordinator: GroupCoordinator, group_id: str, operations: int, context: Context
+) -> ShareGroupDescribeResponse.DescribedGroup:
+    refused = partial(share_requests.DescribedShareGroup, group_id=group_id)
+    if not coordinator.serves_share_groups:
+        return refused(error_code=ErrorCode.UNSUPPORTED_VERSION)
+    if not group_id:
+        return refused(error_code=ErrorCode.INVALID_GROUP_ID)
+    shard = coordinator.shard_of(group_id)
+    if isinstance(shard, ErrorCode):
+        return refused(error_code=shard)
+    group = shard.shares.groups.get(group_id)
+    if group is None or not group.committed.exists:
+        what = "is not a share group" if group_id in shard.groups else "not found"
+        return refused(error_code=ErrorCode.GROUP_ID_NOT_FOUND, error_message=f"Group {group_id} {what}.")
+    refuses = context.refuses
+    may_describe = None if refuses is None else lambda topic: not refuses(topic)
+    return share_requests.described(
+        group.committed, coordinator.image(), coordinator.share_assignor, operations, may_describe
+    )
 
 
 def describe_groups(
@@ -184,6 +223,13 @@ def delete_groups(coordinator: GroupCoordinator, request: DeleteGroupsRequest) -
         shard = coordinator.shard_of(group_id)
         if isinstance(shard, ErrorCode):
             settled(group_id, shard)
+            continue
+        share_group = shard.shares.groups.get(group_id)
+        if share_group is not None and share_group.exists:
+            if share_group.is_empty:
+                shard.shares.delete(share_group, partial(settled, group_id))
+            else:
+                settled(group_id, ErrorCode.NON_EMPTY_GROUP)
             continue
         group = shard.groups.get(group_id)
         if group is None or not group.exists:

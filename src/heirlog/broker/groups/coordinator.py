@@ -20,6 +20,10 @@ from heirlog.broker.groups.consumer.values import ConsumerGroupPhase
 from heirlog.broker.groups.group import CONSUMER, ClassicGroup, GroupState
 from heirlog.broker.groups.membership import GroupLimits, join_refusal, request_bytes
 from heirlog.broker.groups.shard import Group, GroupCoordinatorConfig, GroupCoordinatorShard
+from heirlog.broker.groups.share.protocol import ShareGroupConfig, share_refusal
+from heirlog.broker.groups.share.requests import check_share_heartbeat
+from heirlog.broker.groups.share.state_requests import StateRequests
+from heirlog.broker.groups.share.values import ShareGroupPhase
 from heirlog.broker.internal_topic_shards import InternalTopicShards
 from heirlog.broker.partition import Partition
 from heirlog.broker.replica_manager import ReplicaManager
@@ -42,6 +46,8 @@ from heirlog.protocol.messages import (
     JoinGroupResponse,
     LeaveGroupRequest,
     LeaveGroupResponse,
+    ShareGroupHeartbeatRequest,
+    ShareGroupHeartbeatResponse,
     SyncGroupRequest,
     SyncGroupResponse,
 )
@@ -53,6 +59,7 @@ PROTOCOL_NAMED_VERSION = 5
 """SyncGroup: from this version on the member names the protocol that it believes the group has (KIP-559)."""
 _MINUTE_MS = 60_000
 _TIMES = ("consumer.session.timeout.ms", "consumer.heartbeat.interval.ms")
+_SHARE_TIMES = ("share.session.timeout.ms", "share.heartbeat.interval.ms")
 NAME_MAX_CHARACTERS = 8191
 """Limit of group and instance ids, protocol types and names. Newer requests of Kafka allow longer ones, but neither
 records nor the responses of older versions have room for more than 32,767 bytes.
@@ -71,6 +78,7 @@ class GroupCounts:
 
     classic: Counter[GroupState] = field(default_factory=Counter)
     consumer: Counter[ConsumerGroupPhase] = field(default_factory=Counter)
+    share: Counter[ShareGroupPhase] = field(default_factory=Counter)
     offsets: int = 0
 
 
@@ -80,8 +88,17 @@ def group_id_error(group_id: str) -> str | None:
 
 
 class GroupCoordinator:
-    def __init__(self, env: Env, static: StaticConfig, replicas: ReplicaManager, image: Callable[[], Image]) -> None:
+    def __init__(
+        self,
+        env: Env,
+        static: StaticConfig,
+        replicas: ReplicaManager,
+        image: Callable[[], Image],
+        share_states: StateRequests,
+    ) -> None:
+        """share_states: what share coordinators are asked."""
         self._env = env
+        self._share_states = share_states
         self._replicas = replicas
         self.image = image
         self._shards = InternalTopicShards(OFFSETS_TOPIC, replicas, image, self._new_shard)
@@ -94,6 +111,7 @@ class GroupCoordinator:
         )
         self._static = static
         self.assignors: Sequence[str] = static["group.consumer.assignors"]
+        (self.share_assignor,) = static["group.share.assignors"]
         self._config = GroupCoordinatorConfig(
             limits=self._limits,
             consumer=ConsumerGroupConfig(
@@ -101,6 +119,7 @@ class GroupCoordinator:
                 static.int("group.consumer.max.size"),
                 str(static["group.consumer.migration.policy"]).lower(),
             ),
+            share=ShareGroupConfig(static.int("group.share.max.size")),
             commit_timeout_ms=static.int("offsets.commit.timeout.ms"),
             compression=static.int("offsets.topic.compression.codec"),
             retention_ms=static.int("offsets.retention.minutes") * _MINUTE_MS,
@@ -123,6 +142,14 @@ class GroupCoordinator:
             if gone:
                 for shard in self._shards.shards():
                     shard.forget_topics(gone)
+            gone_ids = {
+                changed_id
+                for changed_id, before in changed.topics.items()
+                if before is not None and changed_id not in image.topics
+            }
+            for shard in self._shards.shards() if gone_ids else ():
+                if shard.loaded:
+                    shard.shares.forget_topics(gone_ids)
             grown = {topic_id for (topic_id, _), before in changed.partitions.items() if before is None}
             topics = grown | set(changed.topics)
             if topics:
@@ -139,11 +166,19 @@ class GroupCoordinator:
 
     def _new_shard(self, partition: Partition) -> GroupCoordinatorShard:
         return GroupCoordinatorShard(
-            self._env, self._replicas, partition, self._config, self._has_room, self.image, self._times_of
+            self._env,
+            self._replicas,
+            partition,
+            self._config,
+            self._has_room,
+            self.image,
+            lambda group_id: self._times_of(group_id, _TIMES),
+            lambda group_id: self._times_of(group_id, _SHARE_TIMES),
+            self._share_states,
         )
 
-    def _times_of(self, group_id: str) -> GroupTimes:
-        return GroupTimes(*(group_value(self.image(), self._static, group_id, name) for name in _TIMES))
+    def _times_of(self, group_id: str, names: Sequence[str]) -> GroupTimes:
+        return GroupTimes(*(group_value(self.image(), self._static, group_id, name) for name in names))
 
     def _has_room(self, more_bytes: int) -> bool:
         return sum(shard.memory_use.bytes for shard in self._shards.shards()) + more_bytes <= MEMBERS_BYTES_MAX
@@ -190,6 +225,9 @@ class GroupCoordinator:
                         counts.consumer[group.committed.phase] += 1
                     counts.offsets += len(group.offsets.committed)
                 yield
+            for share_groups in in_groups(shard.shares.groups.values()):
+                counts.share.update(group.committed.phase for group in share_groups if group.committed.exists)
+                yield
         return counts
 
     def shards(self) -> list[GroupCoordinatorShard]:
@@ -221,6 +259,27 @@ class GroupCoordinator:
             return heartbeat_refusal(shard)
         return shard.consumer_heartbeat(request, context)
 
+    # -- share groups -------------------------------------------------------------------------------------------
+
+    @property
+    def serves_share_groups(self) -> bool:
+        """Whether there are share groups, by the cluster's features."""
+        return self.image().share_version >= 1
+
+    def share_group_heartbeat(
+        self, request: ShareGroupHeartbeatRequest, context: Context
+    ) -> ShareGroupHeartbeatResponse | Pending[Any]:
+        if not self.serves_share_groups:
+            return share_refusal(ErrorCode.UNSUPPORTED_VERSION)
+        try:
+            check_share_heartbeat(request)
+        except KafkaError as error:
+            return share_refusal(error.code, str(error))
+        shard = self.shard_of(request.group_id)
+        if isinstance(shard, ErrorCode):
+            return share_refusal(shard)
+        return shard.share_heartbeat(request, context)
+
     # -- the group protocol -------------------------------------------------------------------------------------
 
     def join_group(self, request: JoinGroupRequest, context: Context) -> JoinGroupResponse | Pending[Any]:
@@ -228,6 +287,8 @@ class GroupCoordinator:
         code = shard if isinstance(shard, ErrorCode) else self._join_refusal(shard, request)
         if isinstance(shard, ErrorCode) or code is not ErrorCode.NONE:
             return join_refusal(code, context.api_version, request.member_id)
+        if request.group_id in shard.shares.groups:
+            return join_refusal(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, context.api_version, request.member_id)
         group = shard.groups.get(request.group_id)
         if isinstance(group, ConsumerGroup) and group.exists:
             if not group.is_empty:

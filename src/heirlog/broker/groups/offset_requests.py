@@ -139,9 +139,9 @@ def _commit_refusal(shard: GroupCoordinatorShard, request: OffsetCommitRequest, 
     group = shard.groups.get(request.group_id)
     generation = request.generation_id_or_member_epoch
     if group is None or not group.exists:
-        if generation < 0:
+        if generation < 0 and request.group_id not in shard.shares.groups:
             return ErrorCode.NONE
-        # a generation of a group that does not exist any more
+        # a generation of a group that does not exist any more, or a share group, which commits no offsets
         return ErrorCode.GROUP_ID_NOT_FOUND if version >= NOT_FOUND_VERSION else ErrorCode.ILLEGAL_GENERATION
     if isinstance(group, ConsumerGroup):
         return commit_refusal(group.state, request.member_id, generation, version)
@@ -237,6 +237,8 @@ def _committed(
     shard = coordinator.shard_to_fetch(group_id, stable=stable)
     if isinstance(shard, ErrorCode):
         return shard
+    if group_id in shard.shares.groups:
+        return ErrorCode.GROUP_ID_NOT_FOUND
     group = shard.groups.get(group_id)
     if isinstance(group, ConsumerGroup) and group.committed.exists:
         code = fetch_refusal(group.committed, member_id, epoch)

@@ -5,7 +5,8 @@
 
 heirlog writes versions that every broker since Kafka 2.1 reads: an offset as version 3 (1 with an expiry of its own,
 which later versions lack), a group as version 3. Keys 3 to 8 and 16 belong to groups of the consumer protocol
-(`consumer/records.py`). Keys of other versions (share and streams groups) are skipped.
+(`consumer/records.py`), keys 10 to 15 to share groups (`share/records.py`). Keys of other versions (streams groups) are
+skipped.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import NamedTuple, TypeAlias
 
 from heirlog.broker.groups.consumer.records import ConsumerGroupRecord, read_consumer_record
 from heirlog.broker.groups.offsets import NO_EXPIRY, OffsetAndMetadata, TopicPartition
+from heirlog.broker.groups.share.records import ShareGroupRecord, read_share_record
 from heirlog.protocol.primitives import Malformed, decode, encode_bytes
 from heirlog.protocol.records import GroupMetadataKey, GroupMetadataValue, OffsetCommitKey, OffsetCommitValue
 
@@ -42,6 +44,9 @@ class StoredGroup(NamedTuple):
     """None: the group is deleted."""
 
 
+StoredRecord: TypeAlias = StoredOffset | StoredGroup | ConsumerGroupRecord | ShareGroupRecord
+
+
 def offset_record(group: str, partition: TopicPartition, committed: OffsetAndMetadata | None) -> KeyValue:
     key = OffsetCommitKey(group=group, topic=partition[0], partition=partition[1])
     key_bytes = _VERSION.pack(OFFSET_KEY_VERSION) + encode_bytes(key, OFFSET_KEY_VERSION)
@@ -58,13 +63,13 @@ def group_record(group: str, value: GroupMetadataValue | None) -> KeyValue:
     return key_bytes, _VERSION.pack(GROUP_VALUE_VERSION) + encode_bytes(value, GROUP_VALUE_VERSION)
 
 
-def read_record(key: bytes | None, value: bytes | None) -> StoredOffset | StoredGroup | ConsumerGroupRecord | None:
+def read_record(key: bytes | None, value: bytes | None) -> StoredRecord | None:
     """None for a record of another kind of group. Raises Malformed."""
     version = _version_of(key)
     if key is None or version < 0:
         return None
     if version > GROUP_KEY_VERSION:
-        return read_consumer_record(version, key, value)
+        return read_consumer_record(version, key, value) or read_share_record(version, key, value)
     if version == GROUP_KEY_VERSION:
         group = decode(GroupMetadataKey, key, GROUP_KEY_VERSION, _VERSION.size).group
         if value is None:

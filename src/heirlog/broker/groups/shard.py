@@ -45,6 +45,10 @@ from heirlog.broker.groups.membership import GroupLimits, Membership, join_refus
 from heirlog.broker.groups.offset_expiry import expired_offsets
 from heirlog.broker.groups.offsets import OffsetAndMetadata, TopicPartition
 from heirlog.broker.groups.records import KeyValue, StoredGroup, StoredOffset, group_record, offset_record, read_record
+from heirlog.broker.groups.share.group import ShareGroup
+from heirlog.broker.groups.share.protocol import ShareGroupConfig, ShareGroups, share_refusal
+from heirlog.broker.groups.share.records import ShareGroupRecord
+from heirlog.broker.groups.share.state_requests import StateRequests
 from heirlog.broker.groups.transactional_offsets import TransactionalOffsets
 from heirlog.broker.internal_topic_loader import InternalTopicLoader
 from heirlog.broker.internal_topic_writer import AS_COORDINATOR, InternalTopicWriter, nothing
@@ -60,6 +64,8 @@ from heirlog.protocol.messages import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
     JoinGroupRequest,
+    ShareGroupHeartbeatRequest,
+    ShareGroupHeartbeatResponse,
     SyncGroupResponse,
 )
 from heirlog.protocol.primitives import Malformed
@@ -82,6 +88,7 @@ _AS_COORDINATOR = {
 class GroupCoordinatorConfig:
     limits: GroupLimits
     consumer: ConsumerGroupConfig
+    share: ShareGroupConfig
     commit_timeout_ms: int
     """offsets.commit.timeout.ms"""
     compression: int
@@ -102,8 +109,11 @@ class GroupCoordinatorShard:
         has_room: Callable[[int], bool],
         image: Callable[[], Image],
         times_of: Callable[[str], GroupTimes],
+        share_times_of: Callable[[str], GroupTimes],
+        share_states: StateRequests,
     ) -> None:
         self.groups: dict[str, Group] = {}
+        """All but share groups, which are in `shares`: an id is in one of them."""
         self.transactional = TransactionalOffsets()
         self.memory_use = MemoryUse()
         self.loaded = False
@@ -117,6 +127,17 @@ class GroupCoordinatorShard:
             self.after_writes,
             self._downgrade,
             has_room,
+        )
+        self.shares = ShareGroups(
+            env,
+            config.share,
+            image,
+            share_times_of,
+            self._append,
+            self.after_writes,
+            has_room,
+            self.memory_use,
+            share_states,
         )
         self.classic_members = ClassicMembers(env, image, self.consumer)
         self._image = image
@@ -177,9 +198,14 @@ class GroupCoordinatorShard:
         elif isinstance(stored, StoredOffset):
             self.set_offset(stored.group, stored.partition, stored.value)
         elif isinstance(stored, StoredGroup) and stored.value is not None:
+            self.shares.groups.pop(stored.group, None)
             self.classic_or_new(stored.group).load(stored.value)
         elif isinstance(stored, StoredGroup):
             self._forget_group(stored.group)
+        elif isinstance(stored, ShareGroupRecord):
+            if stored.value is not None:
+                self.groups.pop(stored.group, None)
+            self.shares.load(stored)
         elif stored is not None:
             self._load_consumer(stored)
 
@@ -189,6 +215,7 @@ class GroupCoordinatorShard:
         if not isinstance(group, ConsumerGroup):
             if is_tombstone(record):
                 return
+            self.shares.groups.pop(record.group, None)
             group = ConsumerGroup.new(record.group, None if group is None else group.offsets)
             self.groups[record.group] = group
         group.load(record)
@@ -212,13 +239,14 @@ class GroupCoordinatorShard:
                 del self.groups[group_id]
             else:
                 self.membership.sessions.begin(group)
+        self.shares.loaded()
         self._cancel_sweep = self._env.call_later(self._config.retention_check_ms, self._sweep)
         self._env.log(
             "info",
             "groups-loaded",
             partition=self._partition.index,
             leader_epoch=self._writer.leader_epoch,
-            groups=len(self.groups),
+            groups=len(self.groups) + len(self.shares.groups),
         )
 
     # -- state --------------------------------------------------------------------------------------------------
@@ -282,6 +310,22 @@ class GroupCoordinatorShard:
         if group.offsets.committed:
             self.group_or_new(group_id).offsets = group.offsets
 
+    # -- share groups -------------------------------------------------------------------------------------------
+
+    def share_heartbeat(
+        self, request: ShareGroupHeartbeatRequest, context: Context
+    ) -> ShareGroupHeartbeatResponse | Pending[Any]:
+        group = self.shares.groups.get(request.group_id)
+        if group is None and request.member_epoch == JOINING_EPOCH and request.group_id not in self.groups:
+            group = ShareGroup.new(request.group_id)
+        if group is None or (request.member_epoch != JOINING_EPOCH and not group.exists):
+            return share_refusal(
+                ErrorCode.GROUP_ID_NOT_FOUND, f"There is no share group {request.group_id}; join it again."
+            )
+        if request.member_epoch < JOINING_EPOCH:
+            return self.shares.leave(group, request)
+        return self.shares.heartbeat(group, request, context)
+
     # -- the consumer protocol ----------------------------------------------------------------------------------
 
     def consumer_heartbeat(
@@ -291,7 +335,7 @@ class GroupCoordinatorShard:
         if request.member_epoch == JOINING_EPOCH:
             if isinstance(group, ClassicGroup):
                 group = self._upgraded(group)
-            elif group is None:
+            elif group is None and request.group_id not in self.shares.groups:
                 group = ConsumerGroup.new(request.group_id)
         if not isinstance(group, ConsumerGroup) or (request.member_epoch != JOINING_EPOCH and not group.exists):
             return heartbeat_refusal(
@@ -362,6 +406,7 @@ class GroupCoordinatorShard:
             if isinstance(group, ConsumerGroup):
                 group.metadata_is_due |= names is None or any(map(group.is_subscribed_to, names))
                 group.topics_were_created |= created
+        self.shares.topics_changed(names)
 
     # -- writing ------------------------------------------------------------------------------------------------
 
@@ -581,6 +626,7 @@ class GroupCoordinatorShard:
         self._replay.stop()
         if self._cancel_sweep is not None:
             self._cancel_sweep()
+        self.shares.close()
         groups, self.groups = self.groups, {}
         for group in groups.values():
             if isinstance(group, ConsumerGroup):

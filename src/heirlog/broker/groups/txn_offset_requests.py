@@ -160,7 +160,8 @@ def _sorted_out(
 def _group_error(shard: GroupCoordinatorShard, request: TxnOffsetCommitRequest) -> ErrorCode:
     group = shard.groups.get(request.group_id)
     if group is None or not group.exists:
-        return ErrorCode.NONE if request.generation_id < 0 else ErrorCode.ILLEGAL_GENERATION
+        is_share = request.group_id in shard.shares.groups
+        return ErrorCode.ILLEGAL_GENERATION if is_share or request.generation_id >= 0 else ErrorCode.NONE
     if isinstance(group, ConsumerGroup):
         return transactional_refusal(group.state, request.member_id, request.group_instance_id, request.generation_id)
     if group.state is GroupState.DEAD:

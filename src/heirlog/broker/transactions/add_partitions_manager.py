@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TypeAlias
 
+from heirlog.broker.broker_requests import BrokerRequests
 from heirlog.broker.groups.offsets import TopicPartition
 from heirlog.broker.transactions.state import ProducerIdAndEpoch
 from heirlog.env import Env, SendFailure
@@ -29,7 +30,7 @@ from heirlog.metadata.image import Image
 from heirlog.metadata.topic_name import TRANSACTIONS_TOPIC
 from heirlog.protocol.errors import ErrorCode, error_code
 from heirlog.protocol.messages import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
-from heirlog.protocol.types import NO_LEADER, BrokerId, Endpoint
+from heirlog.protocol.types import NO_LEADER, BrokerId
 from heirlog.raft.latency_window import LatencyWindow
 
 CHANNEL = "txn-partitions"
@@ -55,15 +56,14 @@ class AddPartitionsToTxnManager:
         env: Env,
         image: Callable[[], Image],
         partition_of: Callable[[str], int | None],
-        endpoint_of: Callable[[BrokerId], Endpoint | None],
+        brokers: BrokerRequests,
         timeout_ms: int,
     ) -> None:
-        """partition_of: of a transactional id in `__transaction_state`. endpoint_of: of a broker's listener for other
-        brokers."""
+        """partition_of: of a transactional id in `__transaction_state`."""
         self._env = env
         self._image = image
         self._partition_of = partition_of
-        self._endpoint_of = endpoint_of
+        self._brokers = brokers
         self._timeout_ms = timeout_ms
         self._waiting: dict[BrokerId, dict[str, TransactionPartitions]] = {}
         self._in_flight: set[BrokerId] = set()
@@ -97,24 +97,23 @@ class AddPartitionsToTxnManager:
     def _coordinator_of(self, transactional_id: str) -> BrokerId | None:
         index = self._partition_of(transactional_id)
         state = None if index is None else self._image().partition_named(TRANSACTIONS_TOPIC, index)
-        if state is None or state.leader == NO_LEADER or self._endpoint_of(state.leader) is None:
+        if state is None or state.leader == NO_LEADER or not self._brokers.reaches(state.leader):
             return None
         return state.leader
 
     def _send(self, broker: BrokerId) -> None:
-        endpoint = self._endpoint_of(broker)
         if broker in self._in_flight or not self._waiting.get(broker):
             return
         sent = self._waiting.pop(broker)
-        if endpoint is None:
+        if not self._brokers.reaches(broker):
             for wanted in sent.values():
                 self._fail(wanted, ErrorCode.COORDINATOR_NOT_AVAILABLE)
             return
         self._in_flight.add(broker)
         request = AddPartitionsToTxnRequest(transactions=[_entry(wanted) for wanted in sent.values()])
         sent_ms = self._env.now_ms()
-        self._env.send(
-            endpoint, CHANNEL, request, lambda result: self._answered(broker, sent, sent_ms, result), self._timeout_ms
+        self._brokers.send(
+            broker, CHANNEL, request, lambda result: self._answered(broker, sent, sent_ms, result), self._timeout_ms
         )
 
     def _answered(

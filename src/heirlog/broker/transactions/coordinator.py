@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
+from heirlog.broker.broker_requests import BrokerRequests
 from heirlog.broker.groups.offsets import TopicPartition
 from heirlog.broker.internal_topic_shards import InternalTopicShards
 from heirlog.broker.partition import Partition
@@ -35,7 +36,6 @@ from heirlog.protocol.messages import (
     InitProducerIdResponse,
 )
 from heirlog.protocol.transaction_marker import EPOCH_PER_TRANSACTION
-from heirlog.protocol.types import BrokerId, Endpoint
 from heirlog.raft.latency_window import LatencyWindow
 
 ID_MAX_CHARACTERS = 8191
@@ -58,10 +58,9 @@ class TransactionCoordinator:
         replicas: ReplicaManager,
         image: Callable[[], Image],
         fresh_producer_id: FreshProducerId,
-        endpoint_of: Callable[[BrokerId], Endpoint | None],
+        brokers: BrokerRequests,
     ) -> None:
-        """fresh_producer_id: returns None while no id is at hand, and gets more. endpoint_of: of a broker's listener
-        for other brokers."""
+        """fresh_producer_id: returns None while no id is at hand, and gets more."""
         self._env = env
         self._replicas = replicas
         self._image = image
@@ -76,7 +75,7 @@ class TransactionCoordinator:
         )
         self.load_times = LatencyWindow()
         """From the start of loading a partition of `__transaction_state` to its end."""
-        self._markers = MarkerSender(env, image, endpoint_of, request_timeout_ms)
+        self._markers = MarkerSender(env, image, brokers, request_timeout_ms)
         self._shards = InternalTopicShards(TRANSACTIONS_TOPIC, replicas, image, self._new_shard)
 
     def _new_shard(self, partition: Partition) -> TransactionShard:

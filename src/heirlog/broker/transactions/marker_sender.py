@@ -26,13 +26,14 @@ from collections.abc import Callable, Iterable
 from itertools import groupby
 from typing import TypeAlias
 
+from heirlog.broker.broker_requests import BrokerRequests
 from heirlog.broker.groups.offsets import TopicPartition
 from heirlog.broker.transactions.state import Transaction, TransactionState
 from heirlog.env import Env, SendFailure
 from heirlog.metadata.image import Image
 from heirlog.protocol.errors import ErrorCode, error_code
 from heirlog.protocol.messages import WriteTxnMarkersRequest, WriteTxnMarkersResponse
-from heirlog.protocol.types import NO_LEADER, BrokerId, Endpoint
+from heirlog.protocol.types import NO_LEADER, BrokerId
 from heirlog.rate_limited_log import RateLimitedLog
 
 CHANNEL = "txn-markers"
@@ -92,13 +93,11 @@ Queue: TypeAlias = "dict[MarkerJob, set[TopicPartition]]"
 
 
 class MarkerSender:
-    def __init__(
-        self, env: Env, image: Callable[[], Image], endpoint_of: Callable[[BrokerId], Endpoint | None], timeout_ms: int
-    ) -> None:
+    def __init__(self, env: Env, image: Callable[[], Image], brokers: BrokerRequests, timeout_ms: int) -> None:
         self._env = env
         self._log_limited = RateLimitedLog(env.log, env.now_ms)
         self._image = image
-        self._endpoint_of = endpoint_of
+        self._brokers = brokers
         self._timeout_ms = timeout_ms
         self._queues: dict[BrokerId, Queue] = {}
         self._in_flight: set[BrokerId] = set()
@@ -121,7 +120,7 @@ class MarkerSender:
             state = image.partition_named(*partition)
             if state is None:
                 gone.add(partition)
-            elif state.leader == NO_LEADER or self._endpoint_of(state.leader) is None:
+            elif state.leader == NO_LEADER or not self._brokers.reaches(state.leader):
                 leaderless.add(partition)
             else:
                 self._queues.setdefault(state.leader, {}).setdefault(job, set()).add(partition)
@@ -146,7 +145,6 @@ class MarkerSender:
 
     def _drain(self, broker: BrokerId) -> None:
         """Send what is queued for a broker, unless a request to it is in flight."""
-        endpoint = self._endpoint_of(broker)
         queue = self._queues.get(broker)
         if not queue or broker in self._in_flight:
             return
@@ -163,15 +161,15 @@ class MarkerSender:
                 queue[job] = partitions - sent[job]
         if not sent:
             return
-        if endpoint is None:
+        if not self._brokers.reaches(broker):
             for job, partitions in sent.items():
                 self._later(job, partitions)
             return
         self._in_flight.add(broker)
         markers = [_marker(job, partitions) for job, partitions in sent.items()]
         request = WriteTxnMarkersRequest(markers=markers)
-        self._env.send(
-            endpoint, CHANNEL, request, lambda result: self._answered(broker, sent, result), self._timeout_ms
+        self._brokers.send(
+            broker, CHANNEL, request, lambda result: self._answered(broker, sent, result), self._timeout_ms
         )
 
     def _answered(self, broker: BrokerId, sent: Queue, result: WriteTxnMarkersResponse | SendFailure) -> None:

@@ -38,7 +38,7 @@ def add_partitions_to_txn(
     coordinator: TransactionCoordinator, image: Image, request: AddPartitionsToTxnRequest, context: Context
 ) -> Reply:
     if context.api_version >= BATCHED:
-        return _add_batched(coordinator, image, request)
+        return add_batched(coordinator, image, request)
     refused = _refused(image, request.v3_and_below_topics, lambda topic: _is_refused(topic, context))
     if refused is not None:
         return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=_results(request.v3_and_below_topics, refused))
@@ -72,8 +72,8 @@ def _refused(image: Image, topics: Topics, is_refused: Callable[[str], bool]) ->
     return (lambda partition: found.get(partition, ErrorCode.OPERATION_NOT_ATTEMPTED)) if found else None
 
 
-def _add_batched(coordinator: TransactionCoordinator, image: Image, request: AddPartitionsToTxnRequest) -> Reply:
-    """One answer for all transactions, once each of them has its result."""
+def add_batched(coordinator: TransactionCoordinator, image: Image, request: AddPartitionsToTxnRequest) -> Reply:
+    """Of a broker. One answer for all transactions, once each of them has its result."""
     if not request.transactions:
         return AddPartitionsToTxnResponse()
     pending: Pending[AddPartitionsToTxnResponse] = Pending()

@@ -26,11 +26,14 @@ from heirlog.broker.partition import Partition
 from heirlog.broker.replica_manager import ReplicaManager
 from heirlog.broker.transactions.add_partitions import add_partitions, verify_partitions
 from heirlog.broker.transactions.end import complete, end, end_with_new_epoch, fence
+from heirlog.broker.transactions.entry import TransactionEntry, is_in_doubt
 from heirlog.broker.transactions.initialize import FenceFirst, FreshProducerId, initialize
 from heirlog.broker.transactions.marker_sender import MarkerJob, MarkerSender
 from heirlog.broker.transactions.records import outcome_bytes_max, read_record, transaction_key, transaction_value
 from heirlog.broker.transactions.state import (
+    LAST_PRODUCER_EPOCH,
     NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
     Outcome,
     ProducerIdAndEpoch,
     Transaction,
@@ -46,6 +49,8 @@ from heirlog.raft.latency_window import LatencyWindow
 
 COMPLETION_BACKOFF_MS = 1_000
 """Pause after which a completion that could not be written is tried again."""
+LOGGED_MAX = 20
+"""Ids in a line of the log."""
 EXPIRED_PER_BATCH = 500
 """Ids that one batch deletes."""
 TOMBSTONE_OVERHEAD_BYTES = 32
@@ -77,18 +82,6 @@ def accepts_changes(is_pending: bool) -> bool:
     return not is_pending
 
 
-class _Entry:
-    __slots__ = ("is_pending", "job", "open_since_ms", "transaction")
-
-    def __init__(self, transaction: Transaction) -> None:
-        self.open_since_ms = 0
-        """Since when this coordinator knows that the transaction is open, by the clock that no administrator sets."""
-        self.transaction = transaction
-        """As committed, except that an id without an epoch has no record yet."""
-        self.is_pending = False
-        self.job: MarkerJob | None = None
-
-
 class TransactionShard:
     def __init__(
         self,
@@ -108,7 +101,7 @@ class TransactionShard:
         self.waiting_completions = 0
         """Completions that could not be written and will be tried again."""
         self.is_unreadable = False
-        self._entries: dict[str, _Entry] = {}
+        self._entries: dict[str, TransactionEntry] = {}
         self._env = env
         self._config = config
         self._markers = markers
@@ -154,7 +147,10 @@ class TransactionShard:
         if stored.transaction is None:
             self._entries.pop(stored.transactional_id, None)
         else:
-            self._entries[stored.transactional_id] = _Entry(stored.transaction)
+            entry = self._entries[stored.transactional_id] = TransactionEntry(stored.transaction)
+            entry.is_in_doubt = not stored.transaction.is_used_up and is_in_doubt(
+                header.leader_epoch, self._partition.lossy_epoch
+            )
 
     def _unreadable(self, offset: int, error: Exception) -> None:
         """Serve none of these ids: a state that goes back could decide a transaction a second time."""
@@ -178,6 +174,7 @@ class TransactionShard:
             entry.open_since_ms = now_ms
             if entry.transaction.state.is_prepared:
                 self._write_markers(entry)
+        self._log_doubts()
         self._every("abort", self._config.abort_interval_ms, self._abort_overdue)
         self._every("expire", self._config.expiration_interval_ms, self._delete_expired)
         self._env.log(
@@ -187,6 +184,20 @@ class TransactionShard:
             leader_epoch=self._writer.leader_epoch,
             transactional_ids=len(self._entries),
         )
+
+    def _log_doubts(self) -> None:
+        in_doubt = sorted(name for name, entry in self._entries.items() if entry.is_in_doubt)
+        if in_doubt:
+            self._env.log(
+                "warning",
+                "transactional-ids-in-doubt",
+                partition=self._partition.index,
+                lossy_epoch=self._partition.lossy_epoch,
+                transactional_ids=len(in_doubt),
+                first=in_doubt[:LOGGED_MAX],
+                consequence="an election may have given up their newest states: their producers are fenced and have to "
+                "be restarted, and transactions that are open are aborted",
+            )
 
     # requests
 
@@ -212,14 +223,17 @@ class TransactionShard:
             if fresh is None:
                 answer(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, NO_PRODUCER)
                 return
-            entry = self._entries[transactional_id] = _Entry(
+            entry = self._entries[transactional_id] = TransactionEntry(
                 Transaction(transactional_id=transactional_id, producer_id=fresh, timeout_ms=timeout_ms)
             )
         if not accepts_changes(entry.is_pending):
             answer(ErrorCode.CONCURRENT_TRANSACTIONS, NO_PRODUCER)
             return
         wall_ms = self._env.wall_ms()
-        outcome = initialize(entry.transaction, given, timeout_ms, wall_ms, self._fresh_producer_id)
+        known = entry.transaction
+        if entry.is_in_doubt and known.state.may_expire:
+            known = replace(known, producer_epoch=LAST_PRODUCER_EPOCH)
+        outcome = initialize(known, given, timeout_ms, wall_ms, self._fresh_producer_id)
         if isinstance(outcome, FenceFirst):
             self._fence(entry, lambda code, _: answer(code or ErrorCode.CONCURRENT_TRANSACTIONS, NO_PRODUCER))
         else:
@@ -236,6 +250,8 @@ class TransactionShard:
         entry = self._entries.get(transactional_id)
         if entry is None:
             answer(ErrorCode.INVALID_PRODUCER_ID_MAPPING, NO_PRODUCER)
+        elif entry.is_in_doubt:
+            answer(ErrorCode.PRODUCER_FENCED, NO_PRODUCER)
         elif not accepts_changes(entry.is_pending):
             answer(ErrorCode.CONCURRENT_TRANSACTIONS, NO_PRODUCER)
         else:
@@ -260,6 +276,8 @@ class TransactionShard:
         entry = self._entries.get(transactional_id)
         if entry is None:
             return ErrorCode.INVALID_PRODUCER_ID_MAPPING
+        if entry.is_in_doubt:
+            return ErrorCode.PRODUCER_FENCED
         return verify_partitions(entry.transaction, producer, frozenset(partitions))
 
     def end(
@@ -268,6 +286,9 @@ class TransactionShard:
         entry = self._entries.get(transactional_id)
         if entry is None:
             answer(ErrorCode.INVALID_PRODUCER_ID_MAPPING, NO_PRODUCER)
+            return
+        if entry.is_in_doubt:
+            answer(ErrorCode.PRODUCER_FENCED, NO_PRODUCER)
             return
         before, is_pending, wall_ms = entry.transaction, not accepts_changes(entry.is_pending), self._env.wall_ms()
         if client_version < EPOCH_PER_TRANSACTION:
@@ -283,14 +304,25 @@ class TransactionShard:
             )
         self._settle(entry, outcome, answer)
 
-    def _fence(self, entry: _Entry, answer: Answer) -> None:
+    def _fence(self, entry: TransactionEntry, answer: Answer) -> None:
         """Abort the open transaction of an id with an epoch that its producer does not have."""
         outcome = fence(entry.transaction, self._transaction_version(), self._env.wall_ms(), self._fresh_producer_id)
+        if entry.is_in_doubt and isinstance(outcome, TransactionChange):
+            outcome = self._with_successor(outcome)
         self._settle(entry, outcome, answer)
+
+    def _with_successor(self, change: TransactionChange) -> Outcome:
+        """In the record of the outcome, so that the next coordinator does not take the id for one without doubts."""
+        if change.after.next_producer_id != NO_PRODUCER_ID:
+            return change
+        fresh = self._fresh_producer_id()
+        if fresh is None:
+            return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        return replace(change, after=replace(change.after, next_producer_id=fresh))
 
     # changes
 
-    def _settle(self, entry: _Entry, outcome: Outcome, answer: Answer) -> None:
+    def _settle(self, entry: TransactionEntry, outcome: Outcome, answer: Answer) -> None:
         if isinstance(outcome, ErrorCode):
             answer(outcome, NO_PRODUCER)
             self._forget_if_no_record(entry)
@@ -299,13 +331,14 @@ class TransactionShard:
         else:
             self._write(entry, outcome, answer)
 
-    def _write(self, entry: _Entry, change: TransactionChange, answer: Answer) -> None:
+    def _write(self, entry: TransactionEntry, change: TransactionChange, answer: Answer) -> None:
         """Write a change; `entry` has the new state once it is committed."""
         entry.is_pending = True
 
         def apply() -> None:
             if entry.transaction.state is not TransactionState.ONGOING:
                 entry.open_since_ms = self._env.now_ms()
+            entry.is_in_doubt = entry.is_in_doubt and change.after.producer_id == entry.transaction.producer_id
             entry.transaction = change.after
             entry.is_pending = False
             if change.after.state.is_prepared:
@@ -325,14 +358,14 @@ class TransactionShard:
         record = (transaction_key(after.transactional_id), value, (), self._env.wall_ms())
         self._writer.append(encode_batch([record]), apply, written)
 
-    def _forget_if_no_record(self, entry: _Entry) -> None:
+    def _forget_if_no_record(self, entry: TransactionEntry) -> None:
         transaction = entry.transaction
         if transaction.producer_epoch == NO_PRODUCER_EPOCH and not entry.is_pending:
             self._entries.pop(transaction.transactional_id, None)
 
     # markers
 
-    def _write_markers(self, entry: _Entry) -> None:
+    def _write_markers(self, entry: TransactionEntry) -> None:
         """The outcome is committed: carry it out. The entry is pending until its completion is committed."""
         entry.is_pending = True
         entry.job = MarkerJob(entry.transaction, self._writer.leader_epoch, lambda: self._complete(entry))
@@ -341,12 +374,16 @@ class TransactionShard:
         else:
             self._complete(entry)
 
-    def _complete(self, entry: _Entry) -> None:
+    def _complete(self, entry: TransactionEntry) -> None:
         if not self.leads:
             return
         after = complete(entry.transaction, self._env.wall_ms())
+        if entry.is_in_doubt and after.producer_id == entry.transaction.producer_id:
+            # without it the next coordinator would give epochs of this producer id again
+            after = replace(after, producer_epoch=LAST_PRODUCER_EPOCH)
 
         def apply() -> None:
+            entry.is_in_doubt = False
             entry.transaction, entry.job, entry.is_pending = after, None, False
 
         def again() -> None:
@@ -383,7 +420,7 @@ class TransactionShard:
                 )
                 self._fence(entry, _no_client)
 
-    def _is_overdue(self, entry: _Entry) -> bool:
+    def _is_overdue(self, entry: TransactionEntry) -> bool:
         """By the wall clock, or by the time for which this coordinator has known it: the wall clock may have been set
         back since the transaction began, or be behind that of the coordinator before.
         """
@@ -402,7 +439,7 @@ class TransactionShard:
         ]
         # a batch that the topic refuses would keep its ids for ever
         room_bytes = self._partition.log.config.max_message_bytes - HEADER_SIZE
-        batch: list[_Entry] = []
+        batch: list[TransactionEntry] = []
         size_bytes = 0
         for entry in expired:
             more_bytes = len(entry.transaction.transactional_id.encode()) + TOMBSTONE_OVERHEAD_BYTES
@@ -414,7 +451,7 @@ class TransactionShard:
         if batch:
             self._delete(batch)
 
-    def _delete(self, entries: list[_Entry]) -> None:
+    def _delete(self, entries: list[TransactionEntry]) -> None:
         """Write tombstones; the ids are unknown once these are committed."""
         for entry in entries:
             entry.is_pending = True

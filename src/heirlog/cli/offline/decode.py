@@ -21,11 +21,14 @@ from typing import Any, Final, TypeAlias
 
 from heirlog.broker.groups.consumer.records import as_messages
 from heirlog.broker.groups.records import StoredGroup, StoredOffset, read_record
+from heirlog.broker.groups.share.records import ShareGroupRecord
+from heirlog.broker.groups.share.records import as_messages as share_messages
 from heirlog.broker.transactions.records import read_value
 from heirlog.broker.transactions.state import TransactionState
 from heirlog.cli.offline.overlay import read_real
 from heirlog.cli.render import text_or_base64
-from heirlog.metadata.server_configs import SERVER_CONFIGS
+from heirlog.metadata.image import BROKER_RESOURCE
+from heirlog.metadata.listener_security import is_secret
 from heirlog.metadata.topic_name import TRANSACTIONS_TOPIC
 from heirlog.protocol.batch import (
     HEADER_SIZE,
@@ -39,6 +42,7 @@ from heirlog.protocol.batch import (
 from heirlog.protocol.errors import KafkaError
 from heirlog.protocol.metadata_record import decode_control, decode_record
 from heirlog.protocol.primitives import Struct
+from heirlog.protocol.records import ConfigRecord
 from heirlog.protocol.transaction_marker import marker_of
 from heirlog.protocol.types import METADATA_TOPIC, Uuid, uuid_text
 from heirlog.storage.check_line import WrongChecksum, checked
@@ -325,7 +329,7 @@ def _group(record: Record) -> Row:
         fields = None if stored.value is None else _fields(stored.value)
         return {"record": "GroupMetadata", "group": stored.group, "fields": fields}
     if stored is not None:
-        key, value = as_messages(stored)
+        key, value = share_messages(stored) if isinstance(stored, ShareGroupRecord) else as_messages(stored)
         names = {name: text for name, text in _fields(key).items() if name != "group_id"}
         fields = None if value is None else _fields(value)
         return {"record": type(key).__name__.removesuffix("Key"), "group": stored.group, **names, "fields": fields}
@@ -346,8 +350,7 @@ def _transaction(record: Record) -> Row:
 
 def _fields(struct: Struct) -> Row:
     fields = {name: _value(name, getattr(struct, name)) for name in struct.FIELDS}
-    definition = SERVER_CONFIGS.get(str(fields.get("name"))) if struct.KIND.__name__ == "ConfigRecord" else None
-    if definition is not None and definition.is_sensitive:
+    if isinstance(struct, ConfigRecord) and struct.resource_type == BROKER_RESOURCE and is_secret(struct.name):
         fields["value"] = REDACTED
     return fields
 

@@ -40,6 +40,10 @@ class ApiKey(IntEnum):
     DESCRIBE_LOG_DIRS = 35
     SASL_AUTHENTICATE = 36
     CREATE_PARTITIONS = 37
+    CREATE_DELEGATION_TOKEN = 38
+    RENEW_DELEGATION_TOKEN = 39
+    EXPIRE_DELEGATION_TOKEN = 40
+    DESCRIBE_DELEGATION_TOKEN = 41
     DELETE_GROUPS = 42
     ELECT_LEADERS = 43
     INCREMENTAL_ALTER_CONFIGS = 44
@@ -72,9 +76,21 @@ class ApiKey(IntEnum):
     ASSIGN_REPLICAS_TO_DIRS = 73
     LIST_CONFIG_RESOURCES = 74
     DESCRIBE_TOPIC_PARTITIONS = 75
+    SHARE_GROUP_HEARTBEAT = 76
+    SHARE_GROUP_DESCRIBE = 77
+    SHARE_FETCH = 78
+    SHARE_ACKNOWLEDGE = 79
     ADD_RAFT_VOTER = 80
     REMOVE_RAFT_VOTER = 81
     UPDATE_RAFT_VOTER = 82
+    INITIALIZE_SHARE_GROUP_STATE = 83
+    READ_SHARE_GROUP_STATE = 84
+    WRITE_SHARE_GROUP_STATE = 85
+    DELETE_SHARE_GROUP_STATE = 86
+    READ_SHARE_GROUP_STATE_SUMMARY = 87
+    DESCRIBE_SHARE_GROUP_OFFSETS = 90
+    ALTER_SHARE_GROUP_OFFSETS = 91
+    DELETE_SHARE_GROUP_OFFSETS = 92
     GET_REPLICA_LOG_INFO = 10093
     DESCRIBE_RECOVERY = 10094
 
@@ -114,6 +130,10 @@ TABLE: dict[ApiKey, tuple[str, int, int, int, int, str]] = {
     ApiKey.DESCRIBE_LOG_DIRS: ("DescribeLogDirs", 1, 4, 4, 2, "describe_log_dirs"),
     ApiKey.SASL_AUTHENTICATE: ("SaslAuthenticate", 0, 2, 2, 2, "sasl_authenticate"),
     ApiKey.CREATE_PARTITIONS: ("CreatePartitions", 0, 3, 3, 2, "create_partitions"),
+    ApiKey.CREATE_DELEGATION_TOKEN: ("CreateDelegationToken", 1, 3, 3, 2, "create_delegation_token"),
+    ApiKey.RENEW_DELEGATION_TOKEN: ("RenewDelegationToken", 1, 2, 2, 2, "renew_delegation_token"),
+    ApiKey.EXPIRE_DELEGATION_TOKEN: ("ExpireDelegationToken", 1, 2, 2, 2, "expire_delegation_token"),
+    ApiKey.DESCRIBE_DELEGATION_TOKEN: ("DescribeDelegationToken", 1, 3, 3, 2, "describe_delegation_token"),
     ApiKey.DELETE_GROUPS: ("DeleteGroups", 0, 2, 2, 2, "delete_groups"),
     ApiKey.ELECT_LEADERS: ("ElectLeaders", 0, 3, 2, 2, "elect_leaders"),
     ApiKey.INCREMENTAL_ALTER_CONFIGS: ("IncrementalAlterConfigs", 0, 1, 1, 1, "incremental_alter_configs"),
@@ -146,9 +166,21 @@ TABLE: dict[ApiKey, tuple[str, int, int, int, int, str]] = {
     ApiKey.ASSIGN_REPLICAS_TO_DIRS: ("AssignReplicasToDirs", 0, 0, 0, 0, "assign_replicas_to_dirs"),
     ApiKey.LIST_CONFIG_RESOURCES: ("ListConfigResources", 0, 1, 1, 0, "list_config_resources"),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: ("DescribeTopicPartitions", 0, 0, 0, 0, "describe_topic_partitions"),
+    ApiKey.SHARE_GROUP_HEARTBEAT: ("ShareGroupHeartbeat", 1, 1, 1, 0, "share_group_heartbeat"),
+    ApiKey.SHARE_GROUP_DESCRIBE: ("ShareGroupDescribe", 1, 1, 1, 0, "share_group_describe"),
+    ApiKey.SHARE_FETCH: ("ShareFetch", 1, 2, 2, 0, "share_fetch"),
+    ApiKey.SHARE_ACKNOWLEDGE: ("ShareAcknowledge", 1, 2, 2, 0, "share_acknowledge"),
     ApiKey.ADD_RAFT_VOTER: ("AddRaftVoter", 0, 1, 1, 0, "add_raft_voter"),
     ApiKey.REMOVE_RAFT_VOTER: ("RemoveRaftVoter", 0, 0, 0, 0, "remove_raft_voter"),
     ApiKey.UPDATE_RAFT_VOTER: ("UpdateRaftVoter", 0, 0, 0, 0, "update_raft_voter"),
+    ApiKey.INITIALIZE_SHARE_GROUP_STATE: ("InitializeShareGroupState", 0, 0, 0, 0, "initialize_share_group_state"),
+    ApiKey.READ_SHARE_GROUP_STATE: ("ReadShareGroupState", 0, 0, 0, 0, "read_share_group_state"),
+    ApiKey.WRITE_SHARE_GROUP_STATE: ("WriteShareGroupState", 0, 1, 1, 0, "write_share_group_state"),
+    ApiKey.DELETE_SHARE_GROUP_STATE: ("DeleteShareGroupState", 0, 0, 0, 0, "delete_share_group_state"),
+    ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: ("ReadShareGroupStateSummary", 0, 1, 1, 0, "read_share_group_state_summary"),
+    ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: ("DescribeShareGroupOffsets", 0, 1, 1, 0, "describe_share_group_offsets"),
+    ApiKey.ALTER_SHARE_GROUP_OFFSETS: ("AlterShareGroupOffsets", 0, 0, 0, 0, "alter_share_group_offsets"),
+    ApiKey.DELETE_SHARE_GROUP_OFFSETS: ("DeleteShareGroupOffsets", 0, 0, 0, 0, "delete_share_group_offsets"),
     ApiKey.GET_REPLICA_LOG_INFO: ("GetReplicaLogInfo", 0, 0, -1, 0, "get_replica_log_info"),
     ApiKey.DESCRIBE_RECOVERY: ("DescribeRecovery", 0, 0, -1, 0, "describe_recovery"),
 }

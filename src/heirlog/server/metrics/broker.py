@@ -9,10 +9,12 @@ from heirlog.broker.broker import Broker
 from heirlog.broker.broker_topic_metrics import BrokerTopicMetrics
 from heirlog.broker.groups.consumer.values import ConsumerGroupPhase
 from heirlog.broker.groups.group import GroupState
+from heirlog.broker.groups.share.values import ShareGroupPhase
 from heirlog.broker.partition import Partition, ReplicaRole
 from heirlog.metadata.survey import in_groups
 from heirlog.node.node import Node
 from heirlog.protocol.api import ApiKey
+from heirlog.server.metrics import shares
 from heirlog.server.metrics.family import NO_LABELS, Family, Sample, counter, counters, gauge, gauges
 from heirlog.server.metrics.requests import QUANTILES
 
@@ -38,6 +40,7 @@ def families(node: Node, broker: Broker) -> Iterator[Family | None]:
     yield from _topics(broker)
     yield from _purgatories(node, broker)
     yield from _groups(broker)
+    yield from shares.families(broker, node.env.now_ms())
     yield from _transactions(node, broker)
     yield from _log_directories(node, broker)
     yield from _partitions(broker)
@@ -137,6 +140,22 @@ PER_TOPIC: Sequence[tuple[str, str, Callable[[BrokerTopicMetrics], int]]] = (
         "Partitions named in fetch requests and refused with an error.",
         attrgetter("fetches_failed"),
     ),
+    ("totalsharefetchrequests", "Partitions looked at for share fetch requests.", attrgetter("share_fetches")),
+    (
+        "failedsharefetchrequests",
+        "Partitions of share fetch requests that were refused with an error.",
+        attrgetter("share_fetches_failed"),
+    ),
+    (
+        "totalshareacknowledgementrequests",
+        "Partitions with acknowledgements of members of share groups.",
+        attrgetter("share_acknowledges"),
+    ),
+    (
+        "failedshareacknowledgementrequests",
+        "Partitions whose acknowledgements were refused with an error.",
+        attrgetter("share_acknowledges_failed"),
+    ),
 )
 
 
@@ -183,6 +202,7 @@ def _purgatories(node: Node, broker: Broker) -> Iterator[Family | None]:
     waiting = {
         "Produce": (len(replicas.delayed.produce), replicas.delayed.produce.watched),
         "Fetch": (sum(map(len, fetches)), sum(waits.watched for waits in fetches)),
+        "ShareFetch": (len(broker.shares.partitions.waits), broker.shares.partitions.waits.watched),
         "DeleteRecords": (len(replicas.delayed.delete_records), replicas.delayed.delete_records.watched),
         "ElectLeader": (elections, elections),
     }
@@ -204,7 +224,7 @@ def _purgatories(node: Node, broker: Broker) -> Iterator[Family | None]:
 
 def _groups(broker: Broker) -> Iterator[Family | None]:
     counts = yield from broker.groups.counts()
-    total = sum(counts.classic.values()) + sum(counts.consumer.values())
+    total = sum(sum(each.values()) for each in (counts.classic, counts.consumer, counts.share))
     yield gauge(GROUPS + "numgroups", "Groups that this broker coordinates.", total)
     for state in GroupState:
         yield gauge(
@@ -216,6 +236,11 @@ def _groups(broker: Broker) -> Iterator[Family | None]:
         "kafka_server_group_coordinator_metrics_consumer_group_count",
         "Groups of the consumer protocol that this broker coordinates, by state.",
         [({"state": phase.value.lower()}, counts.consumer[phase]) for phase in ConsumerGroupPhase],
+    )
+    yield gauges(
+        "kafka_server_group_coordinator_metrics_share_group_count",
+        "Share groups that this broker coordinates, by state.",
+        [({"state": phase.value.lower()}, counts.share[phase]) for phase in ShareGroupPhase],
     )
     yield gauge(GROUPS + "numoffsets", "Committed offsets of the groups that this broker coordinates.", counts.offsets)
 
@@ -241,8 +266,8 @@ def _transactions(node: Node, broker: Broker) -> Iterator[Family | None]:
         "Partitions that a transaction coordinator did not confirm to a leader that asked.",
         manager.failures,
     )
-    shares = [float(label) for label in QUANTILES.values()]
-    values = manager.times.quantiles_ms(now_ms, shares)
+    parts = [float(label) for label in QUANTILES.values()]
+    values = manager.times.quantiles_ms(now_ms, parts)
     yield gauges(
         ASKED + "verificationtimems",
         "Time from a leader's question to the answer of the transaction coordinator, in milliseconds, in the last half "

@@ -33,6 +33,7 @@ from heirlog.sim.env import SimEnv
 R = TypeVar("R")
 
 TOPIC_RESOURCE = 2
+GROUP_RESOURCE = 32
 PREFERRED = 0
 UNCLEAN = 1
 LONGEST_LOG_BALANCED = 2
@@ -364,9 +365,18 @@ def reassignment(topic: str, index: int, replicas: Sequence[int] | None) -> Alte
 
 def topic_config(topic: str, name: str, value: str) -> IncrementalAlterConfigsRequest:
     """Sets one configuration."""
-    resource = IncrementalAlterConfigsRequest.AlterConfigsResource(
-        resource_type=TOPIC_RESOURCE,
-        resource_name=topic,
+    return _config(TOPIC_RESOURCE, topic, name, value)
+
+
+def group_config(group: str, name: str, value: str) -> IncrementalAlterConfigsRequest:
+    """The same of a group."""
+    return _config(GROUP_RESOURCE, group, name, value)
+
+
+def _config(resource_type: int, resource: str, name: str, value: str) -> IncrementalAlterConfigsRequest:
+    changed = IncrementalAlterConfigsRequest.AlterConfigsResource(
+        resource_type=resource_type,
+        resource_name=resource,
         configs=[IncrementalAlterConfigsRequest.AlterableConfig(name=name, value=value)],
     )
-    return IncrementalAlterConfigsRequest(resources=[resource])
+    return IncrementalAlterConfigsRequest(resources=[changed])

@@ -22,7 +22,6 @@ from heirlog.sim.clients.transactions import MustAbort, Restart, TransactionalId
 from heirlog.sim.env import SimEnv
 from heirlog.sim.history import History, TransactionAttempt
 
-PAUSE_S = 0.2
 ABORTS_OF_10 = 3
 FORGETS_OF_40 = 2
 OFTEN = 0.2
@@ -30,7 +29,9 @@ OFTEN = 0.2
 
 
 class TransactionalProducer(Client):
-    """first_value: of the numbers that it writes. unrecorded: as in `TransactionRequests`."""
+    """first_value: of the numbers that it writes. unrecorded: as in `TransactionRequests`. pause_ms: between two
+    transactions.
+    """
 
     def __init__(
         self,
@@ -43,9 +44,11 @@ class TransactionalProducer(Client):
         first_value: int,
         *,
         unrecorded: Collection[str] = (),
+        pause_ms: int,
     ) -> None:
         super().__init__(env, name, bootstrap, topics)
         self._transactions = TransactionRequests(self, history, who, count(first_value), unrecorded)
+        self._pause_s = pause_ms / 1000
         self.ended = False
         """It has stopped, and nothing of it is on its way."""
 
@@ -59,7 +62,7 @@ class TransactionalProducer(Client):
                 yield from self._transactions.initialize()
                 while not self.stopped:
                     yield from self._transaction()
-                    yield Pause(PAUSE_S)
+                    yield Pause(self._pause_s)
             except (Restart, MustAbort, OSError, KafkaError) as error:
                 self.env.log("info", "transactional-producer-restarts", reason=str(error))
                 yield Pause(self.env.random.uniform(0.1, 2.0))

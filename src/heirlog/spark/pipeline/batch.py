@@ -29,6 +29,7 @@ from heirlog.spark import exactly_once
 from heirlog.spark.options import TopicPartition, sink_options
 from heirlog.spark.pipeline import lakes
 from heirlog.spark.pipeline.checkpoint import claim, flush_plan, known_id, offset_log, planned_files, refuse_patterns
+from heirlog.spark.pipeline.newest import kept_newest, newest
 from heirlog.spark.pipeline.report import Batch, Journal, covered_by
 from heirlog.spark.pipeline.spec import Files, Pipeline, PipelineError, Query, Table, Topics, TopicSink
 from heirlog.spark.pipeline.table import BatchTable, local_uri
@@ -117,7 +118,7 @@ class BatchBody:
             # with the option `columns` the rows may lack topic, partition and offset
             located = {"topic", "partition", "offset"} <= set(rows.columns)
             fresh = sorted(set(after.offsets) - set(before.offsets)) if located else []
-            parsed = parsed_by(pipeline, rows)
+            parsed = parsed_by(pipeline, rows, batch_id)
             if is_lake and pipeline.dead_letters is None:
                 # its commit cannot be held back until the rejected rows are counted
                 parsed = Parsed(parsed.strict, False)
@@ -284,11 +285,16 @@ def _refuse_missing(table: BatchTable, batch_id: int, rows: int) -> None:
         )
 
 
-def parsed_by(pipeline: Pipeline, rows: DataFrame) -> Parsed:
-    """The rows of the source, read as the file says."""
+def parsed_by(pipeline: Pipeline, rows: DataFrame, batch_id: int | None = None) -> Parsed:
+    """The rows of the source, read as the file says. batch_id: None outside of a batch."""
     if isinstance(pipeline.source, Files):
         return parse_files(rows, pipeline.source)
-    return parse(rows, pipeline.values)
+    values = pipeline.values
+    if not values.subjects:
+        return parse(rows, values)
+    return parse(
+        rows, values, newest(values) if batch_id is None else kept_newest(values, pipeline.checkpoint, batch_id)
+    )
 
 
 def apply_sql(rows: DataFrame, query: Query) -> DataFrame:
@@ -383,7 +389,7 @@ def meaning(pipeline: Pipeline) -> dict[str, Any]:
         read = {"files": source.path, "format": source.format, "schema": source.schema, **_harmless(source.options)}
     return {
         "source": read,
-        "value": asdict(pipeline.values),
+        "value": pipeline.values.meaning,
         "query": None if query is None else {**asdict(query), "watermark": list(query.watermark or ())},
         "partition_by": list(pipeline.sink.partition_by) if isinstance(pipeline.sink, Table) else [],
     }

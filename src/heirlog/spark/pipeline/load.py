@@ -15,6 +15,7 @@ from heirlog.spark.options import SOURCE_OPTIONS, STRATEGIES
 from heirlog.spark.pipeline.sections import MISSING, Document, Section
 from heirlog.spark.pipeline.spec import Files, Pipeline, PipelineError, Problem, Query, Table, Topics, TopicSink, Values
 from heirlog.spark.pipeline.toml_lines import line_of_each_key
+from heirlog.spark.schemas.registry import Registry
 
 FILE_FORMATS = ("text", "csv", "json", "parquet")
 VALUE_FORMATS = ("raw", "text", "json", "avro")
@@ -94,6 +95,9 @@ def _pipeline(document: Document) -> Pipeline | None:
             document.problem(
                 (place, "topic"), f"the pipeline would read what it writes to {written.topic}: name another topic"
             )
+    if query is not None and query.over == "stream" and values.subjects:
+        sentence = "a query over the stream keeps its columns, and `subject` may change them: give a `schema`"
+        document.problem(("value",), sentence)
     if query is not None and query.over == "stream" and query.output_mode == "append":
         _ask_for_watermark(document, query)
     return Pipeline(
@@ -164,6 +168,28 @@ def _values(section: Section | None, source: Topics | Files | None) -> Values:
         return Values()
     if isinstance(source, Files):
         section.wrong("", "[value] says how a record's value is read; files have `format` and `schema` instead")
+    names = [name for name, one in section.values.items() if isinstance(one, dict) and name != "registry"]
+    if not names:
+        return _one_kind(section, None)
+    registry = _registry(section)
+    sections = {name: one for name in names if (one := section.table(name)) is not None}
+    section.known()
+    kinds = {name: _one_kind(one, registry, True) for name, one in sections.items()}
+    seen: dict[str, str] = {}
+    for name in kinds:
+        for topic in kinds[name].topics:
+            if topic in seen:
+                sections[name].wrong("topics", f"the topic {topic} has its values in [value.{seen[topic]}] already")
+            elif isinstance(source, Topics) and source.names and topic not in source.names:
+                sections[name].wrong("topics", f"the topic {topic} is not one of those in [source]")
+            seen[topic] = name
+    if isinstance(source, Topics) and "topic" not in source.options.get("columns", "topic").replace(" ", "").split(","):
+        section.wrong("", "values of different topics need the column topic: add it to the option `columns`")
+    return Values(kinds=kinds)
+
+
+def _one_kind(section: Section, outer: Registry | None, is_named: bool = False) -> Values:
+    """outer: the registry of [value], for its tables."""
     form = section.choice("format", VALUE_FORMATS, "raw")
     schema = section.text("schema", None)
     schema_file = section.path("schema_file", None)
@@ -176,14 +202,45 @@ def _values(section: Section | None, source: Topics | Files | None) -> Values:
             section.wrong("schema_file", f"cannot read {schema_file}: {error.strerror}")
         except UnicodeDecodeError:
             section.wrong("schema_file", f"{schema_file} is not UTF-8 text, so it is not a schema")
-    if form in ("json", "avro") and not schema:
+    registry = _registry(section)
+    if registry is not None and form != "avro":
+        section.wrong("registry", "a `registry` is for values of avro; json recognises the id before a value by itself")
+    registry = (registry or outer) if form == "avro" else None
+    subject = section.text("subject", None)
+    if subject and registry is None:
+        section.wrong("subject", "`subject` is for values of avro with a `registry`")
+    if subject and schema:
+        section.wrong("subject", "there is a `schema` and a `subject`: keep one of them")
+    if form in ("json", "avro") and not schema and not subject:
         example = "'module STRING, line STRING'" if form == "json" else "the schema in Avro's JSON form"
         section.wrong("format", f"values of {form} need a `schema`, for example {example}")
     if form in ("raw", "text") and schema:
         section.wrong("schema", f"values of format {form} have no schema: remove it, or name another `format`")
     framing = section.flag("registry_framing", form == "json")
+    topics = section.texts("topics") if is_named else ()
+    if is_named and not topics:
+        section.wrong("topics", f"[{'.'.join(section.path_of_table)}] lacks `topics`: the topics that have such values")
     section.known()
-    return Values(form, schema, framing)
+    return Values(form, schema, framing, registry, subject, topics)
+
+
+def _registry(section: Section) -> Registry | None:
+    """An address, or a table with it and the login."""
+    if isinstance(section.values.get("registry"), dict):
+        table = section.table("registry")
+        assert table is not None
+        login = {name: table.text(name, None) for name in ("username", "password", "token")}
+        url, ca_file, is_global = table.text("url"), table.path("ca_file", None), table.flag("global_ids", False)
+        table.known()
+    else:
+        url, ca_file, is_global, login = section.text("registry", None), None, False, {}
+    if not url:
+        return None
+    try:
+        return Registry(url, ca_file=ca_file, global_ids=is_global, **login)
+    except ValueError as error:
+        section.wrong("registry", str(error))
+        return None
 
 
 def _query(section: Section | None) -> Query | None:
@@ -259,7 +316,7 @@ def _sink(document: Document, name: str, source: Topics | Files | None) -> Table
     topic = section.text("topic")
     default = source.bootstrap_servers if isinstance(source, Topics) else MISSING
     bootstrap = section.text("bootstrap_servers", default)
-    options = section.topic_options(("exactlyOnce",), {"topic": "topic", _SERVERS: "bootstrap_servers"})
+    options = section.topic_options(("exactlyOnce", "commandConfig"), {"topic": "topic", _SERVERS: "bootstrap_servers"})
     section.known()
     return TopicSink(bootstrap, topic, options)
 

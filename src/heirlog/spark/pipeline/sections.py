@@ -146,7 +146,7 @@ class Section:
                 options[key] = str(value).lower()
             elif isinstance(value, str | int | float):
                 text = self.from_environment("options", str(value))
-                places = key.lower() == "quarantinepath" or key.lower().endswith(".location")
+                places = key.lower() in ("quarantinepath", "commandconfig") or key.lower().endswith(".location")
                 options[key] = section.absolute(key, text) if section and places else text
             elif isinstance(value, dict):
                 self.wrong("options", f'quote the name of the option: "{key}.{next(iter(value), "")}" = …')

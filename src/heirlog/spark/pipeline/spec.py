@@ -3,6 +3,8 @@
     name, mode, checkpoint, every         the run
     [source]       topics | topic_pattern (+ bootstrap_servers), or files (+ format, schema); options
     [value]        format = raw | text | json | avro, schema, registry_framing          (topics only)
+                   registry (+ subject): Avro values of any schema in a registry
+    [value.NAME]   the same and `topics`: topics with different values
     [query]        sql over the view `input`; over = batch | stream, output_mode, watermark
     [sink]         table (+ format, partition_by), or topic (+ bootstrap_servers); options
     [dead_letters] table or topic, for rows that do not parse
@@ -14,7 +16,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Any, Literal
+
+from heirlog.spark.schemas.registry import Registry
 
 _REJECTED = ".rejected"
 
@@ -65,11 +69,43 @@ class Files:
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """How the value of a record becomes columns."""
+    """How the value of a record becomes columns.
+
+    registry: has the schemas that wrote the values; `schema` is then the reader's. subject: the newest schema of this
+    subject when a batch begins is the reader's. kinds: the values of topics by a name, each with its `topics`.
+    """
 
     format: str = "raw"
     schema: str | None = None
     registry_framing: bool = False
+    registry: Registry | None = None
+    subject: str | None = None
+    topics: tuple[str, ...] = ()
+    kinds: Mapping[str, Values] = field(default_factory=dict)
+
+    @property
+    def meaning(self) -> dict[str, Any]:
+        """What determines the columns, as JSON: not the address of the registry, and not its login."""
+        found: dict[str, Any] = {
+            "format": self.format,
+            "schema": self.schema,
+            "registry_framing": self.registry_framing,
+        }
+        if self.registry is not None:
+            found["subject"] = self.subject
+        if self.topics:
+            found["topics"] = list(self.topics)
+        if self.kinds:
+            found["kinds"] = {name: kind.meaning for name, kind in self.kinds.items()}
+        return found
+
+    @property
+    def subjects(self) -> dict[str, tuple[Registry, str]]:
+        """Where the newest schemas come from, by the name of the kind ("" without kinds)."""
+        found = {name: subject for name, kind in self.kinds.items() for subject in kind.subjects.values()}
+        if self.registry is not None and self.subject is not None:
+            found[""] = (self.registry, self.subject)
+        return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,10 @@
     text    value becomes a string; bytes that are not UTF-8 are rejected
     json    value becomes a struct of the given schema
     avro    the same, by the schema in Avro's JSON form (needs the package spark-avro on the cluster)
+            with a registry by the schema that wrote the value, as columns of the reader's (needs heirlog[schemas])
+
+Topics with different values have kinds: `value` is then a struct with a member for each kind, of which all but one are
+null. A record of a topic that no kind names is rejected.
 
 A value that is null (a tombstone) is no mistake: it stays null. Schema-registry framing is a zero byte and the
 schema's id in four bytes before the value; the id becomes the column `schema_id`, and the value is read without it. No
@@ -13,7 +17,9 @@ JSON text begins with a zero byte, so there the framing is recognised row by row
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
@@ -21,6 +27,8 @@ from pyspark.sql import functions as f
 from pyspark.sql.avro.functions import from_avro
 
 from heirlog.spark.pipeline.spec import Files, PipelineError, Values
+from heirlog.spark.schemas.functions import from_avro as from_registered_avro
+from heirlog.spark.schemas.registry import Schema
 
 REASON = "_heirlog_reason"
 RAW = "_heirlog_raw"
@@ -33,6 +41,9 @@ READ = "_heirlog_read"
 """What of a row could be read, as JSON. Spark refuses to read a file for its unreadable rows alone, too."""
 PLACE = ("topic", "partition", "offset")
 ADVICE = "correct the format or schema in the pipeline file, or add [dead_letters] with a table or topic for such rows"
+NO_SCHEMAS: Mapping[str, Schema] = MappingProxyType({})
+_ORIGINAL = "_heirlog_original"
+_SCHEMA_ID = "schema_id"
 _FRAME_BYTES = 5
 _END = "_heirlog_end"
 _MARK = bytes.fromhex("a7 1c e5 93 f0 4b 68 d2")
@@ -83,26 +94,34 @@ _ORIGIN = {name: name for name in ("key", "topic", "partition", "offset", "times
 """Columns of a rejected row that its dead letter keeps, and their names there."""
 
 
-def parse(rows: DataFrame, values: Values) -> Parsed:
-    """The rows of a topic source with `value` read as `values` says. Raises PipelineError where the schema is wrong."""
+def parse(rows: DataFrame, values: Values, newest: Mapping[str, Schema] = NO_SCHEMAS) -> Parsed:
+    """The rows of a topic source with `value` read as `values` says. Raises PipelineError where the schema is wrong.
+
+    newest: the schemas of `values.subjects`.
+    """
+    if values.kinds:
+        return _parse_kinds(rows, values.kinds, newest)
     if values.format == "raw" and not values.registry_framing:
         return Parsed(rows, False)
     rows = rows.withColumn(RAW, f.col("value"))
     raw = payload = f.col(RAW)
-    if values.registry_framing:
+    if values.registry_framing or values.registry is not None:
         framed = (f.length(raw) >= _FRAME_BYTES) & (f.substring(raw, 1, 1) == f.lit(b"\x00"))
         rows = rows.withColumn(
-            "schema_id", f.when(framed, f.conv(f.hex(f.substring(raw, 2, 4)), 16, 10).try_cast("int"))
+            _SCHEMA_ID, f.when(framed, f.conv(f.hex(f.substring(raw, 2, 4)), 16, 10).try_cast("int"))
         )
         payload = f.when(framed, f.substring(raw, _FRAME_BYTES + 1, 2**31 - 1)).otherwise(raw)
     if values.format == "raw":
         return Parsed(rows.withColumn("value", payload).drop(RAW), False)
-    read, reason = _READERS[values.format](payload, values.schema or "")
     try:
+        if values.registry is not None:
+            read, reason = _registered(raw, values, newest.get(""))
+        else:
+            read, reason = _READERS[values.format](payload, values.schema or "")
         # the reason uses the parsed value, so that is added first, next to the bytes
         read_rows = rows.withColumn("value", read)
         rows = read_rows.withColumn(REASON, f.when(f.col(RAW).isNotNull(), reason))
-        if values.format in ("json", "avro"):
+        if values.format in ("json", "avro") and values.registry is None:
             rows = rows.withColumn("value", f.col("value").getField(MEMBER))
     except AnalysisException as error:
         if values.format == "avro" and "spark-avro" in str(error).lower().replace("_", "-"):
@@ -112,6 +131,41 @@ def parse(rows: DataFrame, values: Values) -> Parsed:
             ) from error
         raise PipelineError(f"the schema of [value] does not fit: {error}") from error
     return Parsed(rows, True)
+
+
+def _parse_kinds(rows: DataFrame, kinds: Mapping[str, Values], newest: Mapping[str, Schema]) -> Parsed:
+    columns = [*rows.columns]
+    rows = rows.withColumn(_ORIGINAL, f.col("value"))
+    original, topic = f.col(_ORIGINAL), f.col("topic")
+    named = f.lit(False)
+    for name, kind in kinds.items():
+        here = topic.isin(*kind.topics)
+        named = named | here
+        schemas = {"": newest[name]} if name in newest else NO_SCHEMAS
+        rows = parse(rows.withColumn("value", f.when(here, original)), replace(kind, topics=()), schemas).rows
+        for column in ("value", REASON, _SCHEMA_ID):
+            if column in rows.columns:
+                rows = rows.withColumn(f"{column} {name}", f.col(column))
+        rows = rows.drop(RAW, REASON, _SCHEMA_ID)
+    foreign = f.when(original.isNotNull() & ~named, f.lit("no [value.NAME] has this topic in its `topics`"))
+    rows = rows.withColumn("value", f.struct(*(f.col(f"`value {name}`").alias(name) for name in kinds)))
+    for column, others in ((REASON, [foreign]), (_SCHEMA_ID, [])):
+        found = [f.col(f"`{column} {name}`") for name in kinds if f"{column} {name}" in rows.columns]
+        if found or others:
+            rows = rows.withColumn(column, f.coalesce(*found, *others))
+            columns.append(column)
+    return Parsed(rows.withColumn(RAW, original).select(*columns, RAW), True)
+
+
+def _registered(framed: Column, values: Values, newest: Schema | None) -> tuple[Column, Column]:
+    try:
+        read = from_registered_avro(framed, values.registry, newest or values.schema, mode="PERMISSIVE")
+    except ImportError as error:
+        raise PipelineError(f"values of avro with a registry need heirlog[schemas]: {error}") from error
+    except ValueError as error:
+        raise PipelineError(f"the schema of [value] cannot be used: {error}") from error
+    reason = f.lit("the value is not Avro of a schema in the registry, or that does not fit the reader's schema")
+    return read, f.when(f.col("value").isNull(), reason)
 
 
 def _text(payload: Column, _: str) -> tuple[Column, Column]:

@@ -32,7 +32,7 @@ Read = Callable[[bytes, Any], Any]
 def from_avro(
     value: Column | str,
     registry: Registry | str | None = None,
-    schema: str | None = None,
+    schema: str | Schema | None = None,
     *,
     subject: str | None = None,
     framing: str = "confluent",
@@ -58,7 +58,7 @@ def from_avro(
             raise ValueError("subject needs a registry")
         wanted = client_of(place).latest(subject)
     else:
-        wanted = Schema(schema or "")
+        wanted = schema if isinstance(schema, Schema) else Schema(schema or "")
     reader = avro.parsed(wanted)
     raw_type = avro.arrow_type(reader)
     reads: dict[int | None, Callable[[bytes], Any]] = {}

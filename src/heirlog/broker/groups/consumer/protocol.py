@@ -59,6 +59,7 @@ from heirlog.broker.groups.consumer.values import (
     MemberState,
     ResolvedRegex,
 )
+from heirlog.broker.groups.session_timers import RETRY_MS, SessionTimers
 from heirlog.context import Context
 from heirlog.env import Env
 from heirlog.metadata.image import Image
@@ -69,8 +70,6 @@ from heirlog.protocol.messages import ConsumerGroupHeartbeatRequest, ConsumerGro
 from heirlog.protocol.types import uuid_text
 
 T = TypeVar("T")
-RETRY_MS = 500
-"""Time until a removal is tried again that could not be written."""
 STEPS_PER_TURN = 4
 """Steps of a sliced computation per turn of the event loop; one step takes up to a millisecond."""
 
@@ -122,6 +121,7 @@ class ConsumerGroupProtocol:
         self.after_writes = after_writes
         self._downgrade = downgrade
         self._has_room = has_room
+        self._sessions: SessionTimers[ConsumerGroup] = SessionTimers(env, self._expire)
 
     # -- requests -----------------------------------------------------------------------------------------------
 
@@ -288,35 +288,10 @@ class ConsumerGroupProtocol:
         return self._times_of(group.group_id).session_ms if classic is None else classic.session_timeout_ms
 
     def touch(self, group: ConsumerGroup, member_id: str, session_ms: int) -> None:
-        """The member is alive. There is one timer per member; it moves only when it fires."""
-        timers = group.timers_of(member_id)
-        timers.session_deadline_ms = self._env.now_ms() + session_ms
-        if timers.cancel_session is not None:
-            if timers.session_timer_at_ms <= timers.session_deadline_ms:
-                return
-            timers.cancel_session()
-        self._arm_session(group, member_id)
+        """The member is alive."""
+        self._sessions.touch(group, member_id, session_ms)
 
-    def _arm_session(self, group: ConsumerGroup, member_id: str) -> None:
-        timers = group.timers_of(member_id)
-        timers.session_timer_at_ms = timers.session_deadline_ms
-        delay_ms = max(0, timers.session_deadline_ms - self._env.now_ms())
-        timers.cancel_session = self._env.call_later(delay_ms, partial(self._session_due, group, member_id))
-
-    def _session_due(self, group: ConsumerGroup, member_id: str) -> None:
-        timers = group.timers.get(member_id)
-        if timers is None or group.is_closed:
-            return
-        timers.cancel_session = None
-        if self._env.now_ms() < timers.session_deadline_ms:
-            self._arm_session(group, member_id)
-            return
-
-        def settled(code: ErrorCode) -> None:
-            if code is not ErrorCode.NONE and member_id in group.timers and not group.is_closed:
-                timers.session_deadline_ms = self._env.now_ms() + RETRY_MS
-                self._arm_session(group, member_id)
-
+    def _expire(self, group: ConsumerGroup, member_id: str, settled: Callable[[ErrorCode], None]) -> None:
         if member_id in group.state.members:
             self.remove(group, [member_id], "sent no heartbeat in time", settled)
 

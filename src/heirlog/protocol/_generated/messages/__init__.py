@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from heirlog.protocol._generated.messages.alter_partition import AlterPartitionResponse as AlterPartitionResponse
     from heirlog.protocol._generated.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest as AlterPartitionReassignmentsRequest
     from heirlog.protocol._generated.messages.alter_partition_reassignments import AlterPartitionReassignmentsResponse as AlterPartitionReassignmentsResponse
+    from heirlog.protocol._generated.messages.alter_share_group_offsets import AlterShareGroupOffsetsRequest as AlterShareGroupOffsetsRequest
+    from heirlog.protocol._generated.messages.alter_share_group_offsets import AlterShareGroupOffsetsResponse as AlterShareGroupOffsetsResponse
     from heirlog.protocol._generated.messages.alter_user_scram_credentials import AlterUserScramCredentialsRequest as AlterUserScramCredentialsRequest
     from heirlog.protocol._generated.messages.alter_user_scram_credentials import AlterUserScramCredentialsResponse as AlterUserScramCredentialsResponse
     from heirlog.protocol._generated.messages.api_versions import ApiVersionsRequest as ApiVersionsRequest
@@ -42,6 +44,8 @@ if TYPE_CHECKING:
     from heirlog.protocol._generated.messages.controller_registration import ControllerRegistrationResponse as ControllerRegistrationResponse
     from heirlog.protocol._generated.messages.create_acls import CreateAclsRequest as CreateAclsRequest
     from heirlog.protocol._generated.messages.create_acls import CreateAclsResponse as CreateAclsResponse
+    from heirlog.protocol._generated.messages.create_delegation_token import CreateDelegationTokenRequest as CreateDelegationTokenRequest
+    from heirlog.protocol._generated.messages.create_delegation_token import CreateDelegationTokenResponse as CreateDelegationTokenResponse
     from heirlog.protocol._generated.messages.create_partitions import CreatePartitionsRequest as CreatePartitionsRequest
     from heirlog.protocol._generated.messages.create_partitions import CreatePartitionsResponse as CreatePartitionsResponse
     from heirlog.protocol._generated.messages.create_topics import CreateTopicsRequest as CreateTopicsRequest
@@ -52,6 +56,10 @@ if TYPE_CHECKING:
     from heirlog.protocol._generated.messages.delete_groups import DeleteGroupsResponse as DeleteGroupsResponse
     from heirlog.protocol._generated.messages.delete_records import DeleteRecordsRequest as DeleteRecordsRequest
     from heirlog.protocol._generated.messages.delete_records import DeleteRecordsResponse as DeleteRecordsResponse
+    from heirlog.protocol._generated.messages.delete_share_group_offsets import DeleteShareGroupOffsetsRequest as DeleteShareGroupOffsetsRequest
+    from heirlog.protocol._generated.messages.delete_share_group_offsets import DeleteShareGroupOffsetsResponse as DeleteShareGroupOffsetsResponse
+    from heirlog.protocol._generated.messages.delete_share_group_state import DeleteShareGroupStateRequest as DeleteShareGroupStateRequest
+    from heirlog.protocol._generated.messages.delete_share_group_state import DeleteShareGroupStateResponse as DeleteShareGroupStateResponse
     from heirlog.protocol._generated.messages.delete_topics import DeleteTopicsRequest as DeleteTopicsRequest
     from heirlog.protocol._generated.messages.delete_topics import DeleteTopicsResponse as DeleteTopicsResponse
     from heirlog.protocol._generated.messages.describe_acls import DescribeAclsRequest as DescribeAclsRequest
@@ -62,6 +70,8 @@ if TYPE_CHECKING:
     from heirlog.protocol._generated.messages.describe_cluster import DescribeClusterResponse as DescribeClusterResponse
     from heirlog.protocol._generated.messages.describe_configs import DescribeConfigsRequest as DescribeConfigsRequest
     from heirlog.protocol._generated.messages.describe_configs import DescribeConfigsResponse as DescribeConfigsResponse
+    from heirlog.protocol._generated.messages.describe_delegation_token import DescribeDelegationTokenRequest as DescribeDelegationTokenRequest
+    from heirlog.protocol._generated.messages.describe_delegation_token import DescribeDelegationTokenResponse as DescribeDelegationTokenResponse
     from heirlog.protocol._generated.messages.describe_groups import DescribeGroupsRequest as DescribeGroupsRequest
     from heirlog.protocol._generated.messages.describe_groups import DescribeGroupsResponse as DescribeGroupsResponse
     from heirlog.protocol._generated.messages.describe_log_dirs import DescribeLogDirsRequest as DescribeLogDirsRequest
@@ -72,6 +82,8 @@ if TYPE_CHECKING:
     from heirlog.protocol._generated.messages.describe_quorum import DescribeQuorumResponse as DescribeQuorumResponse
     from heirlog.protocol._generated.messages.describe_recovery import DescribeRecoveryRequest as DescribeRecoveryRequest
     from heirlog.protocol._generated.messages.describe_recovery import DescribeRecoveryResponse as DescribeRecoveryResponse
+    from heirlog.protocol._generated.messages.describe_share_group_offsets import DescribeShareGroupOffsetsRequest as DescribeShareGroupOffsetsRequest
+    from heirlog.protocol._generated.messages.describe_share_group_offsets import DescribeShareGroupOffsetsResponse as DescribeShareGroupOffsetsResponse
     from heirlog.protocol._generated.messages.describe_topic_partitions import DescribeTopicPartitionsRequest as DescribeTopicPartitionsRequest
     from heirlog.protocol._generated.messages.describe_topic_partitions import DescribeTopicPartitionsResponse as DescribeTopicPartitionsResponse
     from heirlog.protocol._generated.messages.describe_transactions import DescribeTransactionsRequest as DescribeTransactionsRequest
@@ -86,6 +98,8 @@ if TYPE_CHECKING:
     from heirlog.protocol._generated.messages.end_txn import EndTxnResponse as EndTxnResponse
     from heirlog.protocol._generated.messages.envelope import EnvelopeRequest as EnvelopeRequest
     from heirlog.protocol._generated.messages.envelope import EnvelopeResponse as EnvelopeResponse
+    from heirlog.protocol._generated.messages.expire_delegation_token import ExpireDelegationTokenRequest as ExpireDelegationTokenRequest
+    from heirlog.protocol._generated.messages.expire_delegation_token import ExpireDelegationTokenResponse as ExpireDelegationTokenResponse
     from heirlog.protocol._generated.messages.fetch import FetchRequest as FetchRequest
     from heirlog.protocol._generated.messages.fetch import FetchResponse as FetchResponse
     from heirlog.protocol._generated.messages.fetch_snapshot import FetchSnapshotRequest as FetchSnapshotRequest
@@ -100,6 +114,8 @@ if TYPE_CHECKING:
     from heirlog.protocol._generated.messages.incremental_alter_configs import IncrementalAlterConfigsResponse as IncrementalAlterConfigsResponse
     from heirlog.protocol._generated.messages.init_producer_id import InitProducerIdRequest as InitProducerIdRequest
     from heirlog.protocol._generated.messages.init_producer_id import InitProducerIdResponse as InitProducerIdResponse
+    from heirlog.protocol._generated.messages.initialize_share_group_state import InitializeShareGroupStateRequest as InitializeShareGroupStateRequest
+    from heirlog.protocol._generated.messages.initialize_share_group_state import InitializeShareGroupStateResponse as InitializeShareGroupStateResponse
     from heirlog.protocol._generated.messages.join_group import JoinGroupRequest as JoinGroupRequest
     from heirlog.protocol._generated.messages.join_group import JoinGroupResponse as JoinGroupResponse
     from heirlog.protocol._generated.messages.leave_group import LeaveGroupRequest as LeaveGroupRequest
@@ -126,12 +142,26 @@ if TYPE_CHECKING:
     from heirlog.protocol._generated.messages.offset_for_leader_epoch import OffsetForLeaderEpochResponse as OffsetForLeaderEpochResponse
     from heirlog.protocol._generated.messages.produce import ProduceRequest as ProduceRequest
     from heirlog.protocol._generated.messages.produce import ProduceResponse as ProduceResponse
+    from heirlog.protocol._generated.messages.read_share_group_state import ReadShareGroupStateRequest as ReadShareGroupStateRequest
+    from heirlog.protocol._generated.messages.read_share_group_state import ReadShareGroupStateResponse as ReadShareGroupStateResponse
+    from heirlog.protocol._generated.messages.read_share_group_state_summary import ReadShareGroupStateSummaryRequest as ReadShareGroupStateSummaryRequest
+    from heirlog.protocol._generated.messages.read_share_group_state_summary import ReadShareGroupStateSummaryResponse as ReadShareGroupStateSummaryResponse
     from heirlog.protocol._generated.messages.remove_raft_voter import RemoveRaftVoterRequest as RemoveRaftVoterRequest
     from heirlog.protocol._generated.messages.remove_raft_voter import RemoveRaftVoterResponse as RemoveRaftVoterResponse
+    from heirlog.protocol._generated.messages.renew_delegation_token import RenewDelegationTokenRequest as RenewDelegationTokenRequest
+    from heirlog.protocol._generated.messages.renew_delegation_token import RenewDelegationTokenResponse as RenewDelegationTokenResponse
     from heirlog.protocol._generated.messages.sasl_authenticate import SaslAuthenticateRequest as SaslAuthenticateRequest
     from heirlog.protocol._generated.messages.sasl_authenticate import SaslAuthenticateResponse as SaslAuthenticateResponse
     from heirlog.protocol._generated.messages.sasl_handshake import SaslHandshakeRequest as SaslHandshakeRequest
     from heirlog.protocol._generated.messages.sasl_handshake import SaslHandshakeResponse as SaslHandshakeResponse
+    from heirlog.protocol._generated.messages.share_acknowledge import ShareAcknowledgeRequest as ShareAcknowledgeRequest
+    from heirlog.protocol._generated.messages.share_acknowledge import ShareAcknowledgeResponse as ShareAcknowledgeResponse
+    from heirlog.protocol._generated.messages.share_fetch import ShareFetchRequest as ShareFetchRequest
+    from heirlog.protocol._generated.messages.share_fetch import ShareFetchResponse as ShareFetchResponse
+    from heirlog.protocol._generated.messages.share_group_describe import ShareGroupDescribeRequest as ShareGroupDescribeRequest
+    from heirlog.protocol._generated.messages.share_group_describe import ShareGroupDescribeResponse as ShareGroupDescribeResponse
+    from heirlog.protocol._generated.messages.share_group_heartbeat import ShareGroupHeartbeatRequest as ShareGroupHeartbeatRequest
+    from heirlog.protocol._generated.messages.share_group_heartbeat import ShareGroupHeartbeatResponse as ShareGroupHeartbeatResponse
     from heirlog.protocol._generated.messages.sync_group import SyncGroupRequest as SyncGroupRequest
     from heirlog.protocol._generated.messages.sync_group import SyncGroupResponse as SyncGroupResponse
     from heirlog.protocol._generated.messages.txn_offset_commit import TxnOffsetCommitRequest as TxnOffsetCommitRequest
@@ -144,5 +174,7 @@ if TYPE_CHECKING:
     from heirlog.protocol._generated.messages.update_raft_voter import UpdateRaftVoterResponse as UpdateRaftVoterResponse
     from heirlog.protocol._generated.messages.vote import VoteRequest as VoteRequest
     from heirlog.protocol._generated.messages.vote import VoteResponse as VoteResponse
+    from heirlog.protocol._generated.messages.write_share_group_state import WriteShareGroupStateRequest as WriteShareGroupStateRequest
+    from heirlog.protocol._generated.messages.write_share_group_state import WriteShareGroupStateResponse as WriteShareGroupStateResponse
     from heirlog.protocol._generated.messages.write_txn_markers import WriteTxnMarkersRequest as WriteTxnMarkersRequest
     from heirlog.protocol._generated.messages.write_txn_markers import WriteTxnMarkersResponse as WriteTxnMarkersResponse

@@ -24,6 +24,7 @@ from heirlog.protocol._generated.records.consumer_group_target_assignment_member
 from heirlog.protocol._generated.records.consumer_group_target_assignment_member_value import ConsumerGroupTargetAssignmentMemberValue
 from heirlog.protocol._generated.records.consumer_group_target_assignment_metadata_key import ConsumerGroupTargetAssignmentMetadataKey
 from heirlog.protocol._generated.records.consumer_group_target_assignment_metadata_value import ConsumerGroupTargetAssignmentMetadataValue
+from heirlog.protocol._generated.records.delegation_token import DelegationTokenRecord
 from heirlog.protocol._generated.records.end_transaction import EndTransactionRecord
 from heirlog.protocol._generated.records.feature_level import FeatureLevelRecord
 from heirlog.protocol._generated.records.fence_broker import FenceBrokerRecord
@@ -40,8 +41,25 @@ from heirlog.protocol._generated.records.producer_ids import ProducerIdsRecord
 from heirlog.protocol._generated.records.register_broker import RegisterBrokerRecord
 from heirlog.protocol._generated.records.register_controller import RegisterControllerRecord
 from heirlog.protocol._generated.records.remove_access_control_entry import RemoveAccessControlEntryRecord
+from heirlog.protocol._generated.records.remove_delegation_token import RemoveDelegationTokenRecord
 from heirlog.protocol._generated.records.remove_topic import RemoveTopicRecord
 from heirlog.protocol._generated.records.remove_user_scram_credential import RemoveUserScramCredentialRecord
+from heirlog.protocol._generated.records.share_group_current_member_assignment_key import ShareGroupCurrentMemberAssignmentKey
+from heirlog.protocol._generated.records.share_group_current_member_assignment_value import ShareGroupCurrentMemberAssignmentValue
+from heirlog.protocol._generated.records.share_group_member_metadata_key import ShareGroupMemberMetadataKey
+from heirlog.protocol._generated.records.share_group_member_metadata_value import ShareGroupMemberMetadataValue
+from heirlog.protocol._generated.records.share_group_metadata_key import ShareGroupMetadataKey
+from heirlog.protocol._generated.records.share_group_metadata_value import ShareGroupMetadataValue
+from heirlog.protocol._generated.records.share_group_state_partition_metadata_key import ShareGroupStatePartitionMetadataKey
+from heirlog.protocol._generated.records.share_group_state_partition_metadata_value import ShareGroupStatePartitionMetadataValue
+from heirlog.protocol._generated.records.share_group_target_assignment_member_key import ShareGroupTargetAssignmentMemberKey
+from heirlog.protocol._generated.records.share_group_target_assignment_member_value import ShareGroupTargetAssignmentMemberValue
+from heirlog.protocol._generated.records.share_group_target_assignment_metadata_key import ShareGroupTargetAssignmentMetadataKey
+from heirlog.protocol._generated.records.share_group_target_assignment_metadata_value import ShareGroupTargetAssignmentMetadataValue
+from heirlog.protocol._generated.records.share_snapshot_key import ShareSnapshotKey
+from heirlog.protocol._generated.records.share_snapshot_value import ShareSnapshotValue
+from heirlog.protocol._generated.records.share_update_key import ShareUpdateKey
+from heirlog.protocol._generated.records.share_update_value import ShareUpdateValue
 from heirlog.protocol._generated.records.snapshot_footer import SnapshotFooterRecord
 from heirlog.protocol._generated.records.snapshot_header import SnapshotHeaderRecord
 from heirlog.protocol._generated.records.topic import TopicRecord
@@ -63,6 +81,7 @@ METADATA_RECORDS: dict[int, type[Message]] = {
     7: FenceBrokerRecord,
     8: UnfenceBrokerRecord,
     9: RemoveTopicRecord,
+    10: DelegationTokenRecord,
     11: UserScramCredentialRecord,
     12: FeatureLevelRecord,
     14: ClientQuotaRecord,
@@ -76,6 +95,7 @@ METADATA_RECORDS: dict[int, type[Message]] = {
     23: BeginTransactionRecord,
     24: EndTransactionRecord,
     25: AbortTransactionRecord,
+    26: RemoveDelegationTokenRecord,
     27: RegisterControllerRecord,
     28: ClearElrRecord,
 }
@@ -111,6 +131,7 @@ __all__ = [
     "ConsumerGroupTargetAssignmentMemberValue",
     "ConsumerGroupTargetAssignmentMetadataKey",
     "ConsumerGroupTargetAssignmentMetadataValue",
+    "DelegationTokenRecord",
     "EndTransactionRecord",
     "FeatureLevelRecord",
     "FenceBrokerRecord",
@@ -127,8 +148,25 @@ __all__ = [
     "RegisterBrokerRecord",
     "RegisterControllerRecord",
     "RemoveAccessControlEntryRecord",
+    "RemoveDelegationTokenRecord",
     "RemoveTopicRecord",
     "RemoveUserScramCredentialRecord",
+    "ShareGroupCurrentMemberAssignmentKey",
+    "ShareGroupCurrentMemberAssignmentValue",
+    "ShareGroupMemberMetadataKey",
+    "ShareGroupMemberMetadataValue",
+    "ShareGroupMetadataKey",
+    "ShareGroupMetadataValue",
+    "ShareGroupStatePartitionMetadataKey",
+    "ShareGroupStatePartitionMetadataValue",
+    "ShareGroupTargetAssignmentMemberKey",
+    "ShareGroupTargetAssignmentMemberValue",
+    "ShareGroupTargetAssignmentMetadataKey",
+    "ShareGroupTargetAssignmentMetadataValue",
+    "ShareSnapshotKey",
+    "ShareSnapshotValue",
+    "ShareUpdateKey",
+    "ShareUpdateValue",
     "SnapshotFooterRecord",
     "SnapshotHeaderRecord",
     "TopicRecord",

@@ -10,18 +10,17 @@ Source: KIP-255, KIP-768; RFC 6749 section 4.4.
 from __future__ import annotations
 
 import json
+import math
 import time
-import urllib.error
 import urllib.parse
 import urllib.request
 from base64 import b64encode, urlsafe_b64encode
-from pathlib import Path
 from ssl import SSLContext
 
 from heirlog.client.errors import AuthenticationFailed
 from heirlog.client.security import TokenEndpoint, TokenSource, UnsecuredToken
+from heirlog.oauth.bounded_http import FetchFailed, fetch, read_file, without_secrets
 
-TIMEOUT_S = 10.0
 FRESH_SHARE = 0.8
 """A token is reused until this share of its lifetime has passed."""
 
@@ -35,14 +34,24 @@ class Tokens:
         self._token = ""
         self._good_until = 0.0
 
+    @property
+    def is_fetched(self) -> bool:
+        """Over the network, which takes its time."""
+        return isinstance(self._source, TokenEndpoint) and not self._source.is_file
+
+    @property
+    def fresh_s(self) -> float:
+        """For how long the last token will be used."""
+        return self._good_until - time.monotonic()
+
     def token(self) -> str:
-        """Raises AuthenticationFailed where there is none to be had."""
+        """Raises AuthenticationFailed where there is none to be had, ConnectionError where nobody answered."""
         source = self._source
         if isinstance(source, UnsecuredToken):
             return unsecured_jwt(source, time.time())
         if not isinstance(source, TokenEndpoint):
             return source()
-        if source.url.startswith("file://"):
+        if source.is_file:
             return self._read(source.url)
         if time.monotonic() >= self._good_until:
             asked_at = time.monotonic()
@@ -51,11 +60,12 @@ class Tokens:
         return self._token
 
     def _read(self, url: str) -> str:
-        path = Path(urllib.request.url2pathname(urllib.parse.urlsplit(url).path))
         try:
-            return path.read_text().strip()
-        except (OSError, UnicodeDecodeError) as error:
-            raise AuthenticationFailed(f"no token can be read from {path}: {type(error).__name__}") from None
+            return read_file(url).decode("ascii").strip()
+        except FetchFailed as error:
+            raise AuthenticationFailed(f"there is no token: {error}") from None
+        except UnicodeDecodeError:
+            raise AuthenticationFailed(f"there is no token in {without_secrets(url)}: it is not text") from None
 
     def _fetch(self, source: TokenEndpoint) -> tuple[str, float]:
         form = {"grant_type": "client_credentials"}
@@ -68,16 +78,17 @@ class Tokens:
             headers={"Authorization": f"Basic {credentials}", "Accept": "application/json"},
         )
         try:
-            with urllib.request.urlopen(request, timeout=TIMEOUT_S, context=self._tls) as answer:
-                content = json.load(answer)
-            return str(content["access_token"]), float(content.get("expires_in", 0))
-        except urllib.error.HTTPError as error:
-            raise AuthenticationFailed(f"the token endpoint {source.url} answered {error.code}") from None
-        except OSError as error:
-            reason = getattr(error, "reason", None) or error
-            raise ConnectionError(f"the token endpoint {source.url} does not answer: {reason}") from None
-        except (ValueError, KeyError, TypeError):
-            raise AuthenticationFailed(f"the token endpoint {source.url} answered without an access_token") from None
+            content = json.loads(fetch(request, self._tls))
+            token, lifetime_s = str(content["access_token"]), float(content.get("expires_in", 0))
+        except FetchFailed as error:
+            if error.status:
+                raise AuthenticationFailed(f"the token endpoint {error}") from None
+            raise ConnectionError(f"the token endpoint {error}") from None
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            raise AuthenticationFailed(
+                f"the token endpoint {without_secrets(source.url)} answered without an access_token"
+            ) from None
+        return token, lifetime_s if math.isfinite(lifetime_s) else 0.0
 
 
 def unsecured_jwt(source: UnsecuredToken, now_s: float) -> str:

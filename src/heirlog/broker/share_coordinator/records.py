@@ -1,0 +1,115 @@
+"""The records of `__share_group_state`, in Kafka's format.
+
+    key     int16 type 0 | ShareSnapshotKey          value  int16 version 0 | ShareSnapshotValue; none: deleted
+    key     int16 type 1 | ShareUpdateKey            value  int16 version 0 | ShareUpdateValue
+
+The topic is not compacted: a state is its newest snapshot and the updates behind it, and what is older is deleted
+(`shard.py`). Keys of other types are of later kinds of records and are skipped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from struct import Struct
+from typing import Any
+
+from heirlog.broker.share_coordinator.batches import StateBatch
+from heirlog.broker.share_coordinator.state import SharePartitionKey, ShareRecord, ShareState, ShareUpdate
+from heirlog.protocol.primitives import Malformed, decode, encode_bytes
+from heirlog.protocol.records import ShareSnapshotKey, ShareSnapshotValue, ShareUpdateKey, ShareUpdateValue
+from heirlog.protocol.types import Uuid
+
+SNAPSHOT_KEY, UPDATE_KEY = 0, 1
+_VERSION = Struct(">h")
+_VALUE_VERSION = 0
+
+
+def write_record(record: ShareRecord) -> tuple[bytes, bytes | None]:
+    """Key and value."""
+    key, value = record.key, record.value
+    if isinstance(value, ShareUpdate):
+        update_key = ShareUpdateKey(group_id=key.group, topic_id=key.topic_id, partition=key.partition)
+        return _VERSION.pack(UPDATE_KEY) + encode_bytes(update_key, 0), _value(
+            ShareUpdateValue(
+                snapshot_epoch=value.snapshot_epoch,
+                leader_epoch=value.leader_epoch,
+                start_offset=value.start_offset,
+                delivery_complete_count=value.delivery_complete_count,
+                state_batches=[ShareUpdateValue.StateBatch(**batch._asdict()) for batch in value.batches],
+            )
+        )
+    snapshot_key = ShareSnapshotKey(group_id=key.group, topic_id=key.topic_id, partition=key.partition)
+    key_bytes = _VERSION.pack(SNAPSHOT_KEY) + encode_bytes(snapshot_key, 0)
+    if value is None:
+        return key_bytes, None
+    return key_bytes, _value(
+        ShareSnapshotValue(
+            snapshot_epoch=value.snapshot_epoch,
+            state_epoch=value.state_epoch,
+            leader_epoch=value.leader_epoch,
+            start_offset=value.start_offset,
+            delivery_complete_count=value.delivery_complete_count,
+            create_timestamp=value.create_ms,
+            write_timestamp=value.write_ms,
+            state_batches=[ShareSnapshotValue.StateBatch(**batch._asdict()) for batch in value.batches],
+        )
+    )
+
+
+def _value(message: ShareSnapshotValue | ShareUpdateValue) -> bytes:
+    return _VERSION.pack(_VALUE_VERSION) + encode_bytes(message, _VALUE_VERSION)
+
+
+def read_record(key: bytes | None, value: bytes | None) -> ShareRecord | None:
+    """None for a record of a kind that is not known. Raises Malformed."""
+    kind = _version_of(key)
+    assert key is not None
+    if kind == SNAPSHOT_KEY:
+        names = decode(ShareSnapshotKey, key, 0, _VERSION.size)
+        return ShareRecord(_key(names), None if value is None else _snapshot(value))
+    if kind == UPDATE_KEY:
+        if value is None:
+            return None
+        update = decode(ShareUpdateValue, value, _version_of(value), _VERSION.size)
+        return ShareRecord(
+            _key(decode(ShareUpdateKey, key, 0, _VERSION.size)),
+            ShareUpdate(
+                update.snapshot_epoch,
+                update.leader_epoch,
+                update.start_offset,
+                update.delivery_complete_count,
+                _batches(update.state_batches),
+            ),
+        )
+    return None
+
+
+def _snapshot(data: bytes) -> ShareState:
+    value = decode(ShareSnapshotValue, data, _version_of(data), _VERSION.size)
+    return ShareState(
+        value.snapshot_epoch,
+        value.state_epoch,
+        value.leader_epoch,
+        value.start_offset,
+        value.delivery_complete_count,
+        _batches(value.state_batches),
+        value.create_timestamp,
+        value.write_timestamp,
+    )
+
+
+def _key(names: ShareSnapshotKey | ShareUpdateKey) -> SharePartitionKey:
+    return SharePartitionKey(names.group_id, Uuid(bytes(names.topic_id)), names.partition)
+
+
+def _batches(batches: Sequence[Any]) -> tuple[StateBatch, ...]:
+    return tuple(
+        StateBatch(each.first_offset, each.last_offset, each.delivery_state, each.delivery_count) for each in batches
+    )
+
+
+def _version_of(data: bytes | None) -> int:
+    if data is None or len(data) < _VERSION.size:
+        raise Malformed("a record of __share_group_state is shorter than its version")
+    version: int = _VERSION.unpack_from(data)[0]
+    return version

@@ -1,0 +1,147 @@
+"""Share sessions (KIP-932): which partitions a member of a share group fetches from this broker.
+
+    epoch 0     opens a session; an older one of the same member is forgotten. What it had acquired stays locked
+    epoch n     must be the one that the session expects, which then grows by one (after 2^31-1 comes 1)
+    epoch -1    ends the session after this request
+
+    refused     SHARE_SESSION_NOT_FOUND        ended, evicted or never opened: the client opens one
+                INVALID_SHARE_SESSION_EPOCH    a request or its answer was lost
+                SHARE_SESSION_LIMIT_REACHED    this broker has `group.share.max.share.sessions` of them
+
+Group and member identify a session. It belongs to the connection that opened it, and ends with that connection; so an
+idle client loses its session when the broker closes its connection (`connections.max.idle.ms`). The owner of the cache
+learns of each end, because the records that the member holds are then given back, and of the last session of a group.
+
+The first partition of an answer changes with each request, so that none starves behind a busy one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final, NamedTuple
+
+from heirlog.protocol.errors import ErrorCode, KafkaError
+from heirlog.protocol.types import PartitionKey
+
+INITIAL_EPOCH: Final = 0
+FINAL_EPOCH: Final = -1
+_LAST_EPOCH: Final = 2**31 - 1
+PARTITIONS_MAX: Final = 100_000
+"""Limit of the partitions of one session."""
+
+
+class SessionKey(NamedTuple):
+    group_id: str
+    member_id: str
+
+
+class ShareSession:
+    def __init__(self, key: SessionKey, connection: object) -> None:
+        self.key = key
+        self.connection = connection
+        self.epoch = 1
+        """The epoch of the next request."""
+        self._partitions: dict[PartitionKey, None] = {}
+
+    def update(self, named: Iterable[PartitionKey], forgotten: Iterable[PartitionKey]) -> None:
+        """Raises KafkaError with INVALID_REQUEST for too many partitions; then nothing has changed."""
+        partitions = self._partitions | dict.fromkeys(named)
+        for key in forgotten:
+            partitions.pop(key, None)
+        if len(partitions) > PARTITIONS_MAX:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"a share session has at most {PARTITIONS_MAX} partitions")
+        self._partitions = partitions
+
+    @property
+    def partition_count(self) -> int:
+        return len(self._partitions)
+
+    def partitions(self) -> list[PartitionKey]:
+        """In the order in which the next answer reads them."""
+        keys = list(self._partitions)
+        start = self.epoch % len(keys) if keys else 0
+        return keys[start:] + keys[:start]
+
+
+class ShareSessionCache:
+    def __init__(
+        self, limit: int, on_ended: Callable[[SessionKey], None], on_group_gone: Callable[[str], None]
+    ) -> None:
+        """`on_ended`: the session has ended for another reason than a new one of the same member.
+
+        `on_group_gone`: called after it if the group has no other session here.
+        """
+        self._limit = limit
+        self._on_ended = on_ended
+        self._on_group_gone = on_group_gone
+        self._sessions: dict[SessionKey, ShareSession] = {}
+        self._of_connection: dict[object, dict[SessionKey, None]] = {}
+        self._of_group: dict[str, int] = {}
+        self.evictions = 0
+        """Sessions that ended because their connection did."""
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    @property
+    def partition_count(self) -> int:
+        return sum(session.partition_count for session in self._sessions.values())
+
+    def open(self, key: SessionKey, connection: object) -> ShareSession:
+        """A new session. Raises KafkaError with SHARE_SESSION_LIMIT_REACHED."""
+        if key not in self._sessions and len(self._sessions) >= self._limit:
+            raise KafkaError(
+                ErrorCode.SHARE_SESSION_LIMIT_REACHED, f"this broker has {self._limit} share sessions already"
+            )
+        self._remove(key)
+        session = ShareSession(key, connection)
+        self._sessions[key] = session
+        self._of_connection.setdefault(connection, {})[key] = None
+        self._of_group[key.group_id] = self._of_group.get(key.group_id, 0) + 1
+        return session
+
+    def advance(self, key: SessionKey, epoch: int) -> ShareSession:
+        """The session of a request with this epoch; -1 for the last one. Raises KafkaError."""
+        session = self._sessions.get(key)
+        if session is None:
+            raise KafkaError(
+                ErrorCode.SHARE_SESSION_NOT_FOUND, f"member {key.member_id} has no share session on this broker"
+            )
+        if epoch == FINAL_EPOCH:
+            return session
+        if epoch != session.epoch:
+            raise KafkaError(
+                ErrorCode.INVALID_SHARE_SESSION_EPOCH, f"share session epoch {epoch}, expected {session.epoch}"
+            )
+        session.epoch = 1 if epoch == _LAST_EPOCH else epoch + 1
+        return session
+
+    def close(self, key: SessionKey) -> None:
+        """The member ends its session."""
+        if self._remove(key):
+            self._ended(key)
+
+    def connection_closed(self, connection: object) -> None:
+        """The sessions of the connection end."""
+        for key in list(self._of_connection.get(connection, ())):
+            self._remove(key)
+            self.evictions += 1
+            self._ended(key)
+
+    def _ended(self, key: SessionKey) -> None:
+        self._on_ended(key)
+        if key.group_id not in self._of_group:
+            self._on_group_gone(key.group_id)
+
+    def _remove(self, key: SessionKey) -> bool:
+        session = self._sessions.pop(key, None)
+        if session is None:
+            return False
+        of_connection = self._of_connection[session.connection]
+        del of_connection[key]
+        if not of_connection:
+            del self._of_connection[session.connection]
+        self._of_group[key.group_id] -= 1
+        if not self._of_group[key.group_id]:
+            del self._of_group[key.group_id]
+        return True

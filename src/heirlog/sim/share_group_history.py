@@ -1,0 +1,102 @@
+"""A share group in a run: what its members received and acknowledged, and whether that is allowed.
+
+    share-twice    of two members that have a record, the first one's lock had not ended (S1)
+    share-count    a record was delivered more often than the limit, or said so (S2)
+    share-final    a record was delivered after its acceptance was answered (S3)
+    share-lost     a record was never delivered, and the group has finished it (S4)
+
+*Held*: from the answer that delivers a record until its member says what became of it, its lock ends, or its session
+does. A change of the leader ends it too. A session may be over before its member notices, so it is known to be alive
+only until its last request that succeeded was sent.
+
+Elections on a lossy basis, of the topic or of `__share_group_state`, excuse what came before them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from heirlog.sim.history import Finding
+
+TWICE, COUNT, FINAL, LOST = "share-twice", "share-count", "share-final", "share-lost"
+
+
+@dataclass(slots=True, eq=False)
+class SessionLife:
+    alive_until_ms: int = -1
+
+
+@dataclass(slots=True, eq=False)
+class Delivery:
+    """Records that a member received. Times are those of the run."""
+
+    member: str
+    partition: int
+    first: int
+    last: int
+    count: int
+    asked_ms: int
+    answered_ms: int
+    epoch_before: int
+    """Leader epoch, as the controllers have committed it, when the request was sent."""
+    epoch_after: int
+    locked_until_ms: int = 0
+    ended_ms: int | None = None
+    """When the member said what became of them; None: it did not."""
+    session: SessionLife = field(default_factory=SessionLife)
+
+
+@dataclass(slots=True)
+class ShareGroupHistory:
+    group: str
+    count_limit: int
+    deliveries: list[Delivery] = field(default_factory=list)
+    accepted: dict[tuple[int, int], int] = field(default_factory=dict)
+    """Partition and offset, to when the acceptance was answered."""
+
+
+def findings(history: ShareGroupHistory) -> Iterable[Finding]:
+    by_record: dict[tuple[int, int], list[Delivery]] = {}
+    for delivery in history.deliveries:
+        for offset in range(delivery.first, delivery.last + 1):
+            by_record.setdefault((delivery.partition, offset), []).append(delivery)
+    for (partition, offset), deliveries in by_record.items():
+        name = f"record {offset} of partition {partition}"
+        for each in deliveries:
+            if not 1 <= each.count <= history.count_limit:
+                yield Finding(COUNT, f"{name} was delivered to {each.member} with the count {each.count}")
+        accepted_ms = history.accepted.get((partition, offset))
+        if accepted_ms is not None:
+            for each in deliveries:
+                if each.asked_ms > accepted_ms:
+                    yield Finding(
+                        FINAL, f"{name} was accepted at {accepted_ms} ms, and delivered again at {each.answered_ms} ms"
+                    )
+        yield from _twice(name, deliveries)
+
+
+def _twice(name: str, deliveries: list[Delivery]) -> Iterable[Finding]:
+    for earlier, later in pairwise(deliveries):
+        same_leader = earlier.epoch_before == later.epoch_after
+        ended_ms = earlier.locked_until_ms if earlier.ended_ms is None else earlier.ended_ms
+        if same_leader and later.answered_ms < min(ended_ms, earlier.locked_until_ms, earlier.session.alive_until_ms):
+            yield Finding(
+                TWICE,
+                f"{name} was delivered to {earlier.member} at {earlier.answered_ms} ms and to {later.member} at "
+                f"{later.answered_ms} ms",
+            )
+
+
+def never_delivered(history: ShareGroupHistory, partition: int, start: int, end: int) -> Iterable[Finding]:
+    """S4, once the group has finished the partition up to `end`."""
+    delivered = {
+        offset
+        for delivery in history.deliveries
+        if delivery.partition == partition
+        for offset in range(delivery.first, delivery.last + 1)
+    }
+    for offset in range(start, end):
+        if offset not in delivered:
+            yield Finding(LOST, f"record {offset} of partition {partition} was never delivered")

@@ -1,0 +1,167 @@
+"""Leaders and share coordinators that fail at each step of a share group.
+
+    share-groups   members acquire records, acknowledge them in every way, leave and come back; again and again a step
+                   is waited for, and then something happens to the broker
+
+    store      a change of a share partition is in its coordinator's log, and not below the high watermark
+    load       a leader is loading a share partition
+    recover    a share coordinator is reading its log
+    acquired   a leader has records locked for members
+
+What happens to the broker is what happens in `transaction_races`. In the end the members accept what comes, and the
+group finishes every partition (S10); then each record was delivered at least once (S4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from random import Random
+
+from heirlog.broker.partition import ReplicaRole
+from heirlog.broker.share_partitions.share_partition_manager import LoadedSharePartition
+from heirlog.metadata.image import GROUP_RESOURCE
+from heirlog.metadata.state import SHARE_VERSION
+from heirlog.metadata.topic_name import SHARE_STATE_TOPIC
+from heirlog.protocol.types import PartitionKey
+from heirlog.sim.clients.admin import Operator, feature_level, group_config
+from heirlog.sim.clients.share_member import CONFIG, COUNT_LIMIT, ShareMember
+from heirlog.sim.oracle import Violation
+from heirlog.sim.plan import RunPlan
+from heirlog.sim.share_group_history import ShareGroupHistory, findings, never_delivered
+from heirlog.sim.simulation import TOPIC, Simulation
+from heirlog.sim.transaction_races import ACTIONS, hit_broker
+
+SHARE_GROUP = "k932"
+ROUNDS = 4
+STEP_LIMIT_MS = 4000
+SETTLE_LIMIT_MS = 60_000
+STORE, LOAD, RECOVER, ACQUIRED = "store", "load", "recover", "acquired"
+STEPS = (STORE, STORE, LOAD, RECOVER, ACQUIRED)
+HIT_AT = "share-group.hit-at-"
+"""Counters: something happened at this step."""
+
+
+def share_groups_plan(random: Random) -> RunPlan:
+    return RunPlan(
+        partitions=random.randrange(1, 4),
+        min_isr=2,
+        idempotent=False,
+        leader_acks=False,
+        batch_records=5,
+        interval_ms=300,
+        config=CONFIG,
+    )
+
+
+def share_groups(simulation: Simulation) -> None:
+    cluster, random = simulation.cluster, simulation.random
+    history = ShareGroupHistory(SHARE_GROUP, COUNT_LIMIT)
+    _allow_share_groups(simulation)
+
+    def leader_epoch(key: PartitionKey) -> int:
+        state = simulation.checker.oracle.image.partition(*key)
+        return -1 if state is None else state.leader_epoch
+
+    members = [
+        cluster.run_client(
+            name,
+            lambda env, name=name: ShareMember(  # type: ignore[misc]
+                env, name, cluster.bootstrap, TOPIC, history, simulation.history.now_ms, leader_epoch
+            ),
+        )
+        for name in (f"share-member-{number}" for number in range(1, random.randrange(3, 5)))
+    ]
+    cluster.run_for(random.randrange(500, 2500))
+    for _ in range(ROUNDS):
+        step = STEPS[random.randrange(0, len(STEPS))]
+        hit: list[str] = []
+
+        def is_there(step: str = step, hit: list[str] = hit) -> bool:
+            hit[:] = _at(simulation, step)
+            return bool(hit)
+
+        if cluster.run_until(is_there, STEP_LIMIT_MS):
+            simulation.world.counters[HIT_AT + step] += 1
+            hit_broker(simulation, step, hit[random.randrange(0, len(hit))], ACTIONS[random.randrange(0, len(ACTIONS))])
+        cluster.run_for(random.randrange(300, 3000))
+    simulation.heal()
+    for member in members:
+        member.settle_down()
+    for producer in simulation.producers:
+        producer.stop()
+    simulation.wait("the group finishes all partitions", lambda: _is_finished(simulation), SETTLE_LIMIT_MS)
+    for member in members:
+        member.stop()
+    _judge(simulation, history)
+    counters = simulation.world.counters
+    counters["share-group.deliveries"] += len(history.deliveries)
+    counters["share-group.redeliveries"] += sum(each.count > 1 for each in history.deliveries)
+    counters["share-group.accepted"] += len(history.accepted)
+
+
+def _allow_share_groups(simulation: Simulation) -> None:
+    """Switch them on, and let the group begin with the first record."""
+    cluster, image = simulation.cluster, simulation.checker.oracle.image
+    operator = cluster.run_client("share-operator", lambda env: Operator(env, "share-operator", cluster.bootstrap, []))
+    answers: list[object] = []
+    operator.ask(group_config(SHARE_GROUP, "share.auto.offset.reset", "earliest"), answers.append)
+    if not image.share_version:
+        operator.ask(feature_level(SHARE_VERSION, 1), answers.append)
+    simulation.wait(
+        "there are share groups",
+        lambda: bool(image.share_version and image.config(GROUP_RESOURCE, SHARE_GROUP, "share.auto.offset.reset")),
+        SETTLE_LIMIT_MS,
+    )
+
+
+def _judge(simulation: Simulation, history: ShareGroupHistory) -> None:
+    if simulation.checker.losses:
+        return
+    found = list(findings(history))
+    for _, loaded in _ours(simulation):
+        log = loaded.partition.log
+        found += never_delivered(history, loaded.key.partition, log.log_start_offset, loaded.partition.high_watermark)
+    if found:
+        raise Violation(found[0].check, found[0].sentence)
+
+
+def _is_finished(simulation: Simulation) -> bool:
+    finished = {
+        loaded.key.partition
+        for _, loaded in _ours(simulation)
+        if loaded.share is not None and loaded.share.start_offset == loaded.partition.log.log_end_offset
+    }
+    idle = all(producer.idle for producer in simulation.producers)
+    return idle and finished == set(range(simulation.plan.partitions))
+
+
+def _ours(simulation: Simulation) -> Iterator[tuple[str, LoadedSharePartition]]:
+    """The share partitions of running brokers, with the brokers' names."""
+    for machine, node in simulation.checker.oracle.running_brokers():
+        for loaded in node.broker.shares.partitions.all():
+            if loaded.is_ours:
+                yield machine.name, loaded
+
+
+def _at(simulation: Simulation, step: str) -> list[str]:
+    """The brokers at which this step is in progress."""
+    if step == LOAD:
+        return [name for name, loaded in _ours(simulation) if loaded.share is None]
+    if step == ACQUIRED:
+        return [
+            name
+            for name, loaded in _ours(simulation)
+            if loaded.share is not None and loaded.share.next_lock_end_ms() is not None
+        ]
+    found = []
+    for machine, node in simulation.checker.oracle.running_brokers():
+        if step == RECOVER:
+            is_there = any(not shard.loaded for shard in node.broker.share_coordinator.shards())
+        else:
+            is_there = any(
+                partition.role is ReplicaRole.LEADER and partition.high_watermark < partition.log.log_end_offset
+                for partition in node.broker.replicas.partitions_named(SHARE_STATE_TOPIC).values()
+            )
+        if is_there:
+            found.append(machine.name)
+    return found

@@ -1,0 +1,97 @@
+"""Share sessions: epochs, the order of partitions, limits, and who learns of an end."""
+
+from __future__ import annotations
+
+import pytest
+
+from heirlog.broker.share_partitions.share_session import PARTITIONS_MAX, SessionKey, ShareSessionCache
+from heirlog.protocol.errors import ErrorCode, KafkaError
+from heirlog.protocol.types import Uuid
+
+TOPIC = Uuid(b"t" * 16)
+A, B, OTHER_GROUP = SessionKey("g", "a"), SessionKey("g", "b"), SessionKey("h", "a")
+
+
+class Cache(ShareSessionCache):
+    def __init__(self, limit: int = 10) -> None:
+        self.heard: list[str] = []
+        super().__init__(
+            limit,
+            lambda key: self.heard.append(f"ended {key.group_id} {key.member_id}"),
+            lambda group: self.heard.append(f"gone {group}"),
+        )
+
+
+def code_of(cache: ShareSessionCache, key: SessionKey, epoch: int) -> ErrorCode:
+    try:
+        cache.advance(key, epoch)
+    except KafkaError as error:
+        return error.code
+    return ErrorCode.NONE
+
+
+def test_epochs_grow_by_one_and_begin_again_after_the_last() -> None:
+    cache = Cache()
+    session = cache.open(A, "connection")
+    assert code_of(cache, A, 2) is ErrorCode.INVALID_SHARE_SESSION_EPOCH
+    assert [code_of(cache, A, epoch) for epoch in (1, 2)] == [ErrorCode.NONE] * 2
+    session.epoch = 2**31 - 1
+    assert [code_of(cache, A, epoch) for epoch in (2**31 - 1, 1)] == [ErrorCode.NONE] * 2
+    assert code_of(cache, B, 1) is ErrorCode.SHARE_SESSION_NOT_FOUND
+
+
+def test_each_answer_begins_with_another_partition() -> None:
+    cache = Cache()
+    session = cache.open(A, "connection")
+    session.update([(TOPIC, index) for index in range(3)], [])
+    orders = []
+    for epoch in (1, 2, 3):
+        cache.advance(A, epoch)
+        orders.append([index for _, index in session.partitions()])
+    assert sorted(orders) == [[0, 1, 2], [1, 2, 0], [2, 0, 1]]
+    session.update([], [(TOPIC, 1)])
+    assert sorted(index for _, index in session.partitions()) == [0, 2]
+
+
+def test_a_session_has_only_so_many_partitions() -> None:
+    session = Cache().open(A, "connection")
+    session.update([(TOPIC, index) for index in range(PARTITIONS_MAX)], [])
+    with pytest.raises(KafkaError) as refused:
+        session.update([(TOPIC, PARTITIONS_MAX)], [])
+    assert refused.value.code is ErrorCode.INVALID_REQUEST
+    session.update([(TOPIC, PARTITIONS_MAX)], [(TOPIC, 0)])
+    assert session.partition_count == PARTITIONS_MAX
+
+
+def test_a_new_session_of_the_same_member_replaces_the_old_one_silently() -> None:
+    cache = Cache()
+    cache.open(A, "one")
+    cache.open(A, "two")
+    assert (len(cache), cache.heard) == (1, [])
+    cache.connection_closed("one")
+    assert cache.heard == []
+    cache.connection_closed("two")
+    assert cache.heard == ["ended g a", "gone g"]
+
+
+def test_the_last_session_of_a_group_is_noticed() -> None:
+    cache = Cache()
+    for key in (A, B, OTHER_GROUP):
+        cache.open(key, key)
+    cache.close(A)
+    cache.connection_closed(B)
+    assert cache.heard == ["ended g a", "ended g b", "gone g"]
+    assert (len(cache), cache.evictions) == (1, 1)
+    cache.close(A)
+    assert cache.heard[3:] == []
+
+
+def test_beyond_the_limit_no_session_is_opened() -> None:
+    cache = Cache(limit=1)
+    cache.open(A, "connection")
+    with pytest.raises(KafkaError) as refused:
+        cache.open(B, "connection")
+    assert refused.value.code is ErrorCode.SHARE_SESSION_LIMIT_REACHED
+    cache.open(A, "other")
+    cache.close(A)
+    cache.open(B, "connection")

@@ -1,0 +1,129 @@
+"""Ids in doubt after an election that may have given up their newest states."""
+
+from __future__ import annotations
+
+import pytest
+
+from heirlog.broker.transactions.marker_sender import CHANNEL
+from heirlog.env import SendFailure
+from heirlog.metadata.basis import Basis, ElectionBasis
+from heirlog.protocol.errors import ErrorCode
+from heirlog.protocol.types import BrokerId, LeaderEpoch
+
+from ..fakes import state
+from .test_coordinator import TRANSACTIONS, Coordinating, added, code, producer
+from .test_transaction_version import Levelled
+
+LAST = 32766
+LOSSY = ElectionBasis(Basis.UNCLEAN, BrokerId(1), LeaderEpoch(6))
+
+
+def set_back(rig: Coordinating, *, to_offset: int | None = None, epoch: int = 6) -> None:
+    """An election on a lossy basis; everything from an offset on is lost."""
+    if to_offset is not None:
+        rig.partition(TRANSACTIONS).log.truncate_to(to_offset)
+    to = state(rig.replicas, leader=1, leader_epoch=epoch, partition_epoch=epoch, basis=LOSSY)
+    rig.set_partition(to, TRANSACTIONS)
+    rig.publish()
+    rig.env.advance(1)
+
+
+def end_offset(rig: Coordinating) -> int:
+    return rig.partition(TRANSACTIONS).log.log_end_offset
+
+
+def lose_markers(rig: Coordinating) -> None:
+    """Of the leadership before; those of this one follow."""
+    rig.env.take(CHANNEL).on_result(SendFailure("disconnected"))
+    rig.env.advance(100)
+
+
+# an election on a lossy basis
+
+
+def test_no_producer_gets_an_epoch_that_a_forgotten_one_has() -> None:
+    rig = Coordinating()
+    first = producer(rig.init())
+    kept = end_offset(rig)
+    forgotten = producer(rig.init())
+    assert forgotten == (first[0], first[1] + 1)
+    set_back(rig, to_offset=kept)
+    after = producer(rig.init())
+    assert after[0] != forgotten[0] and after[1] == 0
+    assert producer(rig.init()) == (after[0], 1), "it is not in doubt any more"
+
+
+@pytest.mark.parametrize("version", [4, 5])
+def test_a_producer_from_before_is_fenced(version: int) -> None:
+    rig = Coordinating()
+    me = producer(rig.init())
+    rig.add(me, 0)
+    set_back(rig)
+    assert rig.env.events[-2][0] == "transactional-ids-in-doubt"
+    assert rig.env.events[-2][1]["first"] == ["t"]
+    assert added(rig.add(me, 1)) == ["PRODUCER_FENCED"]
+    assert rig.verify(me, 0) == ["PRODUCER_FENCED"]
+    for commit in (True, False):
+        assert code(rig.end(me, commit=commit, v=version)) == "PRODUCER_FENCED"
+    assert rig.state_name == "Ongoing"
+
+
+@pytest.mark.parametrize("level", [0, 1, 2])
+@pytest.mark.parametrize("again_at", ["PrepareAbort", "CompleteAbort", None])
+def test_an_open_transaction_is_aborted_and_the_next_producer_has_a_fresh_id(level: int, again_at: str | None) -> None:
+    if level == 0 and again_at == "PrepareAbort":
+        pytest.skip("values of version 0 have no room for the next producer id")
+    rig = Levelled()
+    rig.level(level)
+    me = producer(rig.init())
+    rig.add(me, 0)
+    set_back(rig)
+    assert code(rig.init()) == "CONCURRENT_TRANSACTIONS"
+    if again_at == "PrepareAbort":
+        set_back(rig, epoch=8)
+        lose_markers(rig)
+    (marker,) = rig.answer_markers().markers
+    assert (marker.producer_id, marker.producer_epoch, marker.transaction_result) == (me[0], me[1] + 1, False)
+    if again_at == "CompleteAbort":
+        set_back(rig, epoch=8)
+    assert rig.state_name == "CompleteAbort"
+    assert producer(rig.init())[0] != me[0]
+    assert code(rig.init(given=me)) == "PRODUCER_FENCED"
+
+
+@pytest.mark.parametrize("commit", [True, False])
+def test_what_was_decided_is_carried_out(commit: bool) -> None:
+    rig = Coordinating()
+    me = producer(rig.init())
+    rig.add(me, 0)
+    rig.end(me, commit=commit)
+    set_back(rig)
+    lose_markers(rig)
+    assert code(rig.init()) == "CONCURRENT_TRANSACTIONS"
+    # a partition that knows a later epoch has ended it
+    (marker,) = rig.answer_markers(foo_0=ErrorCode.INVALID_PRODUCER_EPOCH).markers
+    assert (marker.producer_id, marker.producer_epoch, marker.transaction_result) == (*me, commit)
+    assert rig.state_name == ("CompleteCommit" if commit else "CompleteAbort")
+    assert rig.described().producer_epoch == LAST
+    # also for a coordinator that sees only what the one before it wrote
+    set_back(rig, epoch=8)
+    assert producer(rig.init())[0] != me[0]
+
+
+def test_a_time_limit_ends_a_transaction_that_is_in_doubt() -> None:
+    rig = Coordinating()
+    me = producer(rig.init(timeout_ms=15_000))
+    rig.add(me, 0)
+    set_back(rig)
+    rig.env.advance(25_001)
+    rig.answer_markers()
+    assert rig.state_name == "CompleteAbort"
+    assert producer(rig.init())[0] != me[0]
+
+
+def test_an_id_from_after_the_election_is_not_in_doubt() -> None:
+    rig = Coordinating()
+    set_back(rig)
+    me = producer(rig.init("new"))
+    set_back(rig, epoch=8)
+    assert added(rig.add(me, 0, name="new")) == ["NONE"]
