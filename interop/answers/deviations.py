@@ -538,7 +538,8 @@ DEVIATIONS: list[Deviation] = [
             _starting(SUCCESSOR),
             _adding(SUCCESSOR, D, 1),
             _aborting(SUCCESSOR, 4, 1),
-            _aborting(SUCCESSOR, 5, 0),
+            # on a busy machine the nodes of Apache Kafka may not agree at first whether all markers are written
+            *[_aborting(SUCCESSOR, 5, 0)] * 3,
         ),
         is_harmless=False,
     ),

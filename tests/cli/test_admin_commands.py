@@ -294,6 +294,17 @@ def test_a_reset_has_one_aim_and_something_to_move(heirlog: Heirlog, wrong: tupl
     assert heirlog("groups", "reset-offsets", "--group", "g", *wrong).code == 2
 
 
+def test_topics_of_a_group_are_arguments_after_it(heirlog: Heirlog, cluster: Cluster) -> None:
+    topic = topic_with(heirlog, cluster, "in-words", 2, 3)
+    moved = ("groups", "reset-offsets", "in-words-group", f"{topic}:1", "--to-latest", "--execute")
+    assert [(row["partition"], row["new_offset"]) for row in rows(heirlog, *moved)] == [(1, 3)]
+    # with --group, what would be the group is a topic
+    again = rows(heirlog, "groups", "reset-offsets", "--group", "in-words-group", topic, "--to-earliest", "--execute")
+    assert [row["new_offset"] for row in again] == [0, 0]
+    gone = rows(heirlog, "groups", "delete-offsets", "in-words-group", f"{topic}:0")
+    assert gone == [{"topic": topic, "partition": 0, "result": "NONE"}]
+
+
 def test_log_directories_and_deleted_records(heirlog: Heirlog, cluster: Cluster, tmp_path: Path) -> None:
     topic = topic_with(heirlog, cluster, "shortened", 2, 5)
     dirs = eventually(lambda: rows(heirlog, "log-dirs", "--topic-list", topic))

@@ -44,7 +44,7 @@ from heirlog.cli.up import controllers_of
         (["node", "--config", "/nowhere/server.properties"], 1, "/nowhere/server.properties"),
         (["storage", "info", "-c", "/nowhere/server.properties"], 1, "/nowhere/server.properties"),
         (["produce", "t", "--key", "a", "--key-separator", ":"], 2, "exclude each other"),
-        (["topics", "list", "--bootstrap-server", "nonsense"], 2, "nonsense"),
+        (["topics", "list", "--bootstrap-server", "non sense"], 2, "non sense"),
         (["topics", "list", "--bootstrap-server", "localhost:99999"], 2, "localhost:99999"),
         (["produce", "t", "--acks", "0"], 2, "Invalid value for '--acks': '0' is not one of"),
         (["sim", "replay", "1", "--scenario", "none"], 2, "there is no scenario none; there are"),

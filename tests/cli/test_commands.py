@@ -12,6 +12,7 @@ import pytest
 from cli.conftest import Heirlog, rows
 from patience import eventually
 
+from heirlog.cli.connect import _with_ports
 from heirlog.testing import Cluster
 
 pytestmark = pytest.mark.usefixtures("default_cluster")
@@ -202,12 +203,43 @@ def test_what_a_command_is_for_is_an_argument(heirlog: Heirlog, cluster: Cluster
     assert [row["partition"] for row in rows(heirlog, "elect", "--election-type", "preferred", "by-name:1")] == [1]
     assert {row["topic"] for row in rows(heirlog, "log-dirs", "by-name")} == {"by-name"}
     assert rows(heirlog, "delete-records", "by-name", "--partition", "0", "--offset", "0")[0]["error"] == "NONE"
+    assert rows(heirlog, "delete-records", "by-name:1", "--offset", "0")[0]["partition"] == 1
+    assert (
+        heirlog("configs", "alter", "topic", "by-name", "retention.ms=6000", "cleanup.policy=compact,delete").code == 0
+    )
+    assert heirlog("configs", "alter", "--topic", "by-name", "segment.ms=7000", "segment.bytes=1048576").code == 0
+    found = {row["name"]: row["value"] for row in rows(heirlog, "configs", "describe", "topic", "by-name")}
+    assert found == {
+        "retention.ms": "6000",
+        "cleanup.policy": "compact,delete",
+        "segment.ms": "7000",
+        "segment.bytes": "1048576",
+    }
+    assert heirlog("configs", "alter", "broker-defaults", "log.retention.ms=9000000").code == 0
+    assert heirlog("configs", "alter", "broker-defaults", "--delete-config", "log.retention.ms").code == 0
+    wrong = heirlog("configs", "alter", "topic", "by-name", "retention.ms")
+    assert (wrong.code, "retention.ms is not of the form CONFIG=VALUE" in wrong.err) == (2, True)
     preview = heirlog("features", "downgrade", "transaction.version=1", "--dry-run")
     assert preview.out == "transaction.version can be downgraded to 1.\n", preview.err
     unknown = heirlog("transactions", "describe", "nothing")
     assert (unknown.code, "transactional id nothing does not exist" in unknown.err) == (1, True)
     absent = heirlog("broker", "unregister", "9")
     assert (absent.code, "cannot unregister broker 9: BROKER_ID_NOT_REGISTERED" in absent.err) == (1, True)
+
+
+def test_a_wrong_name_is_answered_with_those_that_are_like_it(heirlog: Heirlog, cluster: Cluster) -> None:
+    create(heirlog, cluster, "sentences")
+    assert "did you mean sentences? If not, create it: " in heirlog("consume", "sentence", "-e").err
+    expression = heirlog("consume", "sent.*[a-z]", "-e").err
+    assert "regular expressions go with --include" in expression and "create it" not in expression
+
+
+def test_a_host_alone_is_at_kafkas_port_and_an_empty_part_is_none() -> None:
+    assert _with_ports("localhost, 10.0.0.1,,[::1],b.example:9093,") == (
+        "localhost:9092,10.0.0.1:9092,[::1]:9092,b.example:9093"
+    )
+    # what was meant cannot be known: these are refused where they are read
+    assert _with_ports("9092,a b,::1") == "9092,a b,::1"
 
 
 def test_offsets_are_shown_by_end_and_by_time(heirlog: Heirlog, cluster: Cluster) -> None:

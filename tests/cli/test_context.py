@@ -77,7 +77,7 @@ def test_a_file_of_client_properties_becomes_a_context(heirlog: Heirlog, tmp_pat
 
 
 def test_the_context_of_a_local_cluster_whose_data_are_gone_is_marked_and_then_removed(
-    heirlog: Heirlog, tmp_path: Path
+    heirlog: Heirlog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     here = tmp_path / "here"
     here.mkdir()
@@ -90,6 +90,8 @@ def test_the_context_of_a_local_cluster_whose_data_are_gone_is_marked_and_then_r
     marked = {row["context"]: row["data_is_gone"] for row in rows(heirlog, "context", "list")}
     assert marked == {"by-hand": False, "local": False, "local-19092": True}
     assert heirlog("context", "list").out.count("its data folder is gone") == 1
+    monkeypatch.setenv("HOME", str(contexts.folder().parents[1]))
+    assert "~/heirlog/contexts/local.properties" in heirlog("context", "list").out
     contexts.path_of("wrong").write_text("no servers")
     assert contexts.delete_left_over() == ["local-19092"]
     assert contexts.names() == ["by-hand", "local", "wrong"]

@@ -13,6 +13,7 @@ import pytest
 import typer
 
 import heirlog
+from heirlog.cli import habits
 from heirlog.cli.app import app
 
 SOURCE = Path(heirlog.__file__).parent
@@ -168,7 +169,7 @@ def test_every_command_line_of_a_page_can_be_typed() -> None:
 
 
 def test_every_option_in_a_message_is_one_of_a_command() -> None:
-    known = {*all_options(TREE), "--help", *OTHERS_OPTIONS}
+    known = {*all_options(TREE), "--help", *OTHERS_OPTIONS, *habits.OPTIONS}
     unknown = [
         f"{where}: {option}"
         for where, text in messages()

@@ -67,6 +67,13 @@ def test_a_line_that_is_no_record_is_refused(line: bytes) -> None:
         parser_of(JSON)(line)
 
 
+def test_headers_of_a_json_line_are_pairs_or_an_object_and_else_a_sentence_says_so() -> None:
+    found = [parser_of(JSON)(b'{"headers": %s}' % given).headers for given in (b'[["a", "b"]]', b'{"a": "b"}')]
+    assert found == [(("a", b"b"),)] * 2
+    with pytest.raises(CommandError, match="headers are pairs"):
+        parser_of(JSON)(b'{"headers": [["a"]]}')
+
+
 @pytest.mark.parametrize("header", ["a", "=1", ""])
 def test_a_header_needs_a_name_and_a_value(header: str) -> None:
     with pytest.raises(UsageError, match="is not of the form NAME=VALUE"):

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -60,6 +61,26 @@ def test_ctrl_c_at_random_moments_leaves_no_traceback() -> None:
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=20)
         assert process.returncode in (0, 130) and b"Traceback" not in err
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", ">&- 2>&- <&-"])
+def test_a_closed_standard_stream_is_no_failure(closed: str) -> None:
+    done = subprocess.run(
+        ["/bin/sh", "-c", f'"$0" -m heirlog storage random-uuid {closed}', sys.executable],
+        capture_output=True,
+        timeout=60,
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="Linux has /dev/full")
+def test_an_output_that_is_full_is_named() -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "heirlog", "storage", "random-uuid"], stdout=full, stderr=subprocess.PIPE, timeout=60
+        )
+    assert done.returncode == 1
+    assert done.stderr == b"heirlog: standard output cannot be written: No space left on device\n"
 
 
 def test_a_command_in_the_background_ignores_ctrl_c_as_its_shell_wants() -> None:

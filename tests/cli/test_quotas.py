@@ -30,7 +30,10 @@ def test_quotas_are_set_shown_and_removed(heirlog: Heirlog) -> None:
         {**of_alice, "quota": "producer_byte_rate", "value": 1024.0},
         {**of_alice, "quota": "request_percentage", "value": 12.5},
     ]
-    assert len(rows(heirlog, "quotas", "describe", "--user", "alice")) == 2
+    assert len(rows(heirlog, "quotas", "describe", "user", "alice")) == 2
+    assert heirlog("quotas", "alter", "ip", "10.0.0.1", "connection_creation_rate=7").code == 0
+    assert [row["value"] for row in rows(heirlog, "quotas", "describe", "ip", "10.0.0.1")] == [7.0]
+    assert heirlog("quotas", "alter", "ip", "10.0.0.1", "--delete-config", "connection_creation_rate").code == 0
     assert "alice" in heirlog("quotas", "describe").out
     assert heirlog("quotas", "alter", *both, "--delete-config", "producer_byte_rate,request_percentage").code == 0
     assert rows(heirlog, "quotas", "describe", "--user", "alice") == []
@@ -52,6 +55,11 @@ def test_a_refused_change_is_one_sentence_and_a_validated_one_changes_nothing(he
         (["alter", "--add-config", "producer_byte_rate=1"], "say whose quotas"),
         (["alter", "--user", "a", "--user-defaults", "--add-config", "x=1"], "exclude each other"),
         (["alter", "--user", "a"], "nothing to change"),
+        (["alter", "user", "a"], "nothing to change"),
+        (["alter", "user", "a", "--user", "b", "x=1"], "exclude each other"),
+        (["alter", "users", "a", "producer_byte_rate=1"], "say whose quotas"),
+        (["describe", "user"], "say whose quotas"),
+        (["alter", "user", "a", "producer_rate=1"], "producer_rate is no quota; there are producer_byte_rate"),
         (["alter", "--user", "a", "--add-config", "producer_byte_rate=fast"], "a quota is a number"),
     ],
 )

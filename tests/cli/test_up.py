@@ -124,6 +124,20 @@ def test_a_copy_and_a_moved_folder_work_on_their_own_files(tmp_path: Path) -> No
         assert f"another command runs the cluster in {tmp_path / 'a'}" in second
         copy = refused(tmp_path / "while-it-ran")
         assert f"port {port} is in use" in copy and "a copy cannot run at the same time" in copy
+    alone = [
+        sys.executable,
+        "-m",
+        "heirlog",
+        "node",
+        "--config",
+        str(tmp_path / "a" / "broker-1" / "server.properties"),
+    ]
+    with subprocess.Popen(alone, stderr=subprocess.DEVNULL) as node:
+        try:
+            eventually(lambda: is_locked(tmp_path / "a" / "broker-1" / "log" / ".lock"), "the node has its directory")
+            assert f"broker 1 of the cluster in {tmp_path / 'a'} runs already" in refused(tmp_path / "a")
+        finally:
+            node.kill()
     shutil.copytree(tmp_path / "a", tmp_path / "b")
     with up(tmp_path / "b"):
         run("topics", "delete", "precious", "-b", address)
@@ -132,6 +146,15 @@ def test_a_copy_and_a_moved_folder_work_on_their_own_files(tmp_path: Path) -> No
         with up(tmp_path / data):
             assert run("consume", "precious", "-b", address, "--from-beginning", "--max", "1") == "hello\n"
     assert not (tmp_path / "a").exists()
+
+
+def is_locked(path: Path) -> bool:
+    with path.open() as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
 
 
 def refused(data: Path, *options: str) -> str:
@@ -221,9 +244,9 @@ def test_a_start_that_fails_is_a_sentence_and_the_path_of_the_log(tmp_path: Path
     with up(tmp_path, "--nodes", "1", "--controllers", "1", "--port", str(port)):
         pass
     (broker,) = layouts.load(tmp_path).brokers  # type: ignore[union-attr]
-    with (broker.log_dir / ".lock").open() as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        why = refused(tmp_path)
+    (broker.log_dir / ".lock").unlink()
+    (broker.log_dir / ".lock").mkdir()
+    why = refused(tmp_path)
     assert why.startswith("heirlog: while it started, broker 1 ended with exit code 1: ")
     assert why.endswith(f"; its output: {broker.output_path} ") and why.count("heirlog:") == 1
     assert "{" not in why

@@ -95,6 +95,35 @@ def test_a_lossy_election_on_record_excuses_what_was_sent_before_it(story: Story
     assert (loss.start_offset, loss.leader_epoch, loss.winner) == (1, 1, ((0, 0), (1, 1)))
 
 
+def test_a_second_lossy_election_may_bring_back_what_the_first_one_gave_up(story: Story) -> None:
+    """Broker 1 was away while broker 2 led without its records, and then leads without those of broker 2."""
+    story.acknowledged(0, 1, 2, 3)
+    story.read(0, 1, 2, 3)
+    story.metadata.append((3_000, elected(2, Basis.UNCLEAN)))
+    story.acknowledged(1, 2, at_ms=4_000, values={1: 101, 2: 102})
+    story.read(1, 2, epoch=1, add=100)
+    story.metadata.append((5_000, elected(1, Basis.UNCLEAN, 2)))
+    story.acknowledged(4, at_ms=6_000)
+    story.read(0, 1, 2, 3, client=AUDITOR)
+    story.read(4, client=AUDITOR, epoch=2)
+    judgement = story.judged()
+    assert judgement.findings == []
+    assert [loss.start_offset for loss in judgement.losses] == [1, 1]
+    assert (judgement.readable, judgement.excused) == (5, 2)
+
+
+def test_a_second_lossy_election_does_not_excuse_what_was_there_before_the_first_one(story: Story) -> None:
+    story.acknowledged(0, 1, 2, 3)
+    story.read(0, 1, 2, 3)
+    story.metadata += [(3_000, elected(2, Basis.UNCLEAN)), (5_000, elected(1, Basis.UNCLEAN, 2))]
+    story.read(2, epoch=1, add=100)
+    story.read(0, client=AUDITOR)
+    story.read(1, client=AUDITOR, add=100)
+    story.read(2, 3, client=AUDITOR)
+    story.read(4, client=AUDITOR, epoch=2)
+    assert {"inconsistent-offsets", "unseen"} <= story.checks()
+
+
 @pytest.mark.parametrize(("fenced", "checks"), [(False, {"discarded-record"}), (True, set())])
 def test_a_recovery_must_not_give_up_what_a_replica_that_could_be_elected_had(
     story: Story, fenced: bool, checks: set[str]

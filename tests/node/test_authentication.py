@@ -31,7 +31,8 @@ def node(node_id: int, between_nodes: str, **more: str) -> StaticConfig:
 
 def salt_of(config: StaticConfig, user: str, cluster: str = CLUSTER) -> bytes:
     security = config.security("CLIENTS")
-    exchange = Authenticators(config, Image, lambda: cluster).exchange(security, "SCRAM-SHA-256", bytes(32))
+    authenticators = Authenticators(config, Image, lambda: cluster, lambda: 0, {})
+    exchange = authenticators.exchange(security, "SCRAM-SHA-256", bytes(32))
     challenge = exchange.respond(f"n,,n={user},r=nonce".encode())
     assert isinstance(challenge, Challenge)
     return challenge.token.split(b",")[1]

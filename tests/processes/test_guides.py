@@ -79,16 +79,18 @@ def cluster() -> Iterator[Cluster]:
         yield cluster
 
 
-def test_the_first_cluster(cluster: Cluster, tmp_path: Path) -> None:
+def test_the_readme_and_then_the_first_cluster(cluster: Cluster, tmp_path: Path) -> None:
     pids = {f"BROKER_{node}": str(cluster.pids[node]) for node in (1, 2)}
-    Shell(tmp_path, HEIRLOG_BOOTSTRAP=cluster.bootstrap_servers, **pids).play("tutorials/first-cluster.md")
+    shell = Shell(tmp_path, HEIRLOG_BOOTSTRAP=cluster.bootstrap_servers, **pids)
+    # a reader comes from there, with its topic and its records
+    (tour,) = (text for kind, text in blocks("../README.md") if kind == "sh")
+    assert shell.run("bash", "-e", "-c", tour).count("hola") == 1
+    shell.play("tutorials/first-cluster.md")
     assert sorted(cluster.pids) == [3, 100], "the page has killed the brokers 1 and 2"
 
 
-def test_the_readme_the_upgrade_and_quotas(cluster: Cluster, tmp_path: Path) -> None:
+def test_the_upgrade_the_monitor_and_quotas(cluster: Cluster, tmp_path: Path) -> None:
     shell = Shell(tmp_path, HEIRLOG_BOOTSTRAP=cluster.bootstrap_servers)
-    (tour,) = (text for kind, text in blocks("../README.md") if kind == "sh")
-    assert shell.run("bash", "-e", "-c", tour).count("hola") == 1
     shell.play("guides/upgrade.md")
     shell.play("guides/monitor.md")
     shell.play("guides/quotas.md")

@@ -143,6 +143,29 @@ def test_a_request_between_handshake_and_token_gets_its_error_and_a_close(talk: 
     assert talk.is_closed()
 
 
+def test_a_request_whose_answer_has_no_such_error_closes_the_connection_quietly(cluster: Cluster, talk: Talk) -> None:
+    talk.handshake()
+    talk.send(ProduceRequest(acks=1), 12)
+    assert talk.is_closed()
+    assert "request-failed" not in cluster.output(1)
+
+
+def test_a_second_handshake_in_place_of_a_token_gets_its_error_and_a_close(talk: Talk) -> None:
+    talk.handshake()
+    answer = talk.ask(SaslHandshakeRequest(mechanism="PLAIN"), 1)
+    assert (answer.error_code, answer.mechanisms) == (ErrorCode.ILLEGAL_SASL_STATE, [])
+    assert talk.is_closed()
+
+
+def test_api_versions_of_an_unknown_version_in_place_of_a_token_does_too(talk: Talk) -> None:
+    talk.handshake()
+    header = struct.pack(">hhih", 18, 99, 1, -1)
+    talk.sock.sendall(struct.pack(">i", len(header)) + header)
+    answer = decode_response(18, 0, memoryview(talk.frame() or b""))[1]
+    assert answer.error_code == ErrorCode.ILLEGAL_SASL_STATE
+    assert talk.is_closed()
+
+
 def test_a_second_api_versions_ends_the_connection(talk: Talk) -> None:
     talk.versions()
     with pytest.raises(AssertionError, match="closed instead"):

@@ -215,7 +215,7 @@ def test_a_listener_with_a_limit_of_its_own_leaves_the_others_open(fake_node: An
             echo,
             exempt=["PLAINTEXT"],
             listener_limits=lambda name: limits[0] if name == "PLAINTEXT" else ANY_LISTENER,
-            max_idle_ms=400,
+            doors={"UNUSED": Door(0.4)},  # so that limits are looked at often
         )
         other = node.server.listen("OTHER", Endpoint(HOST, 0))
         first, second, third = [await connect(node.endpoint) for _ in range(3)]

@@ -43,7 +43,7 @@ NEEDED = {
     29: (3, {"X2"}),
     30: (2, {"X2", "aborted-read", "lost-transaction"}),
     31: (3, {"X7"}),
-    32: (2, {"lost-commit"}),
+    32: (2, {"lost-commit", "X15"}),
     33: (2, {"X17"}),
     34: (27, {"X20"}),
     35: (1, {"late-owner"}),

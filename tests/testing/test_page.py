@@ -31,7 +31,10 @@ def pages_files() -> dict[str, str]:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["pytest", "-q", "-p", "no:cacheprovider", "test_orders.py", "test_asyncio.py"], "3 passed"),
+        (
+            ["pytest", "-q", "-p", "no:cacheprovider", "test_orders.py", "test_six_partitions.py", "test_asyncio.py"],
+            "3 passed",
+        ),
         (["pytest", "-q", "-p", "no:cacheprovider", "-n", "2", "test_parallel.py"], "4 passed"),
         (["unittest", "test_unit.py"], "OK"),
     ],

@@ -99,7 +99,7 @@ def _result(
     try:
         _check(node, kind, name)
     except KafkaError as error:
-        result.error_code, result.error_message = error.code, str(error)
+        result.error_code, result.error_message = error.code, error.message
         return result
     result.error_message = ""
     if kind == BROKER_LOGGER_RESOURCE:

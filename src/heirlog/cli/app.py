@@ -9,6 +9,7 @@ Imported on the long way only (see main). A command raises CommandError, or lets
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from typing import Annotated
@@ -32,6 +33,7 @@ from heirlog.cli import (
     elect,
     features,
     groups,
+    habits,
     hanging_transactions,
     log_dirs,
     offsets,
@@ -55,12 +57,15 @@ from heirlog.cli import (
 )
 from heirlog.cli.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, CommandError
 from heirlog.cli.next_steps import with_next_step
-from heirlog.cli.sections import Sectioned
+from heirlog.cli.sections import Commands, Sectioned
 from heirlog.local.errors import LocalError
 from heirlog.local.node_command import NodeOptions, run_node
 from heirlog.metadata.config_def import ConfigError
 from heirlog.protocol.errors import KafkaError
 from heirlog.version import __version__
+
+OUTPUT_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+"""Of a file without a name: what a command prints goes to one. Files that commands open have names."""
 
 app = typer.Typer(
     name="heirlog",
@@ -72,26 +77,26 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("up")(up.up)
-app.add_typer(context.app, name="context")
+app.add_typer(context.app, name="context", cls=Commands)
 app.command("container")(container.container)
-app.add_typer(storage.app, name="storage")
-app.add_typer(topics.app, name="topics")
-app.add_typer(configs.app, name="configs")
-app.add_typer(groups.app, name="groups")
-app.add_typer(transactions.app, name="transactions")
+app.add_typer(storage.app, name="storage", cls=Commands)
+app.add_typer(topics.app, name="topics", cls=Commands)
+app.add_typer(configs.app, name="configs", cls=Commands)
+app.add_typer(groups.app, name="groups", cls=Commands)
+app.add_typer(transactions.app, name="transactions", cls=Commands)
 transactions.app.command("describe-producers")(hanging_transactions.describe_producers)
 transactions.app.command("find-hanging")(hanging_transactions.find_hanging)
 transactions.app.command("abort")(hanging_transactions.abort)
-app.add_typer(acls.app, name="acls")
-app.add_typer(quotas.app, name="quotas")
-app.add_typer(users.app, name="users")
-app.add_typer(tokens.app, name="tokens")
-app.add_typer(broker.app, name="broker")
-app.add_typer(cluster.app, name="cluster")
-app.add_typer(perf.app, name="perf")
+app.add_typer(acls.app, name="acls", cls=Commands)
+app.add_typer(quotas.app, name="quotas", cls=Commands)
+app.add_typer(users.app, name="users", cls=Commands)
+app.add_typer(tokens.app, name="tokens", cls=Commands)
+app.add_typer(broker.app, name="broker", cls=Commands)
+app.add_typer(cluster.app, name="cluster", cls=Commands)
+app.add_typer(perf.app, name="perf", cls=Commands)
 app.command("offsets")(offsets.offsets)
-app.add_typer(features.app, name="features")
-app.add_typer(quorum.app, name="quorum")
+app.add_typer(features.app, name="features", cls=Commands)
+app.add_typer(quorum.app, name="quorum", cls=Commands)
 quorum.app.command("add-controller")(quorum_voters.add_controller)
 quorum.app.command("remove-controller")(quorum_voters.remove_controller)
 app.command("reassign")(reassign.reassign)
@@ -101,13 +106,13 @@ app.command("delete-records")(delete_records.delete_records)
 app.command("produce")(produce.produce)
 app.command("consume")(consume.consume)
 app.command("elect")(elect.elect)
-app.add_typer(recover.app, name="recover")
+app.add_typer(recover.app, name="recover", cls=Commands)
 app.command("doctor")(doctor.doctor)
 app.command("dump")(dump.dump)
 app.command("audit")(audit.audit)
-app.add_typer(pipeline.app, name="pipeline")
-app.add_typer(drill.app, name="drill")
-app.add_typer(sim.app, name="sim")
+app.add_typer(pipeline.app, name="pipeline", cls=Commands)
+app.add_typer(drill.app, name="drill", cls=Commands)
+app.add_typer(sim.app, name="sim", cls=Commands)
 sim.app.command("sweep")(sweep.sweep)
 
 
@@ -150,7 +155,9 @@ def node(
 def run(arguments: list[str]) -> int:
     """Run one command line; returns the exit code."""
     try:
-        result = app(command_config.taken_from(arguments, app), prog_name="heirlog", standalone_mode=False)
+        result = app(
+            command_config.taken_from(habits.rewritten(arguments), app), prog_name="heirlog", standalone_mode=False
+        )
         sys.stdout.flush()
         # typer hands back the code of an Exit instead of raising it
         return result if isinstance(result, int) else 0
@@ -160,7 +167,7 @@ def run(arguments: list[str]) -> int:
             # a command group without a command: what typer raises is its help text
             print(message)
             return EXIT_USAGE
-        return _fail(message.replace("Value error, ", ""), EXIT_USAGE)
+        return _fail(_with_habit(message.replace("Value error, ", ""), error), EXIT_USAGE)
     except CommandError as error:
         return _fail(str(error), error.exit_code)
     except (LocalError, ConfigError) as error:
@@ -172,9 +179,20 @@ def run(arguments: list[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_FAILED
     except OSError as error:
+        if error.errno in OUTPUT_ERRORS and error.filename is None:
+            return _fail(f"standard output cannot be written: {error.strerror}", EXIT_FAILED)
         return _fail(str(error), EXIT_FAILED)
     except (KeyboardInterrupt, typer.Abort):
         return EXIT_INTERRUPTED
+
+
+def _with_habit(message: str, error: typer.TyperException) -> str:
+    """With what the option is called here, if it is one of another tool."""
+    option, context = getattr(error, "option_name", None), getattr(error, "ctx", None)
+    if option is None or context is None or not message.startswith("No such option"):
+        return message
+    instead = habits.of_option(option, context.command, context.command_path)
+    return f"No such option: {option}; {instead}" if instead else message
 
 
 def _fail(sentence: str, code: int) -> int:

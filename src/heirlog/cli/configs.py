@@ -8,8 +8,8 @@ Loggers and the configuration of one broker are answered by that broker; everyth
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -107,6 +107,24 @@ class EntityOptions:
     broker_logger: Annotated[
         str | None, typer.Option("--broker-logger", help="Short for --entity-type broker-loggers --entity-name.")
     ] = None
+
+    def apart(self, values: Sequence[str]) -> tuple[EntityOptions, list[tuple[str, str]]]:
+        """The entity alone, and CONFIG=VALUE arguments: the first ones are where an entity in words would be.
+
+        Raises UsageError for a value without a name.
+        """
+        by_option = self.kind is not None or self.topic is not None or self.broker is not None
+        by_option = by_option or self.broker_defaults or self.broker_logger is not None
+        named, given = self, list(values)
+        if self.word_name is not None and (by_option or self.word == BROKER_DEFAULTS):
+            named, given = replace(named, word_name=None), [self.word_name, *given]
+        if self.word is not None and by_option:
+            named, given = replace(named, word=None), [self.word, *given]
+        settings = [text.partition("=") for text in given]
+        strange = next(("".join(parts) for parts in settings if not parts[0] or not parts[1]), None)
+        if strange is not None:
+            raise UsageError(f"{strange} is not of the form CONFIG=VALUE")
+        return named, [(name.strip(), value.strip()) for name, _, value in settings]
 
     @property
     def entity(self) -> Entity:
@@ -244,6 +262,10 @@ def _check(verb: str, kind: EntityType, name: str, result: Any) -> None:
 @grouped
 def alter(
     named: EntityOptions,
+    values: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="CONFIG=VALUE", help="The same as --add-config, one value each.", show_default=False),
+    ] = None,
     add_config: Annotated[
         str | None, typer.Option(metavar="NAME=VALUE,...", help="Write [a,b] for a value that contains commas.")
     ] = None,
@@ -256,15 +278,19 @@ def alter(
     """Set or delete single values. Other values do not change."""
     from heirlog.protocol.messages import IncrementalAlterConfigsRequest
 
+    named, set_in_words = named.apart(values or ())
     entity = named.entity
     kind, name = entity.kind, _one(*entity)
     added = {
+        **dict(set_in_words),
         **({} if add_config_file is None else properties.read(str(add_config_file))),
         **dict(pairs(add_config or "")),
     }
     deleted = [part.strip() for part in (delete_config or "").split(",") if part.strip()]
     if not added and not deleted:
-        raise UsageError("nothing to change: name values with --add-config, --add-config-file or --delete-config")
+        raise UsageError(
+            "nothing to change: give CONFIG=VALUE after the name, or --add-config, --add-config-file or --delete-config"
+        )
     twice = sorted(set(added) & set(deleted))
     if twice:
         raise UsageError(f"{twice[0]} is both added and deleted")

@@ -6,6 +6,7 @@ A command for the quorum may talk to its controllers instead (`--bootstrap-contr
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
@@ -20,14 +21,16 @@ if TYPE_CHECKING:
     from heirlog.blocking import Client
 
 BOOTSTRAP_VARIABLE = "HEIRLOG_BOOTSTRAP"
-LOCALHOST = "localhost:9092"
+DEFAULT_PORT = 9092
+LOCALHOST = f"localhost:{DEFAULT_PORT}"
 BootstrapServer = Annotated[
     str,
     typer.Option(
         "--bootstrap-server",
         "-b",
         envvar=BOOTSTRAP_VARIABLE,
-        help="host:port of a broker, several separated by commas; with --command-config FILE for TLS and SASL.",
+        help="host:port of a broker (a host alone: port 9092), several separated by commas; with --command-config "
+        "FILE for TLS and SASL.",
         show_default=f"the default context, else {LOCALHOST}",
     ),
 ]
@@ -35,6 +38,8 @@ DEFAULT_BOOTSTRAP = ""
 """None given: as the module says."""
 CONTROLLERS = 2
 """Endpoint type of DescribeCluster (KIP-919)."""
+_HOST = re.compile(r"[A-Za-z0-9._-]*[A-Za-z._-][A-Za-z0-9._-]*|\d+(\.\d+){3}|\[[0-9A-Fa-f:.]+\]")
+"""A name, which has a letter, an IPv4 address, or an IPv6 address in brackets. A number alone is a forgotten host."""
 REQUEST_TIMEOUT_S = 30.0
 REACH_TIMEOUT_S = 3.0
 """Limit until any broker answers; a request may take longer (an election, a leader that returns)."""
@@ -59,7 +64,7 @@ def connected(bootstrap_servers: str, timeout_s: float = REQUEST_TIMEOUT_S) -> I
     elif given is not None:
         where = f"--bootstrap-server, {command_config.OPTION}"
     given = given or {}
-    servers = bootstrap_servers or given.get(contexts.SERVERS, LOCALHOST)
+    servers = _with_ports(bootstrap_servers or given.get(contexts.SERVERS, LOCALHOST))
     try:
         client = Client(servers, security=security_from_properties(given), timeout_s=timeout_s)
     except ValueError as error:
@@ -76,6 +81,12 @@ def connected(bootstrap_servers: str, timeout_s: float = REQUEST_TIMEOUT_S) -> I
         yield client
     finally:
         client.close()
+
+
+def _with_ports(servers: str) -> str:
+    """A host alone is at Kafka's port, as kcat and rpk take it, and an empty part is none."""
+    parts = (part.strip() for part in servers.split(","))
+    return ",".join(f"{part}:{DEFAULT_PORT}" if _HOST.fullmatch(part) else part for part in parts if part)
 
 
 @contextmanager

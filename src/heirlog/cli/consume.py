@@ -100,7 +100,7 @@ def consume(
         ),
     ] = False,
     max_records: Annotated[
-        int | None, typer.Option("--max", "-c", "-n", min=1, help="Stop after this many records.")
+        int | None, typer.Option("--max", "--max-messages", "-c", "-n", min=1, help="Stop after this many records.")
     ] = None,
     isolation_level: Annotated[
         IsolationLevel,
@@ -178,6 +178,13 @@ def consume(
         with interrupts.allowed():
             names = topics or some_matching(client.topic_names(), include or "")
             begins, ends = start.offsets(client, list(_partitions(client, names, partition)), isolation)
+        if not start.is_given and sys.stderr.isatty():
+            # what is typed first shows nothing on a topic that has records
+            print(
+                "waiting for new records; --from-beginning prints those that are there; Ctrl-C ends",
+                file=sys.stderr,
+                flush=True,
+            )
         _write(Reader(client, begins, ends if until_end else None, isolation, max_records).rounds(), chosen, output)
 
 

@@ -31,6 +31,7 @@ def list_contexts(as_json: Json = False) -> None:
             "default": "*" if context.name == chosen else "",
             "bootstrap_servers": context.bootstrap_servers,
             "file": str(contexts.path_of(context.name)),
+            "shown_file": _from_home(contexts.path_of(context.name)),
             "data_is_gone": context.is_left_over,
             "note": "its data folder is gone" if context.is_left_over else "",
         }
@@ -38,11 +39,16 @@ def list_contexts(as_json: Json = False) -> None:
     ]
     if as_json:
         for row in rows:
-            del row["default"], row["note"]
-    columns = {"default": "", "context": "Context", "bootstrap_servers": "BootstrapServers", "file": "File"}
+            del row["default"], row["note"], row["shown_file"]
+    columns = {"default": "", "context": "Context", "bootstrap_servers": "BootstrapServers", "shown_file": "File"}
     if any(context.is_left_over for context in found):
         columns["note"] = "Note"
     show_rows(columns, rows, as_json)
+
+
+def _from_home(path: Path) -> str:
+    """As a shell takes it, so that a row fits a terminal."""
+    return f"~/{path.relative_to(Path.home())}" if path.is_relative_to(Path.home()) else str(path)
 
 
 @app.command("use")

@@ -11,7 +11,7 @@ import typer
 from heirlog.cli import complete
 from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
 from heirlog.cli.errors import EXIT_FAILED, CommandError, UsageError
-from heirlog.cli.names import given_once
+from heirlog.cli.names import given_once, one_partition
 from heirlog.cli.next_steps import with_next_step
 from heirlog.cli.render import Json, show_rows
 from heirlog.protocol.errors import ErrorCode, error_code
@@ -27,7 +27,10 @@ def delete_records(
     name: Annotated[
         str | None,
         typer.Argument(
-            metavar="TOPIC", help="With --partition and --offset.", show_default=False, autocompletion=complete.topics
+            metavar="TOPIC[:PARTITION]",
+            help="With --offset, and --partition if it is not named here.",
+            show_default=False,
+            autocompletion=complete.topics,
         ),
     ] = None,
     offset_json_file: Annotated[Path | None, typer.Option(help=FORM)] = None,
@@ -42,6 +45,8 @@ def delete_records(
     """Delete all records of partitions below an offset."""
     if name is not None:
         topic = given_once("topic", "TOPIC", name, "--topic", topic)
+        if partition is None and ":" in topic:
+            topic, partition = one_partition(topic, None, None)
     wanted = _wanted(offset_json_file, topic, partition, offset)
     with connected(bootstrap_server) as client:
         rows = [_delete(client, *one) for one in wanted]
@@ -74,7 +79,7 @@ def _wanted(
         except (ValueError, TypeError, KeyError) as error:
             raise CommandError(f"{file} is not of the form {FORM}") from error
     if topic is None or partition is None or offset is None:
-        raise UsageError("TOPIC, --partition and --offset go together")
+        raise UsageError("name the partition and the first offset to keep: TOPIC:PARTITION --offset OFFSET")
     return [(topic, partition, offset)]
 
 

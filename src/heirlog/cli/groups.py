@@ -60,6 +60,24 @@ NamedTopics = Annotated[
 ]
 
 
+TopicArguments = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="TOPIC[:0,1]", help="The same as --topic.", show_default=False, autocompletion=complete.topics
+    ),
+]
+
+
+def group_and_topics(
+    argument: str | None, option: str | None, topic_arguments: list[str] | None, topics: list[str] | None
+) -> tuple[str, list[str]]:
+    """With --group all arguments are topics. Raises UsageError."""
+    named = [*(topic_arguments or ()), *(topics or ())]
+    if argument is not None and option is not None:
+        return option, [argument, *named]
+    return one_group(argument, option), named
+
+
 def one_group(argument: str | None, option: str | None) -> str:
     """Raises UsageError unless exactly one names the group."""
     return given_once("group", "GROUP", argument, "--group", option)
@@ -259,6 +277,7 @@ def delete(
 @app.command("delete-offsets")
 def delete_offsets(
     group_argument: GroupArgument = None,
+    topic_arguments: TopicArguments = None,
     group: Group = None,
     topic: NamedTopics = None,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
@@ -267,17 +286,17 @@ def delete_offsets(
     """Delete a group's committed offsets of topics that none of its members reads; of a share group, whole topics."""
     from heirlog.protocol.messages import OffsetDeleteRequest
 
-    group = one_group(group_argument, group)
-    if not topic:
-        raise UsageError("name the partitions: --topic TOPIC or --topic TOPIC:0,1,2")
+    group, topics_named = group_and_topics(group_argument, group, topic_arguments, topic)
+    if not topics_named:
+        raise UsageError("name the topics after the group, or with --topic: TOPIC or TOPIC:0,1,2")
     with connected(bootstrap_server) as client:
         if share_group(client, group) is not None:
-            if any(":" in name for name in topic):
+            if any(":" in name for name in topics_named):
                 raise UsageError("a share group forgets whole topics: --topic TOPIC")
-            _show_deleted(delete_share_offsets(client, group, topic), as_json)
+            _show_deleted(delete_share_offsets(client, group, topics_named), as_json)
             return
         topics: dict[str, OffsetDeleteRequest.OffsetDeleteRequestTopic] = {}
-        for name, partition in partitions_named(client, topic):
+        for name, partition in partitions_named(client, topics_named):
             one = topics.setdefault(name, OffsetDeleteRequest.OffsetDeleteRequestTopic(name=name))
             one.partitions.append(OffsetDeleteRequest.OffsetDeleteRequestPartition(partition_index=partition))
         request = OffsetDeleteRequest(group_id=group, topics=list(topics.values()))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import binascii
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
 from typing import Any, NamedTuple, TypeAlias
 
@@ -81,6 +81,14 @@ def _header(text: str) -> tuple[str, bytes]:
     return name, value.encode()
 
 
+def _headers(given: Any) -> Iterator[tuple[str, bytes | None]]:
+    """Pairs, or an object of names and values. Raises ValueError."""
+    for pair in given.items() if isinstance(given, dict) else given or ():
+        if not (isinstance(pair, list | tuple) and len(pair) == 2):
+            raise ValueError('headers are pairs: [["name", "value"]]')
+        yield str(pair[0]), _bytes(pair[1])
+
+
 def _record_of(line: bytes) -> LineRecord:
     try:
         members = json.loads(line)
@@ -90,7 +98,7 @@ def _record_of(line: bytes) -> LineRecord:
         return LineRecord(
             _bytes(members.get("key")),
             _bytes(members.get("value")),
-            tuple((str(name), _bytes(value)) for name, value in members.get("headers") or ()),
+            tuple(_headers(members.get("headers"))),
             timestamp_ms,
         )
     except (ValueError, TypeError, AttributeError) as error:

@@ -24,6 +24,7 @@ from heirlog.cli.errors import EXIT_INTERRUPTED
 
 
 def main() -> NoReturn:
+    _open_what_is_closed()
     # it is not, where a shell started this command in the background: such a command ignores Ctrl-C
     is_interruptible = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if is_interruptible:
@@ -48,6 +49,19 @@ def main() -> NoReturn:
     if is_interruptible:
         signal.signal(signal.SIGINT, _leave)
     sys.exit(code)
+
+
+def _open_what_is_closed() -> None:
+    """A shell may start a command without a standard stream (`>&-`): what is printed there then goes nowhere.
+
+    Without this the next file or socket that is opened would get its number, and what is printed.
+    """
+    if sys.stdin is None:
+        sys.stdin = open(os.devnull)  # noqa: SIM115
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
 
 
 def _leave(*_: object) -> None:

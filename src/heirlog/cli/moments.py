@@ -17,7 +17,10 @@ def moment_ms(option: str, text: str) -> int:
         return int(text)
     if text.upper().startswith("P"):
         return time.time_ns() // 1_000_000 - duration_ms(option, text)
-    return datetime_ms(option, text)
+    try:
+        return datetime_ms(option, text)
+    except UsageError as error:
+        raise UsageError(f"{error}, PT1H (an hour ago), or a time in ms") from error
 
 
 def datetime_ms(option: str, text: str) -> int:

@@ -23,7 +23,9 @@ NEXT_STEPS: Final = {
     ErrorCode.TOPIC_ALREADY_EXISTS: (
         "heirlog topics describe TOPIC shows it, heirlog topics alter TOPIC --partitions COUNT gives it more partitions"
     ),
-    ErrorCode.INVALID_TOPIC_EXCEPTION: "names are of at most 249 letters, digits, dots, dashes and underscores",
+    ErrorCode.INVALID_TOPIC_EXCEPTION: (
+        "names are of at most 249 letters, digits, dots, dashes and underscores; regular expressions go with --include"
+    ),
     ErrorCode.INVALID_PARTITIONS: "a topic can only get more partitions than it has (heirlog topics describe TOPIC)",
     ErrorCode.INVALID_REPLICATION_FACTOR: _BROKERS,
     ErrorCode.INVALID_REPLICA_ASSIGNMENT: _BROKERS,

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from heirlog.cli.errors import CommandError
 from heirlog.cli.line_records import LineRecord
+from heirlog.cli.next_steps import with_next_step
 from heirlog.protocol.batch import NewRecord
-from heirlog.protocol.errors import error_code
+from heirlog.protocol.errors import ErrorCode, error_code
 
 if TYPE_CHECKING:
     from heirlog.blocking import Client
@@ -49,10 +51,13 @@ def partition_count(client: Client, topic: str) -> int:
     """Raises CommandError if there is no such topic."""
     found = client.metadata([topic]).topics[0]
     if found.error_code:
-        raise CommandError(
-            f"topic {topic} cannot be used ({error_code(found.error_code).name}); to create it: heirlog topics "
-            f"create {topic}"
-        )
+        code = error_code(found.error_code)
+        sentence = f"topic {topic} cannot be used ({code.name})"
+        if code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            raise CommandError(with_next_step(sentence, code))
+        similar = get_close_matches(topic, client.topic_names())
+        guess = f"did you mean {' or '.join(similar)}? If not, create it: " if similar else "to create it: "
+        raise CommandError(f"{sentence}; {guess}heirlog topics create {topic}")
     return len(found.partitions)
 
 

@@ -167,9 +167,12 @@ def produce(
                 from heirlog.cli.produce_transactions import TransactionalWriter
 
                 writer = TransactionalWriter(client, interrupts, places, transactional_id, transaction_size, codec)
+        is_typed = not files and sys.stdin.isatty()
+        if is_typed and sys.stderr.isatty():
+            print(f"each line becomes a record of {topic}; Ctrl-D ends", file=sys.stderr, flush=True)
         try:
             # a person who types lines sees them; a bar would be drawn over what is typed
-            with counted(f"{topic}: acknowledged", as_json or (not files and sys.stdin.isatty())) as show:
+            with counted(f"{topic}: acknowledged", as_json or is_typed) as show:
                 for some in given:
                     records: list[LineRecord] = []
                     try:

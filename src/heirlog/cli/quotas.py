@@ -1,5 +1,6 @@
 """`heirlog quotas describe|alter`: how much users, client ids and addresses may use.
 
+    heirlog quotas alter user alice producer_byte_rate=1048576
     heirlog quotas alter --user alice --add-config producer_byte_rate=1048576
     heirlog quotas alter --user-defaults --client reports --add-config consumer_byte_rate=65536,request_percentage=50
     heirlog quotas alter --ip-defaults --add-config connection_creation_rate=20
@@ -11,7 +12,7 @@ The options are those of kafka-configs, which works as well.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 import typer
@@ -29,6 +30,12 @@ app = typer.Typer(help="Show and change quotas of users, client ids and addresse
 
 EXACT, DEFAULT = 0, 1
 DEFAULT_NAME = "<default>"
+WORDS = ("user", "client", "ip")
+
+Word = Annotated[str | None, typer.Argument(metavar="TYPE", help="user, client or ip.", show_default=False)]
+WordName = Annotated[
+    str | None, typer.Argument(metavar="NAME", help="The user, the client id or the address.", show_default=False)
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +55,17 @@ class QuotaEntity:
         False
     )
 
+    def with_words(self, kind: str | None, name: str | None) -> QuotaEntity:
+        """`user alice`, `client reports`, `ip 10.0.0.1` as the options say it. Raises UsageError."""
+        if kind is None:
+            return self
+        if kind not in WORDS or name is None:
+            raise UsageError(f"say whose quotas: {', '.join(WORDS)} and a name, or the options; not {kind}")
+        if getattr(self, kind) is not None:
+            raise UsageError(f"{kind} {name} and --{kind} exclude each other")
+        in_words: dict[str, Any] = {kind: name}
+        return replace(self, **in_words)
+
     def __iter__(self) -> Iterator[tuple[str, str | None]]:
         """Raises UsageError: a type by name and as the default."""
         for kind, option, name, is_default in (
@@ -64,18 +82,21 @@ class QuotaEntity:
 @app.command("describe")
 @grouped
 def describe(
+    *,
+    word: Word = None,
+    name: WordName = None,
     named: QuotaEntity,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
     as_json: Json = False,
 ) -> None:
-    """Show quotas: all, or those of the user, the client id or the address that the options name."""
+    """Show quotas: all, or those of the user, the client id or the address that is named."""
     from heirlog.protocol.messages import DescribeClientQuotasRequest
 
     components = [
         DescribeClientQuotasRequest.ComponentData(
             entity_type=kind, match_type=DEFAULT if name is None else EXACT, match=name
         )
-        for kind, name in named
+        for kind, name in named.with_words(word, name)
     ]
     with connected(bootstrap_server) as client:
         answer = client.send_to_any(DescribeClientQuotasRequest(components=components))
@@ -103,6 +124,13 @@ def describe(
 @app.command("alter")
 @grouped
 def alter(
+    *,
+    word: Word = None,
+    name: WordName = None,
+    values: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="QUOTA=VALUE", help="The same as --add-config, one quota each.", show_default=False),
+    ] = None,
     named: QuotaEntity,
     add_config: Annotated[
         str | None,
@@ -116,13 +144,17 @@ def alter(
     from heirlog.client.admin import to_controller
     from heirlog.protocol.messages import AlterClientQuotasRequest
 
-    entity = list(named)
+    entity = list(named.with_words(word, name))
     if not entity:
-        raise UsageError("say whose quotas: --user, --client, --ip, or one of the same with -defaults")
-    added = {name: _number(name, value) for name, value in pairs(add_config or "")}
+        raise UsageError("say whose quotas: user NAME, --user, --client, --ip, or one of the same with -defaults")
+    given = [pair for text in (*(values or ()), add_config or "") for pair in pairs(text)]
+    added = {quota: _number(quota, value) for quota, value in given}
     removed = [part.strip() for part in (delete_config or "").split(",") if part.strip()]
     if not added and not removed:
-        raise UsageError("nothing to change: name quotas with --add-config or --delete-config")
+        raise UsageError("nothing to change: name quotas with QUOTA=VALUE, --add-config or --delete-config")
+    unknown = sorted({*added, *removed} - {*USER_AND_CLIENT_KEYS, *IP_KEYS})
+    if unknown:
+        raise UsageError(f"{unknown[0]} is no quota; there are {', '.join((*USER_AND_CLIENT_KEYS, *IP_KEYS))}")
     request = AlterClientQuotasRequest(
         entries=[
             AlterClientQuotasRequest.EntryData(

@@ -30,6 +30,7 @@ from heirlog.cli.elections import ElectionType, TopicPartition
 from heirlog.cli.errors import CommandError, UsageError
 from heirlog.cli.next_steps import with_next_step
 from heirlog.cli.render import Json, confirm, show_json, show_rows
+from heirlog.cli.sections import Commands
 from heirlog.cli.watch import WITHIN_S, Interval, Watch, Watching
 from heirlog.protocol.errors import ErrorCode, KafkaError, error_code
 from heirlog.protocol.types import NO_LEADER
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from heirlog.metadata.loss_report import LossReport
 
 app = typer.Typer(help="Show and recover partitions that have lost every complete replica.", no_args_is_help=True)
-app.add_typer(salvage.app, name="salvage")
+app.add_typer(salvage.app, name="salvage", cls=Commands)
 app.command("controller")(controller.recover_controller)
 
 ANSWER_WAIT_S = 5.0

@@ -24,9 +24,10 @@ from heirlog.cli.groups import (
     Group,
     GroupArgument,
     NamedTopics,
+    TopicArguments,
     TopicPartition,
     committed_offsets,
-    one_group,
+    group_and_topics,
 )
 from heirlog.cli.moments import datetime_ms, duration_ms
 from heirlog.cli.names import partitions_named
@@ -82,6 +83,7 @@ class Target:
 def reset_offsets(
     *,
     group_argument: GroupArgument = None,
+    topic_arguments: TopicArguments = None,
     group: Group = None,
     topic: NamedTopics = None,
     all_topics: Annotated[
@@ -97,12 +99,12 @@ def reset_offsets(
     as_json: Json = False,
 ) -> None:
     """Move the committed offsets of a group that has no members."""
-    group = one_group(group_argument, group)
+    group, topics = group_and_topics(group_argument, group, topic_arguments, topic)
     target.check()
     if execute and dry_run:
         raise UsageError("--execute and --dry-run exclude each other")
-    if bool(topic) + all_topics != (target.from_file is None):
-        raise UsageError("name the topics: --topic or --all-topics, or give --from-file")
+    if bool(topics) + all_topics != (target.from_file is None):
+        raise UsageError("name the topics after the group, or give --all-topics or --from-file")
     when_ms = target.when_ms()
     given = None if target.from_file is None else _from_file(target.from_file)
     with connected(bootstrap_server) as client:
@@ -118,7 +120,7 @@ def reset_offsets(
             wanted = sorted(given)
         else:
             all_known = committed if shown is None else known
-            wanted = sorted(all_known) if all_topics else partitions_named(client, topic or [])
+            wanted = sorted(all_known) if all_topics else partitions_named(client, topics)
         earliest = {key: at.offset for key, at in client.list_offsets(dict.fromkeys(wanted, EARLIEST)).items()}
         latest = {key: at.offset for key, at in client.list_offsets(dict.fromkeys(wanted, LATEST)).items()}
         if given is not None:

@@ -1,13 +1,18 @@
-"""The order of the commands in `heirlog --help`: what belongs together under one heading, the first day's work first.
+"""The help of groups of commands, and what they answer to a command that they do not have.
 
-Typer would list the commands before the groups of commands, and cut their first sentences.
+`heirlog --help` has a heading for what belongs together, the first day's work first. Typer would list the commands
+before the groups of commands, and cut their first sentences.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
+import typer
 from typer.core import TyperGroup
+
+from heirlog.cli.habits import synonyms_of
 
 SECTIONS: Final = {
     "Start a cluster": ("up", "context", "node", "container", "storage"),
@@ -28,20 +33,46 @@ SECTIONS: Final = {
     "Rehearsals": ("drill", "sim"),
 }
 """Every command is in one; a test looks for those that are not."""
+GUESSED = "Did you mean"
 
 
-class Sectioned(TyperGroup):
+class Commands(TyperGroup):
+    """A group whose help has the whole first sentence of each command."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        self._format(
+            formatter, "Commands", [name for name in self.list_commands(ctx) if not self.commands[name].hidden]
+        )
+
+    def _format(self, formatter: Any, heading: str, names: Sequence[str]) -> None:
+        # padded: one column for all sections
+        width = max(map(len, self.commands))
+        with formatter.section(heading):
+            formatter.write_dl([(name.ljust(width), _first_sentence(self.commands[name])) for name in names])
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        try:
+            return super().resolve_command(ctx, args)
+        except typer.TyperException as error:
+            meant = synonyms_of(args[0], self.commands) if args else []
+            if GUESSED not in error.message and not args[0].startswith("-"):
+                sentence = error.message.rstrip(".")
+                if meant:
+                    error.message = f"{sentence}. {GUESSED} {', '.join(map(repr, meant))}?"
+                else:
+                    error.message = f"{sentence}; `{ctx.command_path} --help` lists the commands"
+            raise
+
+
+class Sectioned(Commands):
     """A group whose help has a heading for each section."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         return [name for names in SECTIONS.values() for name in names]
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        width = max(map(len, self.list_commands(ctx)))
         for heading, names in SECTIONS.items():
-            with formatter.section(heading):
-                # padded: one column for all sections
-                formatter.write_dl([(name.ljust(width), _first_sentence(self.commands[name])) for name in names])
+            self._format(formatter, heading, names)
 
 
 def _first_sentence(command: Any) -> str:

@@ -45,12 +45,17 @@ IfExists = Annotated[bool, typer.Option("--if-exists", help="Topics that do not 
 def create(
     names: Names = None,
     topic: NamedTopics = None,
-    partitions: Annotated[int | None, typer.Option(min=1, help="Default: the cluster's num.partitions.")] = None,
+    partitions: Annotated[
+        int | None, typer.Option("--partitions", "-p", min=1, help="Default: the cluster's num.partitions.")
+    ] = None,
     replication_factor: Annotated[
-        int | None, typer.Option(min=1, help="Default: the cluster's default.replication.factor.")
+        int | None,
+        typer.Option("--replication-factor", "-r", min=1, help="Default: the cluster's default.replication.factor."),
     ] = None,
     replica_assignment: ReplicaAssignment = None,
-    config: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Topic config; repeatable.")] = None,
+    config: Annotated[
+        list[str] | None, typer.Option("--config", "-c", metavar="NAME=VALUE", help="Topic config; repeatable.")
+    ] = None,
     if_not_exists: Annotated[
         bool, typer.Option("--if-not-exists", help="Leave topics that exist as they are; that is no failure.")
     ] = False,

@@ -155,6 +155,7 @@ def _prepared(
         _refuse_contradictions(layout, nodes, port, combined, racks, controllers, is_secure)
         metrics = [found.port for found in (node.metrics_endpoint() for node in layout.nodes) if found is not None]
         ports = [*(port for node in layout.nodes for port in node.ports()), *metrics]
+        data_folder.refuse_running(layout)
         _refuse_busy_ports([port for port in ports if port], data, known=True)
         before = data_folder.taken_in(layout)
         if before is not None:
@@ -287,7 +288,7 @@ def _print_started(layout: Layout, processes: dict[int, NodeProcess], known: boo
         f"  a node's output    {layout.brokers[0].output_path}\n"
         f"  not as in Kafka    {_differences(layout.brokers[0])}\n"
         f"\n"
-        f"  {heirlog} topics create greetings{option}\n"
+        f"  {heirlog} topics create greetings{option} --if-not-exists\n"
         f"  echo hello | {heirlog} produce greetings{option}\n"
         f"  {heirlog} consume greetings --from-beginning --max 1{option}\n"
         f"  {heirlog} topics describe greetings{option}\n"

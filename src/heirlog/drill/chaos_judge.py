@@ -95,7 +95,7 @@ def judge(
         for index in {change.index for change in log.changes if change.topic_id == one.topic_id}
     }
     judgement = Judgement(
-        losses=list(_losses(log, _epochs(audit, names))),
+        losses=list(_losses(log, _epochs(audit, names), _epochs(record.read, names))),
         lossy_elections=dict(Counter(basis_of(change).basis.value for change in lossy_elections(log))),
     )
     history = History(now_ms=lambda: 0)
@@ -127,20 +127,23 @@ def judge(
 # losses
 
 
-def _epochs(audit: Iterable[RecordRead], names: dict[tuple[str, int], str]) -> dict[str, Epochs]:
-    """Of what is readable in the end, by partition."""
+def _epochs(reads: Iterable[RecordRead], names: dict[tuple[str, int], str]) -> dict[str, Epochs]:
+    """Of what was read, by partition: leader epochs and the first offset of each."""
     found: dict[str, dict[int, int]] = {}
-    for one in audit:
+    for one in reads:
+        if one.leader_epoch < 0:
+            continue  # a client that tells no epochs
         epochs = found.setdefault(names[one.topic, one.partition], {})
         epochs[one.leader_epoch] = min(one.offset, epochs.get(one.leader_epoch, one.offset))
     return {name: tuple(sorted(epochs.items())) for name, epochs in found.items()}
 
 
-def _losses(log: CommittedLog, epochs: dict[str, Epochs]) -> Iterator[KnownLoss]:
+def _losses(log: CommittedLog, epochs: dict[str, Epochs], seen: dict[str, Epochs]) -> Iterator[KnownLoss]:
+    """epochs: of what is readable in the end; seen: of what was read meanwhile."""
     for change in lossy_elections(log):
         name = partition_name(change.topic, change.index, change.topic_id)
         basis = basis_of(change)
-        epoch, start = int(basis.leader_epoch), _start(change, epochs.get(name, ()))
+        epoch, start = int(basis.leader_epoch), _start(change, epochs.get(name, ()), seen.get(name, ()))
         kept = [entry for entry in epochs.get(name, ()) if entry[0] < epoch]
         yield KnownLoss(name, start, epoch, change.at_ms, (*kept, (epoch, start)), tuple(_answers(change)))
 
@@ -172,17 +175,22 @@ def basis_of(change: PartitionChange) -> ElectionBasis:
     return change.after.basis
 
 
-def _start(change: PartitionChange, epochs: Epochs) -> int:
-    """Where the winner's log ended.
+def _start(change: PartitionChange, epochs: Epochs, seen: Epochs) -> int:
+    """Where the winner's log ended, or began to differ from what was there before.
 
     The election's record says it where the winner was asked: without a leader its log did not grow. Otherwise the first
     record of this epoch, or of a later one, was there; or lower, if a later election gave up more. Without any such
     record everything may be gone.
+
+    The winner, or that of a later election, may also be a broker that was away when an earlier election gave up what it
+    has. Then its records are readable again, and those are gone that were written in between: of epochs that readers
+    have seen, and that are newer than the last one before this election of which anything is left.
     """
     basis = basis_of(change)
     if basis.end_offset >= 0:
         return basis.end_offset
-    return min((start for epoch, start in epochs if epoch >= basis.leader_epoch), default=0)
+    left = max((epoch for epoch, _ in epochs if epoch < basis.leader_epoch), default=-1)
+    return min((start for epoch, start in (*epochs, *seen) if epoch > left), default=0)
 
 
 # what clients saw

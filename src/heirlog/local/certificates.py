@@ -60,7 +60,7 @@ class Authority:
         self,
         name: str | x509.Name,
         hosts: Sequence[str] = (),
-        days: float = DAYS,
+        days: int = DAYS,
         purposes: Sequence[x509.ObjectIdentifier] | None = None,
     ) -> str:
         """A new private key and its certificate, as PEM. hosts: names and addresses at which it may serve.
@@ -86,7 +86,7 @@ class Authority:
 
 
 def _builder(
-    subject: x509.Name, issuer: x509.Name, public_key: ec.EllipticCurvePublicKey, days: float
+    subject: x509.Name, issuer: x509.Name, public_key: ec.EllipticCurvePublicKey, days: int
 ) -> x509.CertificateBuilder:
     now = datetime.datetime.now(datetime.UTC)
     end = now + datetime.timedelta(days=days)

@@ -151,7 +151,7 @@ class Cluster:
             self.wait_until_ready()
         except (LocalError, ConfigError) as error:
             self.close()
-            raise ClusterError(str(error)) from error
+            raise ClusterError(str(error)) from None
         except BaseException:
             self.close()
             raise
@@ -242,7 +242,7 @@ class Cluster:
         try:
             wait_until_ready(brokers, others, timeout_s)
         except LocalError as error:
-            raise ClusterError(str(error)) from error
+            raise ClusterError(str(error)) from None
 
     def create_topic(
         self,
@@ -262,7 +262,7 @@ class Cluster:
         try:
             topics.create(self._addresses(), name, partitions, replication_factor, given, timeout_s, self._security())
         except LocalError as error:
-            raise ClusterError(str(error)) from error
+            raise ClusterError(str(error)) from None
 
     def leader(self, topic: str, partition: int = 0, timeout_s: float = TOPIC_TIMEOUT_S) -> int:
         """Id of the running broker that leads the partition; waits for one, as after the death of the last leader.
@@ -308,7 +308,7 @@ class Cluster:
         try:
             topics.wait_until(holds, timeout_s, what)
         except LocalError as error:
-            raise ClusterError(str(error)) from error
+            raise ClusterError(str(error)) from None
 
     def _security(self) -> Security:
         """Of a node, which may do everything."""
@@ -331,7 +331,7 @@ class Cluster:
         try:
             given = secure.client_config(layout.data, user, lambda: self._client())
         except (LocalError, OSError) as error:
-            raise ClusterError(str(error)) from error
+            raise ClusterError(str(error)) from None
         return {"bootstrap.servers": layout.bootstrap_servers, **given}
 
     def _client(self) -> Client:

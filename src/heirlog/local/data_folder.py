@@ -73,6 +73,24 @@ def hold(data: Path) -> int:
     return lock
 
 
+def refuse_running(layout: Layout) -> None:
+    """A node that was started on its own, or that still stops. Raises LocalError."""
+    for node in layout.nodes:
+        try:
+            lock = os.open(node.log_dir / LOCK_NAME, os.O_RDONLY)
+        except OSError:
+            continue
+        try:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise LocalError(
+                f"{node.name} of the cluster in {layout.data} runs already, without this command: stop it, or wait "
+                "until it has ended"
+            ) from None
+        finally:
+            os.close(lock)
+
+
 def refuse_others(data: Path) -> None:
     """A folder without a cluster that holds something else, such as a project's own `data`. Raises LocalError.
 

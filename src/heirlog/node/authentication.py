@@ -86,7 +86,7 @@ class Authenticators:
         `delegation.token.secret.key`, else how nodes log in to controllers, else how brokers log in to each other.
         """
         config = self._config
-        secret = config.given.get("delegation.token.secret.key", "")
+        secret = config["delegation.token.secret.key"]
         if not secret:
             secret = self._login(config.controller_listener_names[0], "sasl.mechanism.controller.protocol")
         if not secret and config.is_broker:

@@ -178,10 +178,12 @@ class SaslConnection:
             return
         decoded = wire.decode(self._within.listener, frame)
         if isinstance(decoded, wire.RefusedFrame):
-            if decoded.response is not None and decoded.header is not None and self._state is SaslState.BEGIN:
+            if decoded.response is None or decoded.header is None or self._state is SaslState.VERSIONS:
+                self._close(decoded.reason)
+            elif self._state is SaslState.BEGIN:
                 self._within.transport.send(decoded.header, decoded.response)
             else:
-                self._close(decoded.reason)
+                self._answer_and_close(decoded.header, ApiVersionsResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE))
             return
         header, request = decoded
         if isinstance(request, ApiVersionsRequest) and self._state is SaslState.BEGIN:
@@ -190,7 +192,7 @@ class SaslConnection:
             self._shake_hands(header, request)
         elif self._state is SaslState.TOKENS and isinstance(request, SaslAuthenticateRequest):
             self._token(header, bytes(request.auth_bytes))
-        elif self._state is SaslState.TOKENS:
+        elif self._state is SaslState.TOKENS and self._within.listener.routes[header.api_key].api.can_refuse:
             route = self._within.listener.routes[header.api_key]
             self._answer_and_close(header, route.api.refusal(request, ErrorCode.ILLEGAL_SASL_STATE))
         else:

@@ -57,7 +57,7 @@ class RunPlan:
     only_version_2: bool = False
     """All producers of transactions know version 2."""
     expiring_ids: bool = False
-    """Transactional ids are deleted soon after their last transaction, and producer ids forgotten."""
+    """Transactional ids are deleted soon after their last transaction."""
     late_repeats: bool = False
     """Producers of transactions that know version 2 send the bytes of answered requests once more, later."""
     cleaned_transactions: bool = False

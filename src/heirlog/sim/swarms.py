@@ -49,7 +49,6 @@ EXPIRING_IDS = {
     "transactional.id.expiration.ms": "400",
     "transaction.remove.expired.transaction.cleanup.interval.ms": "200",
 }
-EXPIRING_PRODUCERS = {"producer.id.expiration.ms": "1000", "producer.id.expiration.check.interval.ms": "300"}
 AUTO_JOIN = "controller.quorum.auto.join.enable"
 BROKERS = (3, 3, 3, 3, 3, 3, 3, 4, 5, 7)
 """Brokers of a swarm, if the swarm draws no others. A run of seven takes 1.6 times as long as one of three."""
@@ -165,9 +164,6 @@ def _draw_transactions(plan: RunPlan, random: Random) -> None:
 def let_ids_expire(plan: RunPlan) -> None:
     plan.expiring_ids = True
     plan.config = {**plan.config, **EXPIRING_IDS}
-    if not plan.idempotent:
-        # an idempotent producer that repeats a batch for longer than that writes it twice, as on Apache Kafka
-        plan.config = {**plan.config, **EXPIRING_PRODUCERS}
 
 
 def _draw_brokers(plan: RunPlan, random: Random) -> None:

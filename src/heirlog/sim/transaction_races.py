@@ -54,6 +54,7 @@ LATE_MARKERS_MS, MARKERS_KEPT, REQUEST_TIMEOUT_MS = 20_000, 0.15, 1500
 ZOMBIE_MARKERS_LATE_MS = (2500, 5000)
 USED_UP_LIMIT_MS, SUCCESSORS = 12_000, 2
 RESTARTS = 8
+EXPIRING_PRODUCERS = {"producer.id.expiration.ms": "1000", "producer.id.expiration.check.interval.ms": "300"}
 LATE_STEPS = (ADD, PREPARE)
 LATE_VERIFICATIONS_MS, VERIFICATIONS_LATE, VERIFICATION_LATE_US = 20_000, 0.1, (2_500_000, 7_000_000)
 HIT_AT = "transaction.hit-at-"
@@ -131,6 +132,9 @@ def cleaned_transactions_plan(random: Random) -> RunPlan:
 def expiring_ids_plan(random: Random) -> RunPlan:
     plan = transactions_plan(random)
     let_ids_expire(plan)
+    # no producer without transactions: a batch that it repeats for longer than that is written twice, as on Kafka
+    plan.recreated = False
+    plan.config = {**plan.config, **EXPIRING_PRODUCERS}
     return plan
 
 

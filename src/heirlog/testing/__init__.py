@@ -12,15 +12,15 @@ checkout only, not in the wheel: `conformance` plays files of scenarios, and `ap
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from heirlog.testing.cluster import Cluster
+    from heirlog.testing.cluster import Cluster, ClusterError
 
-__all__ = ["Cluster"]
+__all__ = ["Cluster", "ClusterError"]
 
 
 def __getattr__(name: str) -> Any:
     # every pytest run of the environment imports this package for its plug-in, most of them without a cluster
-    if name == "Cluster":
-        from heirlog.testing.cluster import Cluster
+    if name in __all__:
+        from heirlog.testing import cluster
 
-        return Cluster
+        return getattr(cluster, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

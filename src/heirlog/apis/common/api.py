@@ -113,6 +113,11 @@ class Api(Generic[Q, R]):
     remarks: str = ""
     """For the table of docs/compatibility.md, in Markdown."""
 
+    @property
+    def can_refuse(self) -> bool:
+        """Whether there is an answer by which a request is refused as a whole."""
+        return self.refused is not None or "error_code" in response_class(self.key).FIELDS
+
     def refusal(self, request: Q, code: ErrorCode) -> R:
         """The answer that says that nothing was done."""
         if self.refused is not None:

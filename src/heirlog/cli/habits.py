@@ -1,0 +1,73 @@
+"""What people type who know Kafka's tools, kcat or rpk, and what it is called here.
+
+    heirlog topics --list              an action of kafka-topics: here it is a command
+    heirlog users create               another word for a command
+    heirlog consume --property ...     an option that has another name here, or none
+    heirlog help topics                a command of rpk, kubectl and git
+
+Only the last one works as it is typed; the others are errors whose sentence names what to type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+SYNONYMS: Final = (
+    frozenset({"list", "ls", "show", "get"}),
+    frozenset({"describe", "show", "get", "info", "status", "desc"}),
+    frozenset({"create", "add", "new", "set"}),
+    frozenset({"alter", "set", "update", "change", "edit", "modify"}),
+    frozenset({"delete", "remove", "rm", "del", "drop"}),
+    frozenset({"use", "switch", "select", "set"}),
+    frozenset({"info", "describe", "status", "id"}),
+)
+"""Words for the same action. A word may be in several."""
+
+_SERVERS: Final = "--bootstrap-server (-b) names the brokers"
+_LOGIN: Final = "--command-config FILE has the client properties"
+OPTIONS: Final = {
+    "--broker-list": _SERVERS,
+    "--brokers": _SERVERS,
+    "--zookeeper": _SERVERS,
+    "--consumer.config": _LOGIN,
+    "--producer.config": _LOGIN,
+    "--consumer-config": _LOGIN,
+    "--producer-config": _LOGIN,
+    "--timeout-ms": "--until-end (-e) stops at the end of the topic",
+    "--property": "consume has --print-key, --format and --json, produce --key-separator and --input-format json",
+    "--producer-property": "produce has --acks, --compression and --transactional-id",
+    "--formatter": "--format has kcat's format strings, and --json prints objects",
+    "--whitelist": "--include takes a regular expression",
+    "--regex": "--include takes a regular expression",
+    "--records": "--num-records says how many",
+    "--num": "--max (-n) says how many records",
+    "-C": "consume needs no such option",
+    "-P": "produce needs no such option",
+    "-L": "`heirlog topics describe` and `heirlog broker list` show the metadata",
+    "-Q": "`heirlog offsets` shows offsets",
+}
+"""Of Kafka's tools, kcat and rpk, where the nearest option here has another name."""
+
+
+def rewritten(arguments: list[str]) -> list[str]:
+    """The command line in heirlog's own words: `help topics` is `topics --help`, `version` is `--version`."""
+    if arguments[:1] == ["help"]:
+        return [*arguments[1:], "--help"]
+    return ["--version"] if arguments == ["version"] else arguments
+
+
+def synonyms_of(word: str, commands: Iterable[str]) -> list[str]:
+    """The commands that another word may mean."""
+    return [name for name in commands if any(word in group and name in group for group in SYNONYMS)]
+
+
+def of_option(option: str, command: Any, path: str) -> str:
+    """What to type instead of an option that the command does not have; empty if nothing is known.
+
+    command: the command, or the group of commands, whose name on the command line is `path`.
+    """
+    action = option.lstrip("-")
+    if action in getattr(command, "commands", {}):
+        return f"`{path} {action}` is a command here"
+    return OPTIONS.get(option, "")

@@ -1,0 +1,60 @@
+"""What is typed from habit, by who knows other tools, leads to what it is called here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import typer
+from cli.conftest import Heirlog
+
+from heirlog.cli.app import app
+from heirlog.cli.sections import Commands
+
+
+def groups() -> Iterator[Any]:
+    waiting: list[Any] = [typer.main.get_command(app)]
+    while waiting:
+        group = waiting.pop()
+        yield group
+        waiting += [command for command in group.commands.values() if hasattr(command, "commands")]
+
+
+@pytest.mark.parametrize(
+    ("typed", "sentence"),
+    [
+        (["topics", "--list"], "`heirlog topics list` is a command here"),
+        (["acls", "--add"], "`heirlog acls add` is a command here"),
+        (["users", "create", "alice"], "Did you mean 'set'?"),
+        (["topics", "rm", "t"], "Did you mean 'delete'?"),
+        (["quorum", "status"], "Did you mean 'describe'?"),
+        (["context", "switch", "x"], "Did you mean 'use'?"),
+        (["topic", "list"], "Did you mean 'topics'?"),
+        (["frobnicate"], "`heirlog --help` lists the commands"),
+        (["topics", "frobnicate"], "`heirlog topics --help` lists the commands"),
+        (["consume", "t", "--property", "print.key=true"], "consume has --print-key"),
+        (["produce", "--broker-list", "localhost:9092", "t"], "--bootstrap-server (-b) names the brokers"),
+        (["consume", "-C", "-t", "t"], "consume needs no such option"),
+        (["consume", "t", "--partitoin", "1"], "Possible options: --partition"),
+    ],
+)
+def test_the_sentence_names_what_to_type(heirlog: Heirlog, typed: list[str], sentence: str) -> None:
+    outcome = heirlog(*typed)
+    assert (outcome.code, outcome.out) == (2, "")
+    assert sentence in outcome.err and outcome.err.count("\n") == 1
+
+
+def test_help_and_version_are_commands_too(heirlog: Heirlog) -> None:
+    assert heirlog("help").out == heirlog("--help").out
+    assert heirlog("help", "topics", "create").out == heirlog("topics", "create", "--help").out != ""
+    assert heirlog("version").out == heirlog("--version").out
+
+
+def test_every_group_shows_the_whole_first_sentence_of_each_command(heirlog: Heirlog) -> None:
+    assert all(isinstance(group, Commands) for group in groups())
+    shown = heirlog("transactions", "--help").out
+    assert "its..." not in shown
+    assert "Abort the open transaction of an id and fence its producer, which cannot commit any more." in " ".join(
+        shown.split()
+    )
