@@ -34,6 +34,7 @@ EXTRAS = (
     "aiokafka",
     "confluent_kafka",
     "cryptography",
+    "jwt",
     "numba",
     "numpy",
     "pandas",

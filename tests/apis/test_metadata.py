@@ -64,7 +64,8 @@ def test_a_broker_that_was_just_fenced_is_listed_beside_the_others(port: Any) ->
 
 
 @pytest.mark.parametrize(
-    ("names", "waits"), [(None, True), (["a"], True), (["new", "a"], True), (["b"], False), (["new"], False)]
+    ("names", "waits"),
+    [(None, True), (["a"], True), (["new", "a"], True), (["b"], False), (["new"], False), ([], False)],
 )
 def test_an_answer_about_what_a_broker_leads_whose_connection_closed_waits(
     port: Any, names: list[str | None] | None, waits: bool

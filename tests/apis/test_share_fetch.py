@@ -28,6 +28,7 @@ from heirlog.metadata.state import SHARE_VERSION
 from heirlog.protocol.batch import encode_batch
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import (
+    AlterClientQuotasRequest,
     DeleteRecordsRequest,
     DeleteTopicsRequest,
     IncrementalAlterConfigsRequest,
@@ -326,3 +327,19 @@ def test_without_the_feature_there_are_no_share_groups() -> None:
     node.wait(lambda: node.node.image.share_version == 0)
     answer = node.ask(ShareFetchRequest(group_id="g", member_id="m"), principal=ADMIN)
     assert answer.error_code == ErrorCode.UNSUPPORTED_VERSION
+
+
+def test_a_member_above_its_quota_gets_the_records_that_are_locked_for_it_and_then_waits(node: Guarded) -> None:
+    member = Member(node, "quota", share_topic(node, "quota", "quota"))
+    values = [b"1" * 1024, b"2" * 1024]
+    for value in values:
+        node.write("quota", value)
+    R = AlterClientQuotasRequest
+    entity = [R.EntityData(entity_type="user", entity_name="admin")]
+    ops = [R.OpData(key="consumer_byte_rate", value=10.0)]
+    node.ask(R(entries=[R.EntryData(entity=entity, ops=ops)]), principal=ADMIN)
+    first, second = member.fetch(), member.fetch()
+    assert values_in(first) + values_in(second) == values
+    assert second.throttle_time_ms > first.throttle_time_ms > 0
+    ops[0].remove = True
+    node.ask(R(entries=[R.EntryData(entity=entity, ops=ops)]), principal=ADMIN)

@@ -230,9 +230,11 @@ def test_the_plan_is_watched_until_the_partition_has_its_leader_again(cluster: C
         assert heirlog("topics", "delete", "recovered").code == 0
         for process in processes:
             assert process.stderr is not None
-            assert "recovered" in process.stderr.readline()  # it does not exist any more: said, and still watched
+            # it does not exist any more: said, and still watched; a busy machine may miss answers before that
+            while "topic recovered cannot be described" not in (said := process.stderr.readline()):
+                assert said
             process.send_signal(2)
-            assert process.wait(20) == 130
+            assert process.wait(60) == 130
     finally:
         for process in processes:
             process.kill()

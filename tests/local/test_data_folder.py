@@ -14,7 +14,7 @@ from heirlog.local import data_folder, properties
 from heirlog.local import layout as layouts
 from heirlog.local.errors import LocalError
 from heirlog.local.format import format_cluster
-from heirlog.local.layout import Layout, NodeLayout
+from heirlog.local.layout import SHARE_STATE_REPLICAS, Layout, NodeLayout
 
 
 @pytest.fixture
@@ -73,6 +73,27 @@ def test_a_copied_or_moved_folder_works_on_its_own_files(made: Layout, tmp_path:
     assert data_folder.taken_in(copy) is None, "once is enough"
     if original == "stays":
         assert log_dirs(made) == [str(node.log_dir) for node in made.nodes]
+
+
+@pytest.mark.parametrize(
+    ("line", "brokers", "after"), [("", 2, "2"), (SHARE_STATE_REPLICAS + "=3", 2, "3"), ("", 3, None)]
+)
+def test_a_folder_of_before_share_groups_gets_as_many_replicas_of_their_topic_as_it_has_brokers(
+    tmp_path: Path, line: str, brokers: int, after: str | None
+) -> None:
+    layout = layouts.create(tmp_path, range(9092, 9092 + brokers), [9099])
+    for node in layout.nodes:
+        lines = node.properties_path.read_text().splitlines()
+        kept = [line if each.startswith(SHARE_STATE_REPLICAS) else each for each in lines]
+        node.properties_path.write_text("\n".join(kept).rstrip())
+    before = [properties.read(node.properties_path) for node in layout.nodes]
+    for _ in range(2):
+        data_folder.complete(layout)
+    for node, earlier in zip(layout.nodes, before, strict=True):
+        found = properties.read(node.properties_path)
+        assert found.pop(SHARE_STATE_REPLICAS, None) == after
+        earlier.pop(SHARE_STATE_REPLICAS, None)
+        assert found == earlier
 
 
 def test_further_directories_and_differently_written_lines_follow_too(made: Layout, tmp_path: Path) -> None:

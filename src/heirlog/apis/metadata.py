@@ -60,7 +60,7 @@ def guard(call: Call[MetadataRequest, MetadataResponse]) -> Reply[MetadataRespon
     topics leaves it out. An id is not a secret: a known one that must not be described is refused under the id.
     """
     request = call.request
-    if request.topics is None or (call.context.api_version == 0 and not request.topics):
+    if _asks_for_all(request, call.context.api_version):
         return changed(call.handle(), lambda response: _finish(call, response, [], hide=True))
     by_id = any(asked.topic_id != ZERO_UUID or asked.name is None for asked in request.topics)
     if by_id and call.context.api_version < BY_ID:
@@ -118,15 +118,20 @@ def handle(node: Node, request: MetadataRequest, context: Context) -> Reply[Meta
     if _is_meaningless(request, context.api_version):
         return _refused(request)
     return node.broker.lost_leaders.when_decided(
-        lambda brokers: _is_led_by(brokers, node.image, request), lambda: _answer(node, request, context)
+        lambda brokers: _is_led_by(brokers, node.image, request, context.api_version),
+        lambda: _answer(node, request, context),
     )
 
 
-def _is_led_by(brokers: Collection[BrokerId], image: Image, request: MetadataRequest) -> bool:
+def _asks_for_all(request: MetadataRequest, version: int) -> bool:
+    return request.topics is None or (version == 0 and not request.topics)
+
+
+def _is_led_by(brokers: Collection[BrokerId], image: Image, request: MetadataRequest, version: int) -> bool:
     """Whether one of these leads a partition that is asked about."""
-    if not request.topics:
+    if _asks_for_all(request, version):
         return True
-    asked = (t.topic_id if t.topic_id != ZERO_UUID else image.topic_ids.get(t.name or "") for t in request.topics)
+    asked = (t.topic_id if t.topic_id != ZERO_UUID else image.topic_ids.get(t.name or "") for t in request.topics or ())
     return any(
         state.leader in brokers
         for topic_id in asked
@@ -182,7 +187,7 @@ def _topics(
 ) -> list[MetadataResponse.MetadataResponseTopic]:
     """Each topic once, however often it was requested. If a request has ids, its names are ignored."""
     operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED
-    if request.topics is None or (context.api_version == 0 and not request.topics):
+    if _asks_for_all(request, context.api_version):
         return [
             _described(image, image.topics[image.topic_ids[name]], context.listener, operations)
             for name in sorted(image.topic_ids)

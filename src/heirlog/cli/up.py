@@ -160,6 +160,7 @@ def _prepared(
         before = data_folder.taken_in(layout)
         if before is not None:
             print(f"the folder was copied or moved: log.dirs named {before}, and {layout.data} now", file=sys.stderr)
+        data_folder.complete(layout)
     format_cluster(layout, {}, secure.first_users(layout.data))
     return layout, known
 

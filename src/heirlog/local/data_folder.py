@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 from heirlog.local import properties
 from heirlog.local.errors import LocalError
-from heirlog.local.layout import Layout, NodeLayout
+from heirlog.local.layout import SHARE_STATE_REPLICAS, Layout, NodeLayout, standard_config
 from heirlog.local.secure import follow_folder
 from heirlog.server.ledger import forget
 
@@ -155,6 +155,26 @@ def taken_in(layout: Layout) -> str | None:
     before = roots.pop()
     follow_folder(layout.data, [node.properties_path for node in layout.nodes], before)
     return before
+
+
+def complete(layout: Layout) -> None:
+    """Set what the version that created the folder did not write, where the default cannot work with so few brokers.
+
+    Raises LocalError.
+    """
+    if len(layout.brokers) >= 3:
+        return
+    replicas = standard_config(len(layout.brokers))[SHARE_STATE_REPLICAS]
+    for node in layout.nodes:
+        if SHARE_STATE_REPLICAS in properties.read(node.properties_path):
+            continue
+        try:
+            with node.properties_path.open("a", encoding="utf-8") as file:
+                file.write("\n" + properties.rendered(SHARE_STATE_REPLICAS, replicas) + "\n")
+        except OSError as error:
+            raise LocalError(
+                f"{node.properties_path} cannot be written: {error.strerror}; add {SHARE_STATE_REPLICAS}={replicas}"
+            ) from error
 
 
 def _outside_paths(node: NodeLayout) -> list[OutsidePath]:

@@ -1,7 +1,8 @@
 """The files of a local cluster: what `heirlog up` and `heirlog.testing.Cluster` write, find again and start.
 
     <data>/broker-1/server.properties     Kafka's names; written once, then only read, so that edits survive (but see
-                                          `data_folder` for a folder that was copied or moved)
+                                          `data_folder` for a folder that was copied or moved, or is of an earlier
+                                          version)
     <data>/broker-1/log/                  log.dirs
     <data>/broker-1/node.log              what the process printed
     <data>/controller-100/...             the same; absent with combined roles, where brokers 1, 2, ... are the
@@ -28,6 +29,7 @@ HOST = "127.0.0.1"
 
 RACK = "broker.rack"
 METRICS = "heirlog.metrics.listener"
+SHARE_STATE_REPLICAS = "share.coordinator.state.topic.replication.factor"
 
 OWN_PROPERTIES = (
     "advertised.listeners",
@@ -152,7 +154,7 @@ def standard_config(nodes: int) -> dict[str, str]:
         "default.replication.factor": str(min(3, nodes)),
         "offsets.topic.replication.factor": str(min(3, nodes)),
         "transaction.state.log.replication.factor": str(min(3, nodes)),
-        "share.coordinator.state.topic.replication.factor": str(min(3, nodes)),
+        SHARE_STATE_REPLICAS: str(min(3, nodes)),
     }
     if nodes >= 3:
         config["min.insync.replicas"] = "2"

@@ -22,7 +22,8 @@ what the whole window allows (`fetch_max_bytes`).
 
 Deviations. The first answer of a window is sent whatever its size: in Kafka a batch larger than the window allows is
 never answered, and its consumer stands still. A Fetch above the quota of time alone is answered with its records: the
-time has been used.
+time has been used. So is a ShareFetch above any quota: its records are locked for the member, and Kafka's empty answer
+leaves them locked, and their delivery counted, without anyone who has them.
 
 Source: KIP-13, KIP-55, KIP-124, KIP-219; Kafka's ClientQuotaManager and ClientRequestQuotaManager.
 """
@@ -173,7 +174,8 @@ class Charge:
         """The request, or a twin that asks for less, so that its answer cannot exceed what the window allows."""
         if self._header.api_key not in _CONSUMING:
             return request
-        self._is_full = request.session_epoch <= 0
+        if self._header.api_key == ApiKey.FETCH:
+            self._is_full = request.session_epoch <= 0
         most = self._manager.fetch_max_bytes(self._user, self._client_id)
         if most is None or request.max_bytes <= most:
             return request
@@ -196,7 +198,8 @@ class Charge:
         if self._header.api_key in _CONSUMING and manager.has(CONSUMER_BYTE_RATE) and response is not None:
             size = encoded_bytes(self._header, response)
             fetch_ms = manager.count(CONSUMER_BYTE_RATE, user, client_id, size)
-            if fetch_ms and not response.error_code and manager.take_back(user, client_id, size):
+            may_be_emptied = self._header.api_key == ApiKey.FETCH and not response.error_code
+            if fetch_ms and may_be_emptied and manager.take_back(user, client_id, size):
                 response = self._emptied(response)
             throttle_ms = max(throttle_ms, fetch_ms)
         if response is not None and manager.has(REQUEST_PERCENTAGE):

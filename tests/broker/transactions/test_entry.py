@@ -110,6 +110,27 @@ def test_what_was_decided_is_carried_out(commit: bool) -> None:
     assert producer(rig.init())[0] != me[0]
 
 
+@pytest.mark.parametrize("commit", [True, False])
+def test_the_successor_of_a_used_up_id_gets_no_epoch_a_second_time(commit: bool) -> None:
+    rig = Levelled()
+    rig.level(2)
+    used_up = rig.used_up()
+    rig.brokers_add(used_up, 0)
+    following = producer(rig.end(used_up, commit=commit, v=5))
+    assert following[1] == 0
+    decided = end_offset(rig)
+    rig.answer_markers()
+    forgotten = producer(rig.init())
+    assert forgotten == (following[0], 1)
+    set_back(rig, to_offset=decided)
+    (marker,) = rig.answer_markers().markers
+    assert (marker.producer_id, marker.producer_epoch, marker.transaction_result) == (used_up[0], LAST + 1, commit)
+    for before in (following, forgotten):
+        assert added(rig.add(before, 0)) == ["INVALID_PRODUCER_ID_MAPPING"]
+    assert code(rig.end(used_up, commit=commit, v=5)) == "PRODUCER_FENCED"
+    assert producer(rig.init())[0] not in (used_up[0], following[0])
+
+
 def test_a_time_limit_ends_a_transaction_that_is_in_doubt() -> None:
     rig = Coordinating()
     me = producer(rig.init(timeout_ms=15_000))

@@ -32,16 +32,16 @@ class HasSessions(Protocol):
     def timers_of(self, member_id: str) -> MemberTimers: ...
 
 
-GroupT = TypeVar("GroupT", bound=HasSessions)
+Owner = TypeVar("Owner", bound=HasSessions)
 
 
-class SessionTimers(Generic[GroupT]):
-    def __init__(self, env: Env, expire: Callable[[GroupT, str, Settled], None]) -> None:
+class SessionTimers(Generic[Owner]):
+    def __init__(self, env: Env, expire: Callable[[Owner, str, Settled], None]) -> None:
         """expire: removes the member, if it is there, and calls the function once that is committed or refused."""
         self._env = env
         self._expire = expire
 
-    def touch(self, group: GroupT, member_id: str, session_ms: int) -> None:
+    def touch(self, group: Owner, member_id: str, session_ms: int) -> None:
         """The member is alive."""
         timers = group.timers_of(member_id)
         timers.session_deadline_ms = self._env.now_ms() + session_ms
@@ -51,13 +51,13 @@ class SessionTimers(Generic[GroupT]):
             timers.cancel_session()
         self._arm(group, member_id)
 
-    def _arm(self, group: GroupT, member_id: str) -> None:
+    def _arm(self, group: Owner, member_id: str) -> None:
         timers = group.timers_of(member_id)
         timers.session_timer_at_ms = timers.session_deadline_ms
         delay_ms = max(0, timers.session_deadline_ms - self._env.now_ms())
         timers.cancel_session = self._env.call_later(delay_ms, partial(self._due, group, member_id))
 
-    def _due(self, group: GroupT, member_id: str) -> None:
+    def _due(self, group: Owner, member_id: str) -> None:
         timers = group.timers.get(member_id)
         if timers is None or group.is_closed:
             return

@@ -147,10 +147,12 @@ class TransactionShard:
         if stored.transaction is None:
             self._entries.pop(stored.transactional_id, None)
         else:
-            entry = self._entries[stored.transactional_id] = TransactionEntry(stored.transaction)
-            entry.is_in_doubt = not stored.transaction.is_used_up and is_in_doubt(
-                header.leader_epoch, self._partition.lossy_epoch
-            )
+            transaction, in_doubt = stored.transaction, is_in_doubt(header.leader_epoch, self._partition.lossy_epoch)
+            if in_doubt:
+                # its successor may have begun, and later epochs of it may be forgotten
+                transaction = replace(transaction, next_producer_id=NO_PRODUCER_ID)
+            entry = self._entries[stored.transactional_id] = TransactionEntry(transaction)
+            entry.is_in_doubt = in_doubt and not transaction.is_used_up
 
     def _unreadable(self, offset: int, error: Exception) -> None:
         """Serve none of these ids: a state that goes back could decide a transaction a second time."""
