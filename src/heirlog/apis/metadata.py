@@ -60,14 +60,15 @@ def guard(call: Call[MetadataRequest, MetadataResponse]) -> Reply[MetadataRespon
     topics leaves it out. An id is not a secret: a known one that must not be described is refused under the id.
     """
     request = call.request
-    if _asks_for_all(request, call.context.api_version):
+    named = _named(request, call.context.api_version)
+    if named is None:
         return changed(call.handle(), lambda response: _finish(call, response, [], hide=True))
-    by_id = any(asked.topic_id != ZERO_UUID or asked.name is None for asked in request.topics)
+    by_id = any(asked.topic_id != ZERO_UUID or asked.name is None for asked in named)
     if by_id and call.context.api_version < BY_ID:
         # refused as a whole for every client
         return call.handle()
     allowed, denied = parted(
-        request.topics,
+        named,
         lambda asked: (
             call.may_topic("", asked.topic_id, by_id=True) if by_id else _may_see(call, request, asked.name or "")
         ),
@@ -123,15 +124,19 @@ def handle(node: Node, request: MetadataRequest, context: Context) -> Reply[Meta
     )
 
 
-def _asks_for_all(request: MetadataRequest, version: int) -> bool:
-    return request.topics is None or (version == 0 and not request.topics)
+def _named(request: MetadataRequest, version: int) -> list[MetadataRequest.MetadataRequestTopic] | None:
+    """None: all topics are asked about."""
+    return request.topics or (None if request.topics is None or version == 0 else [])
 
 
 def _is_led_by(brokers: Collection[BrokerId], image: Image, request: MetadataRequest, version: int) -> bool:
     """Whether one of these leads a partition that is asked about."""
-    if _asks_for_all(request, version):
+    named = _named(request, version)
+    if named is None:
         return True
-    asked = (t.topic_id if t.topic_id != ZERO_UUID else image.topic_ids.get(t.name or "") for t in request.topics or ())
+    asked = (
+        topic.topic_id if topic.topic_id != ZERO_UUID else image.topic_ids.get(topic.name or "") for topic in named
+    )
     return any(
         state.leader in brokers
         for topic_id in asked
@@ -187,13 +192,14 @@ def _topics(
 ) -> list[MetadataResponse.MetadataResponseTopic]:
     """Each topic once, however often it was requested. If a request has ids, its names are ignored."""
     operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED
-    if _asks_for_all(request, context.api_version):
+    named = _named(request, context.api_version)
+    if named is None:
         return [
             _described(image, image.topics[image.topic_ids[name]], context.listener, operations)
             for name in sorted(image.topic_ids)
         ]
     found = []
-    ids = dict.fromkeys(Uuid(asked.topic_id) for asked in request.topics if asked.topic_id != ZERO_UUID)
+    ids = dict.fromkeys(Uuid(asked.topic_id) for asked in named if asked.topic_id != ZERO_UUID)
     for topic_id in ids:
         topic = image.topics.get(topic_id)
         if topic is None:
@@ -202,7 +208,7 @@ def _topics(
             found.append(_described(image, topic, context.listener, operations))
     if ids:
         return found
-    for name in dict.fromkeys(asked.name for asked in request.topics if asked.name is not None):
+    for name in dict.fromkeys(asked.name for asked in named if asked.name is not None):
         known = image.topic_ids.get(name)
         if known is None:
             found.append(_unknown(name, operations, missing))
