@@ -92,7 +92,8 @@ class ShareGroupMember:
             return Step.FIND_COORDINATOR
         if code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
             return Step.PAUSE
-        if code in _FENCED:
+        if code in _FENCED or (code is ErrorCode.GROUP_ID_NOT_FOUND and self.epoch != JOINING):
+            # a group that is gone is made again; for a member that joins, the id is another kind of group's
             self._lost()
             return Step.SEND
         if code is not ErrorCode.NONE:
