@@ -93,7 +93,7 @@ class ShareGroupMember:
         if code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
             return Step.PAUSE
         if code in _FENCED or (code is ErrorCode.GROUP_ID_NOT_FOUND and self.epoch != JOINING):
-            # a group that is gone is made again; for a member that joins, the id is another kind of group's
+            # joining recreates a group that is gone; for a member that joins, the id is another kind of group's
             self._lost()
             return Step.SEND
         if code is not ErrorCode.NONE:

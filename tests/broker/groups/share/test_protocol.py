@@ -185,6 +185,18 @@ def test_the_next_coordinator_takes_up_an_initialization() -> None:
     assert member.beat() == "2 foo:0,1"
 
 
+def test_a_state_is_initialized_once_even_if_members_join_before_that_is_committed() -> None:
+    """The later request could arrive when members have got somewhere."""
+    rig = Coordinating(replicas=[1, 2])
+    a, b = ShareConsumer(rig, "a"), ShareConsumer(rig, "b")
+    joining = [member.send(subscribed_topic_names=["foo"]) for member in (a, b)]
+    rig.follow()
+    assert (a.hear(joining[0]), b.hear(joining[1])) == ("1", "2")
+    assert rig.answer_states() == "Initialize foo:0,1"
+    rig.env.advance(1)
+    assert [sent for sent in rig.env.sent if sent.channel == CHANNEL] == []
+
+
 def test_limits_of_members_and_requests() -> None:
     rig = Coordinating(group_share_max_size="1")
     a, b = ShareConsumer(rig, "a"), ShareConsumer(rig, "b")
@@ -350,6 +362,20 @@ def test_offsets_are_altered_while_the_group_has_no_members() -> None:
     answer = alter(rig, group="new")
     rig.answer_states()
     assert (altered(answer), described(rig, "new").group_state) == ("NONE", "Empty")
+
+
+def test_a_member_that_joins_before_altered_offsets_are_committed_does_not_undo_them() -> None:
+    rig = Coordinating(replicas=[1, 2], partitions=1)
+    a = ShareConsumer(rig, "a")
+    altering, joining = alter(rig), a.send(subscribed_topic_names=["foo"])
+    rig.follow()
+    a.hear(joining)
+    rig.env.advance(1)
+    asked = [sent.request.topics[0].partitions[0].start_offset for sent in rig.env.sent if sent.channel == CHANNEL]
+    assert asked == [5]
+    rig.answer_states()
+    rig.follow()
+    assert altered(altering) == "NONE"
 
 
 @pytest.mark.parametrize("code", [ErrorCode.NONE, ErrorCode.FENCED_STATE_EPOCH])

@@ -150,6 +150,7 @@ class ShareGroups:
 
         def applied() -> None:
             group.is_due = group.is_due and not plan.looked_at_topics
+            group.in_progress = with_partitions(group.in_progress, missing)
             self._sessions.touch(group, request.member_id, times.session_ms)
 
         if not records:
@@ -216,7 +217,6 @@ class ShareGroups:
         if not partitions or group.is_closed:
             return
         keys = initialization.keys_of(group.group_id, partitions)
-        group.in_progress = with_partitions(group.in_progress, partitions)
         self.states.initialize(
             group.state.epoch,
             dict.fromkeys(keys, UNINITIALIZED_OFFSET),
@@ -314,11 +314,14 @@ class ShareGroups:
             self._initialized(group, partitions, results)
             self._after_writes(lambda code: done(results if code is ErrorCode.NONE else code))
 
-        def begun() -> None:
+        def applied() -> None:
+            # before the commit: a member that joins meanwhile must not begin the state once more, at no offset
             group.in_progress = with_partitions(group.in_progress, partitions)
+
+        def begun() -> None:
             self.states.initialize(epoch, start_offsets, initialized)
 
-        self._write(group, records, nothing, only_errors(done), begun)
+        self._write(group, records, applied, only_errors(done), begun)
 
     def delete(self, group: ShareGroup, answer: Answer) -> None:
         """Delete an empty group: the state of its partitions first."""
