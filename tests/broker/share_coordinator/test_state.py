@@ -85,6 +85,15 @@ def test_a_read_by_a_newer_leader_fences_the_older_ones() -> None:
     assert refusal(state, write(leader_epoch=3)) is ErrorCode.FENCED_LEADER_EPOCH
 
 
+def test_a_write_that_arrives_after_a_later_one_does_not_move_the_start_offset_back() -> None:
+    state = after(None, initialized(None, 1, 0, 0))
+    earlier = written(state, write(1, 4, 10, StateBatch(12, 12, 0, 1)), MANY, 0)
+    state = after(state, earlier)
+    state = after(state, written(state, write(1, 4, 20, StateBatch(22, 22, 2, 1)), MANY, 0))
+    again = after(state, written(state, write(1, 4, 10, StateBatch(12, 12, 0, 1)), MANY, 0))
+    assert (again.start_offset, again.batches) == (20, (StateBatch(22, 22, 2, 1),))
+
+
 def test_after_many_updates_comes_a_snapshot_of_all_of_them() -> None:
     state = after(None, initialized(None, 1, 0, 0))
     for number in range(3):

@@ -167,7 +167,8 @@ def next_snapshot(state: ShareState, wall_ms: int, *, create_ms: int | None = No
 
 
 def updated(state: ShareState, update: ShareUpdate) -> ShareState:
-    start_offset = state.start_offset if update.start_offset == UNCHANGED else update.start_offset
+    # a write may arrive once more, after later ones: what is finished stays so until the next initialization
+    start_offset = max(state.start_offset, update.start_offset)
     return replace(
         state,
         leader_epoch=max(state.leader_epoch, update.leader_epoch),
