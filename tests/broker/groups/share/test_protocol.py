@@ -117,6 +117,16 @@ def test_epochs_fence_and_lost_answers_do_not() -> None:
     assert ShareConsumer(rig, "b", group="other").beat(member_epoch=1) == "GROUP_ID_NOT_FOUND"
 
 
+def test_a_member_that_missed_an_answer_gets_its_assignment_with_the_next() -> None:
+    rig = Coordinating()
+    member = ShareConsumer(rig, "a")
+    member.join()
+    rig.answer_states()
+    lost = answer_of(member.send())
+    assert (lost.member_epoch, len(lost.assignment.topic_partitions)) == (2, 1)
+    assert member.beat() == "2 foo:0,1"
+
+
 def test_a_member_that_leaves_or_is_silent_gives_its_partitions_to_the_others() -> None:
     rig = Coordinating()
     a, b, c = (ShareConsumer(rig, name) for name in "abc")
