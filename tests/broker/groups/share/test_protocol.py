@@ -8,6 +8,7 @@ import pytest
 
 from heirlog.broker.groups import admin, offset_requests
 from heirlog.broker.groups.share import offset_requests as share_offsets
+from heirlog.broker.groups.share.protocol import DELETE_AGAIN_MS
 from heirlog.broker.groups.share.state_requests import ATTEMPTS, CHANNEL
 from heirlog.metadata.state import SHARE_VERSION
 from heirlog.protocol.errors import ErrorCode
@@ -337,6 +338,39 @@ def test_the_next_coordinator_finishes_a_deletion() -> None:
     rig.env.advance(10)
     assert rig.answer_states() == "Delete foo:0,1"
     assert rig.group().state.topics.is_empty and described(rig, "g").group_state == "Empty"
+
+
+def test_a_deletion_that_failed_is_tried_again() -> None:
+    """Members would wait for the topic until the next coordinator."""
+    rig = Coordinating()
+    a = ShareConsumer(rig, "a")
+    assigned(rig, a)
+    a.beat(member_epoch=-1)
+    admin.delete_groups(rig.broker.groups, DeleteGroupsRequest(groups_names=["g"]))
+    rig.answer_states(ErrorCode.UNKNOWN_SERVER_ERROR)
+    assert a.join() == "4"
+    rig.env.advance(DELETE_AGAIN_MS)
+    assert rig.answer_states() == "Delete foo:0,1"
+    assert a.beat() == "4"
+    assert rig.answer_states() == "Initialize foo:0,1"
+    assert a.beat() == "5 foo:0,1"
+
+
+def test_a_deletion_that_another_one_has_done_is_not_tried_again() -> None:
+    """It would delete the state that members use by then."""
+    rig = Coordinating()
+    a = ShareConsumer(rig, "a")
+    assigned(rig, a)
+    a.beat(member_epoch=-1)
+    request = DeleteGroupsRequest(groups_names=["g"])
+    admin.delete_groups(rig.broker.groups, request)
+    rig.answer_states(ErrorCode.NOT_COORDINATOR)
+    admin.delete_groups(rig.broker.groups, request)
+    assert rig.answer_states() == "Delete foo:0,1"
+    a.join()
+    assert rig.answer_states() == "Initialize foo:0,1"
+    rig.env.advance(DELETE_AGAIN_MS)
+    assert not [sent for sent in rig.env.sent if sent.channel == CHANNEL]
 
 
 def alter(rig: Coordinating, offset: int = 5, group: str = "g", topic: str = "foo", partition: int = 0) -> Any:

@@ -46,6 +46,8 @@ from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.messages import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
 from heirlog.protocol.types import Uuid
 
+DELETE_AGAIN_MS = 5_000
+"""Pause after a deletion that failed."""
 T = TypeVar("T")
 Answer: TypeAlias = Callable[[ErrorCode], None]
 OnAltered: TypeAlias = Callable[[Results | ErrorCode], None]
@@ -275,15 +277,22 @@ class ShareGroups:
                 self.write_topics(group, initialization.without_topics(group.state.topics, gone), nothing)
 
     def delete_topics(self, group: ShareGroup, topic_ids: Collection[Uuid], answer: Answer) -> None:
-        """Delete the state of these topics, and of those whose deletion was begun. `answer` gets the first error."""
+        """Delete the state of these topics, and of those whose deletion was begun. `answer` gets the first error.
+
+        Then it is tried again later, because until it is done no member gets these topics.
+        """
         topics = initialization.deletion_begun(group.state.topics, topic_ids)
         partitions = initialization.all_partitions(topics.deleting, topics.deleting, self._image())
         settle = once(answer)
+
+        def is_wanted(key: SharePartitionKey) -> bool:
+            return key.topic_id in group.state.topics.deleting and not group.is_closed
 
         def deleted(results: Results) -> None:
             code = ErrorCode.NOT_COORDINATOR if group.is_closed else first_error(results)
             if code is not ErrorCode.NONE:
                 settle(code)
+                self._delete_later(group)
             else:
                 left = initialization.without_topics(group.state.topics, topics.deleting)
                 self.write_topics(group, left, settle)
@@ -292,8 +301,18 @@ class ShareGroups:
             group,
             topics,
             only_errors(settle),
-            lambda: self.states.delete(initialization.keys_of(group.group_id, partitions), deleted),
+            lambda: self.states.delete(initialization.keys_of(group.group_id, partitions), deleted, is_wanted),
         )
+
+    def _delete_later(self, group: ShareGroup) -> None:
+        if not group.deletes_later:
+            group.deletes_later = True
+            self._env.call_later(DELETE_AGAIN_MS, lambda: self._delete_again(group))
+
+    def _delete_again(self, group: ShareGroup) -> None:
+        group.deletes_later = False
+        if group.state.topics.deleting and not group.is_closed:
+            self.delete_topics(group, (), nothing)
 
     def alter_offsets(
         self, group: ShareGroup, partitions: Topics, start_offsets: Mapping[SharePartitionKey, int], on_done: OnAltered
