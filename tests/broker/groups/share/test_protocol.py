@@ -8,8 +8,9 @@ import pytest
 
 from heirlog.broker.groups import admin, offset_requests
 from heirlog.broker.groups.share import offset_requests as share_offsets
-from heirlog.broker.groups.share.protocol import DELETE_AGAIN_MS
+from heirlog.broker.groups.share.protocol import DELETE_AGAIN_MS, RESTORE_AGAIN_MS
 from heirlog.broker.groups.share.state_requests import ATTEMPTS, CHANNEL
+from heirlog.metadata.basis import Basis, ElectionBasis
 from heirlog.metadata.state import SHARE_VERSION
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import (
@@ -22,9 +23,10 @@ from heirlog.protocol.messages import (
     OffsetCommitRequest,
     ShareGroupDescribeRequest,
 )
+from heirlog.protocol.types import BrokerId, LeaderEpoch
 
-from ...fakes import answer_of, context
-from .coordinating import SESSION_MS, Coordinating, ShareConsumer
+from ...fakes import answer_of, context, state
+from .coordinating import SESSION_MS, STATES, Coordinating, ShareConsumer
 
 
 def assigned(rig: Coordinating, *members: ShareConsumer) -> None:
@@ -206,6 +208,33 @@ def test_a_state_is_initialized_once_even_if_members_join_before_that_is_committ
     assert rig.answer_states() == "Initialize foo:0,1"
     rig.env.advance(1)
     assert [sent for sent in rig.env.sent if sent.channel == CHANNEL] == []
+
+
+def test_states_that_a_lossy_election_may_have_lost_are_initialized_again_and_no_others() -> None:
+    rig = Coordinating()
+    member = ShareConsumer(rig, "a")
+    assigned(rig, member)
+
+    def lose(leader_epoch: int) -> None:
+        basis = ElectionBasis(Basis.RECOVERED, BrokerId(3), LeaderEpoch(leader_epoch))
+        rig.set_partition(state([3], leader=3, leader_epoch=leader_epoch, basis=basis), STATES)
+        rig.publish()
+        rig.env.advance(1)
+
+    lose(1)
+    asked: Any = rig.env.sent[-1].request
+    assert {each.state_epoch for each in asked.topics[0].partitions} == {0}, "fenced where the state exists"
+    assert rig.answer_states(ErrorCode.FENCED_STATE_EPOCH) == "Initialize foo:0,1"
+    assert member.beat() == "2 foo:0,1"
+    rig.lead(6)
+    rig.env.advance(10)
+    assert rig.answer_states() == "Initialize foo:0,1", "the election may have been before this coordinator's time"
+    lose(2)
+    for _ in range(ATTEMPTS):
+        rig.answer_states(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        rig.env.advance(2000)
+    rig.env.advance(RESTORE_AGAIN_MS)
+    assert rig.answer_states() == "Initialize foo:0,1"
 
 
 def test_limits_of_members_and_requests() -> None:

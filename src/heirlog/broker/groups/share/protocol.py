@@ -41,13 +41,16 @@ from heirlog.broker.share_coordinator.state import UNINITIALIZED_OFFSET, SharePa
 from heirlog.context import Context
 from heirlog.env import Env
 from heirlog.metadata.image import Image
+from heirlog.metadata.topic_name import SHARE_STATE_TOPIC
 from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.messages import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
 from heirlog.protocol.types import Uuid
 
-DELETE_AGAIN_MS = 5_000
-"""Pause after a deletion that failed."""
+DELETE_AGAIN_MS = RESTORE_AGAIN_MS = 5_000
+"""Pause after what failed."""
+LOWEST_STATE_EPOCH = 0
+"""Below that of each state that a group has initialized."""
 T = TypeVar("T")
 Answer: TypeAlias = Callable[[ErrorCode], None]
 OnAltered: TypeAlias = Callable[[Results | ErrorCode], None]
@@ -112,6 +115,8 @@ class ShareGroups:
         for group in list(self.groups.values()):
             if group.state.topics.deleting:
                 self.delete_topics(group, (), nothing)
+        if has_lost_states(self._image()):
+            self.restore_states()
 
     # -- requests -----------------------------------------------------------------------------------------------
 
@@ -251,6 +256,28 @@ class ShareGroups:
             for topic_id, known in partitions.items()
         }
         self.write_topics(group, initialization.finished(group.state.topics, partitions, succeeded), nothing)
+
+    def restore_states(self) -> None:
+        """Initialize what an election of `__share_group_state` on a lossy basis has lost of the initialized states.
+
+        No leader could load such a state. The lowest epoch initializes what does not exist, and nothing else.
+        """
+        for group in self.groups.values():
+            self._restore_states(group)
+
+    def _restore_states(self, group: ShareGroup) -> None:
+        def is_wanted(key: SharePartitionKey) -> bool:
+            known = group.state.topics.initialized.get(key.topic_id)
+            return known is not None and key.partition in known.partitions and not group.is_closed
+
+        def restored(results: Results) -> None:
+            if any(result.code is ErrorCode.COORDINATOR_NOT_AVAILABLE for result in results.values()):
+                self._env.call_later(RESTORE_AGAIN_MS, lambda: self._restore_states(group))
+
+        keys = initialization.keys_of(group.group_id, group.state.topics.initialized)
+        if keys and not group.is_closed:
+            offsets = dict.fromkeys(keys, UNINITIALIZED_OFFSET)
+            self.states.initialize(LOWEST_STATE_EPOCH, offsets, restored, is_wanted)
 
     def write_topics(
         self, group: ShareGroup, topics: StateTopics, answer: Answer, committed: Callable[[], None] = nothing
@@ -403,6 +430,12 @@ class ShareGroups:
         groups, self.groups = self.groups, {}
         for group in groups.values():
             group.close()
+
+
+def has_lost_states(image: Image) -> bool:
+    """Whether a partition of `__share_group_state` ever had a leader that may lack records."""
+    topic = image.topic_named(SHARE_STATE_TOPIC)
+    return topic is not None and any(state.basis is not None for state in image.partitions[topic.id].values())
 
 
 def once(answer: Callable[[T], None]) -> Callable[[T], None]:

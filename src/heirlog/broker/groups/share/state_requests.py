@@ -76,9 +76,13 @@ class StateRequests:
         self._timeout_ms = timeout_ms
 
     def initialize(
-        self, state_epoch: int, start_offsets: Mapping[SharePartitionKey, int], on_done: Callable[[Results], None]
+        self,
+        state_epoch: int,
+        start_offsets: Mapping[SharePartitionKey, int],
+        on_done: Callable[[Results], None],
+        is_wanted: Callable[[SharePartitionKey], bool] = lambda _: True,
     ) -> None:
-        """`on_done` is called once, never within this call."""
+        """`on_done` is called once, never within this call. is_wanted: whether to try (again)."""
         R = InitializeShareGroupStateRequest
 
         def request(keys: list[SharePartitionKey]) -> InitializeShareGroupStateRequest:
@@ -98,7 +102,7 @@ class StateRequests:
                 ],
             )
 
-        self._begin(start_offsets, request, on_done)
+        self._begin(start_offsets, request, on_done, is_wanted)
 
     def delete(
         self,
