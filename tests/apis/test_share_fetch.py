@@ -200,6 +200,18 @@ def test_a_waiting_fetch_whose_connection_is_lost_acquires_nothing(node: Guarded
     assert acquired_in(b.fetch()) == [(0, 0, 1)]
 
 
+def test_a_waiting_fetch_whose_session_is_closed_acquires_nothing(node: Guarded) -> None:
+    topic = share_topic(node, "closing", "closing")
+    a, b = Member(node, "closing", topic, "a"), Member(node, "closing", topic, "b")
+    a.fetch()
+    b.fetch()
+    a.send(a.fetching(max_wait_ms=25_000))
+    a.epoch = -1
+    a.send(a.acknowledging())
+    node.write("closing", b"x")
+    assert acquired_in(b.fetch()) == [(0, 0, 1)]
+
+
 def test_the_state_outlives_the_last_session_of_the_group(node: Guarded) -> None:
     topic = share_topic(node, "memory", "memory")
     node.write("memory", b"a", b"b", b"c")

@@ -10,7 +10,8 @@ another gets it. The leader of a partition locks what it delivers, until the rec
 A session belongs to one connection. If that is lost, the leader gives back everything that was delivered on it and not
 acknowledged; other members get it, or this one again.
 
-* After a lost heartbeat the next one says everything again, at the same epoch.
+* A new epoch without an assignment: this one did not change, or the answer that had it was lost. So the next heartbeat
+  says everything again, and gets the assignment.
 * Offsets of a delivery without a record (transaction markers, compacted records) are acknowledged as gaps.
 * Acknowledgements of a lost session are dropped: the leader would refuse them.
 
@@ -92,13 +93,14 @@ class ShareGroupMember:
             return Step.FIND_COORDINATOR
         if code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
             return Step.PAUSE
-        if code in _FENCED:
+        if code in _FENCED or (code is ErrorCode.GROUP_ID_NOT_FOUND and self.epoch != JOINING):
+            # joining recreates a group that is gone; for a member that joins, the id is another kind of group's
             self._lost()
             return Step.SEND
         if code is not ErrorCode.NONE:
             raise KafkaError(code, response.error_message or f"share group {self.group} refused the member")
+        self._says_all = response.assignment is None and response.member_epoch != self.epoch
         self.epoch, self.interval_ms = response.member_epoch, response.heartbeat_interval_ms
-        self._says_all = False
         if response.assignment is not None:
             self.assigned = frozenset(
                 (Uuid(topic.topic_id), index)

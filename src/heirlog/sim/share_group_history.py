@@ -9,6 +9,10 @@
 does. A change of the leader ends it too. A session may be over before its member notices, so it is known to be alive
 only until its last request that succeeded was sent.
 
+A leader that was replaced delivers until it notices: acquiring is not stored, so nothing fences it. So what counts is
+the epoch in which a broker itself believes to lead. An answer does not name it; it is between the broker's epochs when
+the request was sent and when the answer came.
+
 Elections on a lossy basis, of the topic or of `__share_group_state`, excuse what came before them.
 """
 
@@ -17,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import NamedTuple
 
 from heirlog.sim.history import Finding
 
@@ -39,13 +44,21 @@ class Delivery:
     count: int
     asked_ms: int
     answered_ms: int
+    broker: str
     epoch_before: int
-    """Leader epoch, as the controllers have committed it, when the request was sent."""
+    """Leader epoch that the broker itself knew when the request was sent."""
     epoch_after: int
+    """And when the answer came."""
     locked_until_ms: int = 0
     ended_ms: int | None = None
     """When the member said what became of them; None: it did not."""
     session: SessionLife = field(default_factory=SessionLife)
+
+
+class Acceptance(NamedTuple):
+    answered_ms: int
+    epoch_after: int
+    """Leader epoch that the broker itself knew when the answer came."""
 
 
 @dataclass(slots=True)
@@ -53,8 +66,8 @@ class ShareGroupHistory:
     group: str
     count_limit: int
     deliveries: list[Delivery] = field(default_factory=list)
-    accepted: dict[tuple[int, int], int] = field(default_factory=dict)
-    """Partition and offset, to when the acceptance was answered."""
+    accepted: dict[tuple[int, int], Acceptance] = field(default_factory=dict)
+    """By partition and offset."""
 
 
 def findings(history: ShareGroupHistory) -> Iterable[Finding]:
@@ -67,19 +80,21 @@ def findings(history: ShareGroupHistory) -> Iterable[Finding]:
         for each in deliveries:
             if not 1 <= each.count <= history.count_limit:
                 yield Finding(COUNT, f"{name} was delivered to {each.member} with the count {each.count}")
-        accepted_ms = history.accepted.get((partition, offset))
-        if accepted_ms is not None:
+        accepted = history.accepted.get((partition, offset))
+        if accepted is not None:
             for each in deliveries:
-                if each.asked_ms > accepted_ms:
+                if each.asked_ms > accepted.answered_ms and each.epoch_before >= accepted.epoch_after:
                     yield Finding(
-                        FINAL, f"{name} was accepted at {accepted_ms} ms, and delivered again at {each.answered_ms} ms"
+                        FINAL,
+                        f"{name} was accepted at {accepted.answered_ms} ms, and delivered again at "
+                        f"{each.answered_ms} ms",
                     )
         yield from _twice(name, deliveries)
 
 
 def _twice(name: str, deliveries: list[Delivery]) -> Iterable[Finding]:
     for earlier, later in pairwise(deliveries):
-        same_leader = earlier.epoch_before == later.epoch_after
+        same_leader = earlier.broker == later.broker and earlier.epoch_before == later.epoch_after
         ended_ms = earlier.locked_until_ms if earlier.ended_ms is None else earlier.ended_ms
         if same_leader and later.answered_ms < min(ended_ms, earlier.locked_until_ms, earlier.session.alive_until_ms):
             yield Finding(

@@ -132,6 +132,15 @@ def test_what_is_written_is_read_and_summarized() -> None:
     assert code(rig.delete()) is ErrorCode.NONE, "deleting nothing succeeds"
 
 
+def test_an_initialization_that_arrives_once_more_takes_nothing_back() -> None:
+    """A group coordinator that was paused sends it again on waking, when its successor has assigned the partition."""
+    rig = Coordinating()
+    rig.initialize()
+    rig.write(start=3, batches=[(3, 5, 2, 1)])
+    assert code(rig.initialize()) is ErrorCode.NONE
+    assert shown(rig.read()) == "epoch 1 start 3 [(3, 5, 2, 1)]"
+
+
 def test_what_no_share_partition_can_be_is_refused_and_what_does_not_exist() -> None:
     rig = Coordinating()
     assert code(rig.initialize(topic=bytes(16))) is ErrorCode.INVALID_REQUEST

@@ -52,7 +52,8 @@ def test_a_state_begins_with_an_initialization_and_a_later_one_begins_it_again()
     state = after(state, written(state, write(1, 4, 10, StateBatch(10, 12, 2, 1)), MANY, 0))
     again = initialized(state, 2, 3, 2000)
     assert (again.snapshot_epoch, again.state_epoch, again.start_offset, again.batches) == (1, 2, 3, ())
-    assert initialized(again, 2, 3, 2000).snapshot_epoch == 2, "the same request again"
+    further = after(again, written(again, write(2, 4, 10, StateBatch(10, 12, 2, 1)), MANY, 0))
+    assert initialized(further, 2, 3, 2000) is further, "the same request again"
     with pytest.raises(KafkaError) as raised:
         initialized(again, 1, 0, 0)
     assert raised.value.code is ErrorCode.FENCED_STATE_EPOCH
@@ -82,6 +83,15 @@ def test_a_read_by_a_newer_leader_fences_the_older_ones() -> None:
         check_leader(state, 3)
     assert raised.value.code is ErrorCode.FENCED_LEADER_EPOCH
     assert refusal(state, write(leader_epoch=3)) is ErrorCode.FENCED_LEADER_EPOCH
+
+
+def test_a_write_that_arrives_after_a_later_one_does_not_move_the_start_offset_back() -> None:
+    state = after(None, initialized(None, 1, 0, 0))
+    earlier = written(state, write(1, 4, 10, StateBatch(12, 12, 0, 1)), MANY, 0)
+    state = after(state, earlier)
+    state = after(state, written(state, write(1, 4, 20, StateBatch(22, 22, 2, 1)), MANY, 0))
+    again = after(state, written(state, write(1, 4, 10, StateBatch(12, 12, 0, 1)), MANY, 0))
+    assert (again.start_offset, again.batches) == (20, (StateBatch(22, 22, 2, 1),))
 
 
 def test_after_many_updates_comes_a_snapshot_of_all_of_them() -> None:

@@ -161,6 +161,17 @@ def test_a_later_write_does_not_overtake_one_that_is_tried_again() -> None:
     assert persisting.heard == ["a NONE", "b NONE"]
 
 
+def test_reads_that_wait_for_an_earlier_one_become_one() -> None:
+    rig = Persisting()
+    for _ in range(4):
+        rig.read()
+    rig.answer(start=5)
+    assert len(rig.heard) == 1
+    rig.answer(start=6)
+    assert [each.start_offset for each in rig.heard] == [5, 6, 6, 6]
+    assert not rig.env.sent
+
+
 def test_attempts_are_limited() -> None:
     persisting = Persisting()
     persisting.write(accepted(0, 1))

@@ -34,7 +34,7 @@ from heirlog.metadata.configs import group_value
 from heirlog.metadata.image import Image
 from heirlog.metadata.journal import ImageJournal
 from heirlog.metadata.survey import Survey, in_groups
-from heirlog.metadata.topic_name import OFFSETS_TOPIC
+from heirlog.metadata.topic_name import OFFSETS_TOPIC, SHARE_STATE_TOPIC
 from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.messages import (
@@ -152,6 +152,10 @@ class GroupCoordinator:
             for shard in self._shards.shards() if gone_ids else ():
                 if shard.loaded:
                     shard.shares.forget_topics(gone_ids)
+            if _has_lost_states(image, changed):
+                for shard in self._shards.shards():
+                    if shard.loaded:
+                        shard.shares.restore_states()
             grown = {topic_id for (topic_id, _), before in changed.partitions.items() if before is None}
             topics = grown | set(changed.topics)
             if topics:
@@ -383,3 +387,15 @@ class GroupCoordinator:
             members = shard.membership.leave(group, request)
         shard.after_writes(lambda code: answer(code, members))
         return pending
+
+
+def _has_lost_states(image: Image, changed: ImageJournal) -> bool:
+    """Whether a partition of `__share_group_state` got a leader that may lack records."""
+    topic = image.topic_named(SHARE_STATE_TOPIC)
+    if topic is None:
+        return False
+    for (topic_id, index), before in changed.partitions.items():
+        after = image.partition(topic_id, index) if topic_id == topic.id else None
+        if after is not None and before is not None and after.basis not in (None, before.basis):
+            return True
+    return False

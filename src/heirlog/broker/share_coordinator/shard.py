@@ -172,12 +172,13 @@ class ShareCoordinatorShard:
         start_offset: int,
         answer: Callable[[ErrorCode, str | None], None],
     ) -> None:
-        def change() -> ShareState:
-            after = initialized(self.states.get(key), state_epoch, start_offset, self._env.wall_ms())
+        def change() -> tuple[None, Sequence[ShareRecord]]:
+            before = self.states.get(key)
+            after = initialized(before, state_epoch, start_offset, self._env.wall_ms())
             self._check_topic(key)
-            return after
+            return None, [] if after is before else [ShareRecord(key, after)]
 
-        self._answer(lambda: self._change(key, change()), lambda _, code, why: answer(code, why))
+        self._answer(change, lambda _, code, why: answer(code, why))
 
     def read(
         self,

@@ -90,7 +90,11 @@ class StateWrite(NamedTuple):
 
 
 def initialized(before: ShareState | None, state_epoch: int, start_offset: int, wall_ms: int) -> ShareState:
-    """A new state, or a new beginning of an old one. Raises KafkaError."""
+    """A new state, or a new beginning of an old one. Raises KafkaError.
+
+    The same epoch is the same request, sent again or arriving late: `before` itself, because members may have got
+    further meanwhile.
+    """
     if before is None:
         return ShareState(0, state_epoch, 0, start_offset, create_ms=wall_ms, write_ms=wall_ms)
     if state_epoch < before.state_epoch:
@@ -98,6 +102,8 @@ def initialized(before: ShareState | None, state_epoch: int, start_offset: int, 
             ErrorCode.FENCED_STATE_EPOCH,
             f"the share partition was initialized with state epoch {before.state_epoch}, and this one is {state_epoch}",
         )
+    if state_epoch == before.state_epoch:
+        return before
     return ShareState(
         before.snapshot_epoch + 1,
         state_epoch,
@@ -161,7 +167,8 @@ def next_snapshot(state: ShareState, wall_ms: int, *, create_ms: int | None = No
 
 
 def updated(state: ShareState, update: ShareUpdate) -> ShareState:
-    start_offset = state.start_offset if update.start_offset == UNCHANGED else update.start_offset
+    # a write may arrive once more, after later ones: what is finished stays so until the next initialization
+    start_offset = max(state.start_offset, update.start_offset)
     return replace(
         state,
         leader_epoch=max(state.leader_epoch, update.leader_epoch),

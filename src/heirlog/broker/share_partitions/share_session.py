@@ -116,6 +116,10 @@ class ShareSessionCache:
         session.epoch = 1 if epoch == _LAST_EPOCH else epoch + 1
         return session
 
+    def has(self, session: ShareSession) -> bool:
+        """Whether the session has not ended, and no newer one of the member has replaced it."""
+        return self._sessions.get(session.key) is session
+
     def close(self, key: SessionKey) -> None:
         """The member ends its session."""
         if self._remove(key):

@@ -64,7 +64,7 @@ class StoredState:
 @dataclass(slots=True)
 class _Read:
     leader_epoch: int
-    on_done: Callable[[StoredState | ErrorCode], None]
+    on_done: list[Callable[[StoredState | ErrorCode], None]]
 
 
 @dataclass(slots=True)
@@ -122,7 +122,14 @@ class StatePersister:
         self, key: SharePartitionKey, leader_epoch: int, on_done: Callable[[StoredState | ErrorCode], None]
     ) -> None:
         """`on_done` is called once, never within this call."""
-        self._add(key, _Read(leader_epoch, on_done))
+        queue = self._queues.get(key)
+        # a group whose sessions come and go would otherwise make a long queue while the coordinator does not answer
+        if queue is not None and len(queue.jobs) > 1:
+            last = queue.jobs[-1]
+            if isinstance(last, _Read) and last.leader_epoch == leader_epoch:
+                last.on_done.append(on_done)
+                return
+        self._add(key, _Read(leader_epoch, [on_done]))
 
     def write(self, key: SharePartitionKey, write: StateWrite, on_done: Callable[[ErrorCode], None]) -> None:
         """`on_done` is called once, never within this call; NONE: the state is stored."""
@@ -267,11 +274,12 @@ class StatePersister:
         else:
             del self._queues[key]
         if isinstance(job, _Read):
-            job.on_done(result)
+            for on_read in job.on_done:
+                on_read(result)
         else:
             assert isinstance(result, ErrorCode)
-            for on_done in job.on_done:
-                on_done(result)
+            for on_written in job.on_done:
+                on_written(result)
 
 
 def _stored(answer: ReadShareGroupStateResponse.PartitionResult) -> StoredState:

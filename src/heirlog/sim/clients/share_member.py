@@ -15,10 +15,10 @@ from heirlog.client.groups import Step
 from heirlog.client.share_groups import Acknowledge, DeliveredRecords, ShareGroupMember, ShareSessionHandler
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.messages import ShareFetchRequest
-from heirlog.protocol.types import CoordinatorType, Endpoint, PartitionKey
+from heirlog.protocol.types import CoordinatorType, Endpoint, PartitionKey, Uuid
 from heirlog.sim.clients.client import CALL_TIMEOUT_S, REQUEST_TIMEOUT_S, RETRY_MS, Client
 from heirlog.sim.env import SimEnv
-from heirlog.sim.share_group_history import Delivery, SessionLife, ShareGroupHistory
+from heirlog.sim.share_group_history import Acceptance, Delivery, SessionLife, ShareGroupHistory
 
 LOCK_MS = 1500
 MAX_WAIT_MS = 300
@@ -46,9 +46,9 @@ class ShareMember(Client):
         topic: str,
         history: ShareGroupHistory,
         now_ms: Callable[[], int],
-        leader_epoch: Callable[[PartitionKey], int],
+        leader_epoch: Callable[[Endpoint, PartitionKey], int],
     ) -> None:
-        """now_ms: the run's own time. leader_epoch: the one that the controllers have committed last."""
+        """now_ms: the run's own time. leader_epoch: the one that the broker itself knows."""
         super().__init__(env, name, bootstrap, [topic])
         self._topic = topic
         self._share_history = history
@@ -152,7 +152,7 @@ class ShareMember(Client):
             max_wait_ms=MAX_WAIT_MS,
             is_exact=bool(self.env.random.randrange(0, 2)),
         )
-        asked_ms, epochs = self._now_ms(), {key: self._leader_epoch(key) for key in keys}
+        asked_ms, epochs = self._now_ms(), {key: self._leader_epoch(endpoint, key) for key in keys}
 
         def answered(response: Any) -> None:
             self._fetching.discard(endpoint)
@@ -179,7 +179,7 @@ class ShareMember(Client):
             self._sessions.pop(endpoint, None)
             self.refresh_then(self._fetch_all)
             return
-        self._note_acceptances(request, response)
+        self._note_acceptances(endpoint, request, response)
         life = self._lives_of.setdefault(session, SessionLife())
         life.alive_until_ms = asked_ms
         now_ms = self._now_ms()
@@ -192,8 +192,9 @@ class ShareMember(Client):
                 each.delivery_count,
                 asked_ms,
                 now_ms,
+                endpoint.host,
                 epochs.get(each.key, -1),
-                self._leader_epoch(each.key),
+                self._leader_epoch(endpoint, each.key),
                 # the lock began before the answer came, and not before the request was sent
                 asked_ms + response.acquisition_lock_timeout_ms,
                 session=life,
@@ -219,7 +220,7 @@ class ShareMember(Client):
         slow = not self._settled and not self.env.random.randrange(0, 10)
         self.env.call_later(self.env.random.randrange(0, 2 * LOCK_MS if slow else PROCESSES_MS), done)
 
-    def _note_acceptances(self, request: ShareFetchRequest, response: Any) -> None:
+    def _note_acceptances(self, endpoint: Endpoint, request: ShareFetchRequest, response: Any) -> None:
         codes = {
             (topic.topic_id, data.partition_index): data.acknowledge_error_code
             for topic in response.responses
@@ -233,6 +234,8 @@ class ShareMember(Client):
                     types = batch.acknowledge_types * (
                         batch.last_offset - batch.first_offset + 1 if len(batch.acknowledge_types) == 1 else 1
                     )
+                    key = (Uuid(topic.topic_id), asked.partition_index)
+                    acceptance = Acceptance(self._now_ms(), self._leader_epoch(endpoint, key))
                     for offset, kind in enumerate(types, batch.first_offset):
                         if kind == Acknowledge.ACCEPT:
-                            self._share_history.accepted.setdefault((asked.partition_index, offset), self._now_ms())
+                            self._share_history.accepted.setdefault((asked.partition_index, offset), acceptance)

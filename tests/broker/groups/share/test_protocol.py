@@ -8,7 +8,9 @@ import pytest
 
 from heirlog.broker.groups import admin, offset_requests
 from heirlog.broker.groups.share import offset_requests as share_offsets
+from heirlog.broker.groups.share.protocol import DELETE_AGAIN_MS, RESTORE_AGAIN_MS
 from heirlog.broker.groups.share.state_requests import ATTEMPTS, CHANNEL
+from heirlog.metadata.basis import Basis, ElectionBasis
 from heirlog.metadata.state import SHARE_VERSION
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import (
@@ -21,9 +23,10 @@ from heirlog.protocol.messages import (
     OffsetCommitRequest,
     ShareGroupDescribeRequest,
 )
+from heirlog.protocol.types import BrokerId, LeaderEpoch
 
-from ...fakes import answer_of, context
-from .coordinating import SESSION_MS, Coordinating, ShareConsumer
+from ...fakes import answer_of, context, state
+from .coordinating import SESSION_MS, STATES, Coordinating, ShareConsumer
 
 
 def assigned(rig: Coordinating, *members: ShareConsumer) -> None:
@@ -117,6 +120,16 @@ def test_epochs_fence_and_lost_answers_do_not() -> None:
     assert ShareConsumer(rig, "b", group="other").beat(member_epoch=1) == "GROUP_ID_NOT_FOUND"
 
 
+def test_a_member_that_missed_an_answer_gets_its_assignment_with_the_next() -> None:
+    rig = Coordinating()
+    member = ShareConsumer(rig, "a")
+    member.join()
+    rig.answer_states()
+    lost = answer_of(member.send())
+    assert (lost.member_epoch, len(lost.assignment.topic_partitions)) == (2, 1)
+    assert member.beat() == "2 foo:0,1"
+
+
 def test_a_member_that_leaves_or_is_silent_gives_its_partitions_to_the_others() -> None:
     rig = Coordinating()
     a, b, c = (ShareConsumer(rig, name) for name in "abc")
@@ -183,6 +196,45 @@ def test_the_next_coordinator_takes_up_an_initialization() -> None:
     assert member.beat() == "1"
     assert rig.answer_states() == "Initialize foo:0,1"
     assert member.beat() == "2 foo:0,1"
+
+
+def test_a_state_is_initialized_once_even_if_members_join_before_that_is_committed() -> None:
+    """The later request could arrive when members have got somewhere."""
+    rig = Coordinating(replicas=[1, 2])
+    a, b = ShareConsumer(rig, "a"), ShareConsumer(rig, "b")
+    joining = [member.send(subscribed_topic_names=["foo"]) for member in (a, b)]
+    rig.follow()
+    assert (a.hear(joining[0]), b.hear(joining[1])) == ("1", "2")
+    assert rig.answer_states() == "Initialize foo:0,1"
+    rig.env.advance(1)
+    assert [sent for sent in rig.env.sent if sent.channel == CHANNEL] == []
+
+
+def test_states_that_a_lossy_election_may_have_lost_are_initialized_again_and_no_others() -> None:
+    rig = Coordinating()
+    member = ShareConsumer(rig, "a")
+    assigned(rig, member)
+
+    def lose(leader_epoch: int) -> None:
+        basis = ElectionBasis(Basis.RECOVERED, BrokerId(3), LeaderEpoch(leader_epoch))
+        rig.set_partition(state([3], leader=3, leader_epoch=leader_epoch, basis=basis), STATES)
+        rig.publish()
+        rig.env.advance(1)
+
+    lose(1)
+    asked: Any = rig.env.sent[-1].request
+    assert {each.state_epoch for each in asked.topics[0].partitions} == {0}, "fenced where the state exists"
+    assert rig.answer_states(ErrorCode.FENCED_STATE_EPOCH) == "Initialize foo:0,1"
+    assert member.beat() == "2 foo:0,1"
+    rig.lead(6)
+    rig.env.advance(10)
+    assert rig.answer_states() == "Initialize foo:0,1", "the election may have been before this coordinator's time"
+    lose(2)
+    for _ in range(ATTEMPTS):
+        rig.answer_states(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        rig.env.advance(2000)
+    rig.env.advance(RESTORE_AGAIN_MS)
+    assert rig.answer_states() == "Initialize foo:0,1"
 
 
 def test_limits_of_members_and_requests() -> None:
@@ -317,6 +369,39 @@ def test_the_next_coordinator_finishes_a_deletion() -> None:
     assert rig.group().state.topics.is_empty and described(rig, "g").group_state == "Empty"
 
 
+def test_a_deletion_that_failed_is_tried_again() -> None:
+    """Members would wait for the topic until the next coordinator."""
+    rig = Coordinating()
+    a = ShareConsumer(rig, "a")
+    assigned(rig, a)
+    a.beat(member_epoch=-1)
+    admin.delete_groups(rig.broker.groups, DeleteGroupsRequest(groups_names=["g"]))
+    rig.answer_states(ErrorCode.UNKNOWN_SERVER_ERROR)
+    assert a.join() == "4"
+    rig.env.advance(DELETE_AGAIN_MS)
+    assert rig.answer_states() == "Delete foo:0,1"
+    assert a.beat() == "4"
+    assert rig.answer_states() == "Initialize foo:0,1"
+    assert a.beat() == "5 foo:0,1"
+
+
+def test_a_deletion_that_another_one_has_done_is_not_tried_again() -> None:
+    """It would delete the state that members use by then."""
+    rig = Coordinating()
+    a = ShareConsumer(rig, "a")
+    assigned(rig, a)
+    a.beat(member_epoch=-1)
+    request = DeleteGroupsRequest(groups_names=["g"])
+    admin.delete_groups(rig.broker.groups, request)
+    rig.answer_states(ErrorCode.NOT_COORDINATOR)
+    admin.delete_groups(rig.broker.groups, request)
+    assert rig.answer_states() == "Delete foo:0,1"
+    a.join()
+    assert rig.answer_states() == "Initialize foo:0,1"
+    rig.env.advance(DELETE_AGAIN_MS)
+    assert not [sent for sent in rig.env.sent if sent.channel == CHANNEL]
+
+
 def alter(rig: Coordinating, offset: int = 5, group: str = "g", topic: str = "foo", partition: int = 0) -> Any:
     R = AlterShareGroupOffsetsRequest
     part = R.AlterShareGroupOffsetsRequestPartition(partition_index=partition, start_offset=offset)
@@ -350,6 +435,20 @@ def test_offsets_are_altered_while_the_group_has_no_members() -> None:
     answer = alter(rig, group="new")
     rig.answer_states()
     assert (altered(answer), described(rig, "new").group_state) == ("NONE", "Empty")
+
+
+def test_a_member_that_joins_before_altered_offsets_are_committed_does_not_undo_them() -> None:
+    rig = Coordinating(replicas=[1, 2], partitions=1)
+    a = ShareConsumer(rig, "a")
+    altering, joining = alter(rig), a.send(subscribed_topic_names=["foo"])
+    rig.follow()
+    a.hear(joining)
+    rig.env.advance(1)
+    asked = [sent.request.topics[0].partitions[0].start_offset for sent in rig.env.sent if sent.channel == CHANNEL]
+    assert asked == [5]
+    rig.answer_states()
+    rig.follow()
+    assert altered(altering) == "NONE"
 
 
 @pytest.mark.parametrize("code", [ErrorCode.NONE, ErrorCode.FENCED_STATE_EPOCH])

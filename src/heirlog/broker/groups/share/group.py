@@ -24,6 +24,8 @@ class ShareGroup:
     """A subscribed topic, or the state of its partitions, may have changed since the group was looked at."""
     in_progress: Topics = field(default_factory=lambda: NO_TOPICS)
     """What this coordinator is initializing."""
+    deletes_later: bool = False
+    """A deletion failed, and is tried again soon."""
     is_closed: bool = False
     """It is deleted, or this broker no longer coordinates it."""
 

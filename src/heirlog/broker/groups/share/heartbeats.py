@@ -133,7 +133,9 @@ def heartbeat_plan(
         records,
         after,
         moved,
+        # at the previous epoch: the answer with the assignment was lost
         shows_assignment=request.member_epoch == JOINING_EPOCH
+        or request.member_epoch != current.epoch
         or request.subscribed_topic_names is not None
         or moved.assigned != current.assigned,
         looked_at_topics=looks,

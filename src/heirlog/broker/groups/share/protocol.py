@@ -41,11 +41,16 @@ from heirlog.broker.share_coordinator.state import UNINITIALIZED_OFFSET, SharePa
 from heirlog.context import Context
 from heirlog.env import Env
 from heirlog.metadata.image import Image
+from heirlog.metadata.topic_name import SHARE_STATE_TOPIC
 from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.messages import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
 from heirlog.protocol.types import Uuid
 
+DELETE_AGAIN_MS = RESTORE_AGAIN_MS = 5_000
+"""Pause after what failed."""
+LOWEST_STATE_EPOCH = 0
+"""Below that of each state that a group has initialized."""
 T = TypeVar("T")
 Answer: TypeAlias = Callable[[ErrorCode], None]
 OnAltered: TypeAlias = Callable[[Results | ErrorCode], None]
@@ -110,6 +115,8 @@ class ShareGroups:
         for group in list(self.groups.values()):
             if group.state.topics.deleting:
                 self.delete_topics(group, (), nothing)
+        if has_lost_states(self._image()):
+            self.restore_states()
 
     # -- requests -----------------------------------------------------------------------------------------------
 
@@ -150,6 +157,7 @@ class ShareGroups:
 
         def applied() -> None:
             group.is_due = group.is_due and not plan.looked_at_topics
+            group.in_progress = with_partitions(group.in_progress, missing)
             self._sessions.touch(group, request.member_id, times.session_ms)
 
         if not records:
@@ -216,7 +224,6 @@ class ShareGroups:
         if not partitions or group.is_closed:
             return
         keys = initialization.keys_of(group.group_id, partitions)
-        group.in_progress = with_partitions(group.in_progress, partitions)
         self.states.initialize(
             group.state.epoch,
             dict.fromkeys(keys, UNINITIALIZED_OFFSET),
@@ -250,6 +257,28 @@ class ShareGroups:
         }
         self.write_topics(group, initialization.finished(group.state.topics, partitions, succeeded), nothing)
 
+    def restore_states(self) -> None:
+        """Initialize what an election of `__share_group_state` on a lossy basis has lost of the initialized states.
+
+        No leader could load such a state. The lowest epoch initializes what does not exist, and nothing else.
+        """
+        for group in self.groups.values():
+            self._restore_states(group)
+
+    def _restore_states(self, group: ShareGroup) -> None:
+        def is_wanted(key: SharePartitionKey) -> bool:
+            known = group.state.topics.initialized.get(key.topic_id)
+            return known is not None and key.partition in known.partitions and not group.is_closed
+
+        def restored(results: Results) -> None:
+            if any(result.code is ErrorCode.COORDINATOR_NOT_AVAILABLE for result in results.values()):
+                self._env.call_later(RESTORE_AGAIN_MS, lambda: self._restore_states(group))
+
+        keys = initialization.keys_of(group.group_id, group.state.topics.initialized)
+        if keys and not group.is_closed:
+            offsets = dict.fromkeys(keys, UNINITIALIZED_OFFSET)
+            self.states.initialize(LOWEST_STATE_EPOCH, offsets, restored, is_wanted)
+
     def write_topics(
         self, group: ShareGroup, topics: StateTopics, answer: Answer, committed: Callable[[], None] = nothing
     ) -> None:
@@ -275,15 +304,22 @@ class ShareGroups:
                 self.write_topics(group, initialization.without_topics(group.state.topics, gone), nothing)
 
     def delete_topics(self, group: ShareGroup, topic_ids: Collection[Uuid], answer: Answer) -> None:
-        """Delete the state of these topics, and of those whose deletion was begun. `answer` gets the first error."""
+        """Delete the state of these topics, and of those whose deletion was begun. `answer` gets the first error.
+
+        Then it is tried again later, because until it is done no member gets these topics.
+        """
         topics = initialization.deletion_begun(group.state.topics, topic_ids)
         partitions = initialization.all_partitions(topics.deleting, topics.deleting, self._image())
         settle = once(answer)
+
+        def is_wanted(key: SharePartitionKey) -> bool:
+            return key.topic_id in group.state.topics.deleting and not group.is_closed
 
         def deleted(results: Results) -> None:
             code = ErrorCode.NOT_COORDINATOR if group.is_closed else first_error(results)
             if code is not ErrorCode.NONE:
                 settle(code)
+                self._delete_later(group)
             else:
                 left = initialization.without_topics(group.state.topics, topics.deleting)
                 self.write_topics(group, left, settle)
@@ -292,8 +328,18 @@ class ShareGroups:
             group,
             topics,
             only_errors(settle),
-            lambda: self.states.delete(initialization.keys_of(group.group_id, partitions), deleted),
+            lambda: self.states.delete(initialization.keys_of(group.group_id, partitions), deleted, is_wanted),
         )
+
+    def _delete_later(self, group: ShareGroup) -> None:
+        if not group.deletes_later:
+            group.deletes_later = True
+            self._env.call_later(DELETE_AGAIN_MS, lambda: self._delete_again(group))
+
+    def _delete_again(self, group: ShareGroup) -> None:
+        group.deletes_later = False
+        if group.state.topics.deleting and not group.is_closed:
+            self.delete_topics(group, (), nothing)
 
     def alter_offsets(
         self, group: ShareGroup, partitions: Topics, start_offsets: Mapping[SharePartitionKey, int], on_done: OnAltered
@@ -314,11 +360,14 @@ class ShareGroups:
             self._initialized(group, partitions, results)
             self._after_writes(lambda code: done(results if code is ErrorCode.NONE else code))
 
-        def begun() -> None:
+        def applied() -> None:
+            # before the commit: a member that joins meanwhile must not begin the state once more, at no offset
             group.in_progress = with_partitions(group.in_progress, partitions)
+
+        def begun() -> None:
             self.states.initialize(epoch, start_offsets, initialized)
 
-        self._write(group, records, nothing, only_errors(done), begun)
+        self._write(group, records, applied, only_errors(done), begun)
 
     def delete(self, group: ShareGroup, answer: Answer) -> None:
         """Delete an empty group: the state of its partitions first."""
@@ -381,6 +430,12 @@ class ShareGroups:
         groups, self.groups = self.groups, {}
         for group in groups.values():
             group.close()
+
+
+def has_lost_states(image: Image) -> bool:
+    """Whether a partition of `__share_group_state` ever had a leader that may lack records."""
+    topic = image.topic_named(SHARE_STATE_TOPIC)
+    return topic is not None and any(state.basis is not None for state in image.partitions[topic.id].values())
 
 
 def once(answer: Callable[[T], None]) -> Callable[[T], None]:

@@ -55,6 +55,8 @@ class _Work(NamedTuple):
     """The request for share partitions of one coordinator."""
     results: Results
     on_done: Callable[[Results], None]
+    is_wanted: Callable[[SharePartitionKey], bool]
+    """False: do not ask for it any more, it counts as done."""
 
 
 class StateRequests:
@@ -74,9 +76,13 @@ class StateRequests:
         self._timeout_ms = timeout_ms
 
     def initialize(
-        self, state_epoch: int, start_offsets: Mapping[SharePartitionKey, int], on_done: Callable[[Results], None]
+        self,
+        state_epoch: int,
+        start_offsets: Mapping[SharePartitionKey, int],
+        on_done: Callable[[Results], None],
+        is_wanted: Callable[[SharePartitionKey], bool] = lambda _: True,
     ) -> None:
-        """`on_done` is called once, never within this call."""
+        """`on_done` is called once, never within this call. is_wanted: whether to try (again)."""
         R = InitializeShareGroupStateRequest
 
         def request(keys: list[SharePartitionKey]) -> InitializeShareGroupStateRequest:
@@ -96,10 +102,16 @@ class StateRequests:
                 ],
             )
 
-        self._begin(start_offsets, request, on_done)
+        self._begin(start_offsets, request, on_done, is_wanted)
 
-    def delete(self, keys: Iterable[SharePartitionKey], on_done: Callable[[Results], None]) -> None:
-        """`on_done` is called once, never within this call."""
+    def delete(
+        self,
+        keys: Iterable[SharePartitionKey],
+        on_done: Callable[[Results], None],
+        is_wanted: Callable[[SharePartitionKey], bool],
+    ) -> None:
+        """`on_done` is called once, never within this call. is_wanted: whether to try (again): a late deletion would
+        take the state that a group has initialized since."""
         R = DeleteShareGroupStateRequest
 
         def request(keys: list[SharePartitionKey]) -> DeleteShareGroupStateRequest:
@@ -113,7 +125,7 @@ class StateRequests:
                 ],
             )
 
-        self._begin(keys, request, on_done)
+        self._begin(keys, request, on_done, is_wanted)
 
     def summarize(self, keys: Iterable[SharePartitionKey], on_done: Callable[[Results], None]) -> None:
         """`on_done` is called once, never within this call."""
@@ -138,12 +150,15 @@ class StateRequests:
         keys: Iterable[SharePartitionKey],
         request: Callable[[list[SharePartitionKey]], Any],
         on_done: Callable[[Results], None],
+        is_wanted: Callable[[SharePartitionKey], bool] = lambda _: True,
     ) -> None:
-        work = _Work(request, {}, on_done)
+        work = _Work(request, {}, on_done, is_wanted)
         self._env.call_later(0, partial(self._attempt, work, list(keys), 1))
 
     def _attempt(self, work: _Work, keys: list[SharePartitionKey], number: int) -> None:
         image = self._image()
+        work.results.update({key: StateResult(ErrorCode.NONE) for key in keys if not work.is_wanted(key)})
+        keys = [key for key in keys if key not in work.results]
         if keys and image.topic_named(SHARE_STATE_TOPIC) is None:
             self._create_topics([SHARE_STATE_TOPIC])
         by_broker: dict[BrokerId, list[SharePartitionKey]] = {}
