@@ -124,7 +124,7 @@ def test_produce_from_nothing_appends_nothing(heirlog: Heirlog, cluster: Cluster
 
 def test_a_key_chooses_the_partition(heirlog: Heirlog, cluster: Cluster) -> None:
     create(heirlog, cluster, "keyed", partitions=4)
-    done = piped("produce", "keyed", "--key-separator", ":", "--acks", "1", stdin=b"21:a\nfoobar:b\n21:c\n")
+    done = piped("produce", "keyed", "--key-separator", r"\t", "--acks", "1", stdin=b"21\ta\nfoobar\tb\n21\tc\n")
     assert done.returncode == 0, done.stderr
     read = piped("consume", "keyed", "--from-beginning", "--max", "3", "--json")
     records = [json.loads(line) for line in read.stdout.splitlines()]

@@ -232,6 +232,18 @@ def test_partitions_that_are_added_are_read(heirlog: Heirlog, cluster: Cluster, 
         assert one.next() == "1"
 
 
+def test_records_that_arrive_between_two_runs_are_read_even_if_the_first_run_read_none(
+    heirlog: Heirlog, cluster: Cluster, client: Client
+) -> None:
+    cluster.create_topic("quiet", partitions=1)
+    outcome = heirlog("consume", "quiet", "-g", "quiet", "-e")
+    assert (outcome.code, outcome.out) == (0, "")
+    write(client, "quiet", 0, "0")
+    # without a committed offset it would begin at the end, behind the record
+    with reading("quiet", "-g", "quiet", "-f", r"%s\n", *AT_ONCE) as one:
+        assert one.next() == "0"
+
+
 def test_a_static_member_keeps_its_place_when_it_stops(heirlog: Heirlog, cluster: Cluster, client: Client) -> None:
     cluster.create_topic("static", partitions=1)
     write(client, "static", 0, "0")

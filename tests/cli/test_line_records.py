@@ -57,6 +57,7 @@ def test_options_add_to_a_json_line() -> None:
         b'{"headers": [["a"]]}',
         b'{"timestamp_ms": "now"}',
         b'{"timestamp_ms": true}',
+        b'{"val": "a misspelled value would be a tombstone"}',
         b'{"timestamp_ms": -1}',
         json.dumps({"timestamp_ms": 2**63}).encode(),
         b"\xff",
@@ -72,6 +73,11 @@ def test_headers_of_a_json_line_are_pairs_or_an_object_and_else_a_sentence_says_
     assert found == [(("a", b"b"),)] * 2
     with pytest.raises(CommandError, match="headers are pairs"):
         parser_of(JSON)(b'{"headers": [["a"]]}')
+
+
+def test_what_kcat_prints_is_refused_because_each_record_would_be_a_tombstone() -> None:
+    with pytest.raises(CommandError, match="'tstype' is not a member of it; there are key, value, headers"):
+        parser_of(JSON)(b'{"topic": "t", "partition": 0, "offset": 1, "tstype": "create", "ts": 1, "payload": "v"}')
 
 
 @pytest.mark.parametrize("header", ["a", "=1", ""])

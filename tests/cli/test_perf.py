@@ -51,7 +51,11 @@ def test_what_was_produced_is_in_the_topic_and_is_consumed(heirlog: Heirlog, clu
     assert json.loads(heirlog("perf", "consume", "perf", "--json").out)["records"] == 1000
     some = json.loads(heirlog("perf", "consume", "perf", "--num-records", "1", "--json").out)["records"]
     assert 1 <= some <= 1000
-    text = heirlog("perf", "produce", "perf", "--num-records", "10", "--acks", "1", "--compression", "zstd").out
+    assert heirlog("perf", "consume", "--topic", "perf", "--num-records", "1").code == 0
+    assert "name one topic" in heirlog("perf", "consume", "perf", "--topic", "perf").err
+    text = heirlog(
+        "perf", "produce", "--topic", "perf", "--num-records", "10", "--acks", "1", "--compression", "zstd"
+    ).out
     assert text.startswith("10 records sent, ") and "ms 99.9th." in text
 
 

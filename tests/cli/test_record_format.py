@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from heirlog.cli.errors import UsageError
-from heirlog.cli.record_format import format_of
+from heirlog.cli.record_format import format_of, unescaped
 from heirlog.protocol.batch import Record, decode_records, encode_batch
 
 
@@ -29,6 +29,16 @@ def record(key: bytes | None = b"k", value: bytes | None = b"value") -> Record:
 )
 def test_each_field_and_escape(text: str, written: bytes) -> None:
     assert format_of(text)("topic", 3, record()) == written
+
+
+@pytest.mark.parametrize(
+    ("text", "separator"),
+    [(r"\t", b"\t"), (r"\x1f", b"\x1f"), (r"\\", b"\\"), ("::", b"::"), ("\t", b"\t"), ("\\", b"\\"), (r"\q", rb"\q")],
+)
+def test_a_separator_has_the_escapes_of_a_format_and_else_backslashes_are_themselves(
+    text: str, separator: bytes
+) -> None:
+    assert unescaped(text) == separator
 
 
 def test_what_is_missing_has_length_minus_one() -> None:

@@ -47,6 +47,7 @@ def test_a_key_store_yields_the_key_and_its_chain() -> None:
         (content("trust.jks").replace(b"X.509", b"X.510"), "", "not X.509"),
         (content("client.p12"), PASSWORD, "not a JKS"),
         (b"nonsense", "", "not a JKS store"),
+        (content("client.pem"), "", "a PEM file: set the type of the store to PEM"),
         (b"", "", "middle of an entry"),
     ],
 )

@@ -309,7 +309,10 @@ def readable_of(connections: Sequence[Connection], timeout_s: float) -> list[Con
 def tls_failure(error: ssl.SSLError) -> AuthenticationFailed:
     """OpenSSL's reason in a sentence."""
     if isinstance(error, ssl.SSLCertVerificationError):
-        return AuthenticationFailed(f"TLS: the broker's certificate is not accepted: {error.verify_message}")
+        return AuthenticationFailed(
+            f"TLS: the broker's certificate is not accepted: {error.verify_message}; ssl.truststore.location names "
+            "the authorities that are trusted"
+        )
     reason = (error.reason or "handshake failed").replace("_", " ").lower()
     if "wrong version number" in reason:
         return AuthenticationFailed("TLS: the broker does not speak TLS on this port")

@@ -190,7 +190,8 @@ def _with_habit(message: str, error: typer.TyperException) -> str:
     """With what the option is called here, if it is one of another tool."""
     option, context = getattr(error, "option_name", None), getattr(error, "ctx", None)
     if option is None or context is None or not message.startswith("No such option"):
-        return message
+        elsewhere = habits.of_value(message)
+        return f"{message.rstrip('.')}; {elsewhere}" if elsewhere else message
     instead = habits.of_option(option, context.command, context.command_path)
     return f"No such option: {option}; {instead}" if instead else message
 

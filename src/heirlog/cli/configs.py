@@ -67,6 +67,12 @@ class EntityType(StrEnum):
 
 
 BROKER_DEFAULTS = "broker-defaults"
+ELSEWHERE = {
+    "users": "heirlog users has passwords, heirlog quotas --user has quotas",
+    "clients": "heirlog quotas --client has quotas",
+    "ips": "heirlog quotas --ip has quotas",
+}
+"""Entity types of kafka-configs for which heirlog has other commands."""
 MIN_ISR = "min.insync.replicas"
 
 
@@ -166,6 +172,8 @@ def _in_words(word: str, name: str | None) -> Entity:
             )
         return Entity(EntityType.BROKERS, None, True)
     plural = word if word.endswith("s") else f"{word}s"
+    if plural in ELSEWHERE:
+        raise UsageError(f"{word} has no configurations: {ELSEWHERE[plural]}")
     if plural not in list(EntityType):
         raise UsageError(
             f"{word} has no configurations: give topic, broker, broker-logger or group, and then a name, or "

@@ -120,7 +120,7 @@ class GroupReader:
     def _reading(self) -> Generator[list[tuple[TopicPartition, list[Record]]], None, bool]:
         """Whether it is the end; otherwise the generation is over. Raises CommandError, KafkaError, OSError."""
         reader = self._reader()
-        self._handed_out = self._written = self._committed = dict(reader.positions)
+        self._handed_out = self._written = dict(reader.positions)
         while self._is_member():
             for found in reader.rounds():
                 self._handed_out = dict(reader.positions)
@@ -196,6 +196,9 @@ class GroupReader:
         from heirlog.blocking import EARLIEST, LATEST
 
         committed = self._client.committed(self._group, partitions) if partitions else {}
+        # the first position in a partition is committed too, as Kafka's consumers do: a member that begins at the end
+        # would otherwise begin at the end again, and skip what was appended between two runs
+        self._committed = {at: found.offset for at, found in committed.items()}
         begins = self._client.list_offsets(dict.fromkeys(partitions, EARLIEST)) if partitions else {}
         ends = self._client.list_offsets(dict.fromkeys(partitions, LATEST), self._isolation) if partitions else {}
         positions = {}
@@ -212,7 +215,7 @@ class GroupReader:
         return Reader(self._client, positions, stops, self._isolation, self._left)
 
     def _commit(self, timeout_s: float) -> None:
-        committing = {at: CommittedOffset(to) for at, to in self._written.items() if to != self._committed[at]}
+        committing = {at: CommittedOffset(to) for at, to in self._written.items() if to != self._committed.get(at)}
         if not committing:
             return
         request = self._member.commit(committing)

@@ -37,6 +37,14 @@ OPTIONS: Final = {
     "--timeout-ms": "--until-end (-e) stops at the end of the topic",
     "--property": "consume has --print-key, --format and --json, produce --key-separator and --input-format json",
     "--producer-property": "produce has --acks, --compression and --transactional-id",
+    "-X": _LOGIN,
+    "--password": "heirlog users asks for the password, or reads it from the standard input",
+    "--entity-type": "--user, --client and --ip name whose quotas, also with -defaults",
+    "--files": "name the files without an option",
+    "--print-data-log": "--deep prints the records",
+    "--hmac": "name the token by its id; heirlog tokens list shows the ids",
+    "--topic-partitions": "name partitions after the topic: TOPIC:0,1",
+    "--partitions": "name partitions after the topic: TOPIC:0,1",
     "--formatter": "--format has kcat's format strings, and --json prints objects",
     "--whitelist": "--include takes a regular expression",
     "--regex": "--include takes a regular expression",
@@ -49,6 +57,9 @@ OPTIONS: Final = {
 }
 """Of Kafka's tools, kcat and rpk, where the nearest option here has another name."""
 
+VALUES: Final = {"--entity-type": "for users, clients and ips there are `heirlog users` and `heirlog quotas`"}
+"""Options of Kafka's tools that have fewer values here, and where the others are."""
+
 
 def rewritten(arguments: list[str]) -> list[str]:
     """The command line in heirlog's own words: `help topics` is `topics --help`, `version` is `--version`."""
@@ -60,6 +71,11 @@ def rewritten(arguments: list[str]) -> list[str]:
 def synonyms_of(word: str, commands: Iterable[str]) -> list[str]:
     """The commands that another word may mean."""
     return [name for name in commands if any(word in group and name in group for group in SYNONYMS)]
+
+
+def of_value(message: str) -> str:
+    """What to type instead of a value that is refused; empty if nothing is known."""
+    return next((hint for option, hint in VALUES.items() if message.startswith(f"Invalid value for '{option}'")), "")
 
 
 def of_option(option: str, command: Any, path: str) -> str:

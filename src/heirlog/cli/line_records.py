@@ -2,8 +2,9 @@
 
 lines   the line is the value, or what is behind the key separator
 json    an object as `heirlog consume --json` prints: value and key are text, null, or {"base64": ...}; headers are
-        [name, value] pairs; timestamp_ms. All may be missing. topic, partition and offset are ignored, so that the
-        output of consume can be written to another topic
+        [name, value] pairs; timestamp_ms. All may be missing. topic, partition, offset and delivery_count are ignored,
+        so that the output of consume can be written to another topic. Any other member is refused: with "payload",
+        kcat's word for the value, each record would be a tombstone
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from heirlog.cli.errors import CommandError, UsageError
 from heirlog.protocol.batch import Headers
 
 TIMESTAMP_MAX = 2**63 - 1
+READ = ("key", "value", "headers", "timestamp_ms")
+IGNORED = ("topic", "partition", "offset", "delivery_count")
 
 
 class LineRecord(NamedTuple):
@@ -92,6 +95,11 @@ def _headers(given: Any) -> Iterator[tuple[str, bytes | None]]:
 def _record_of(line: bytes) -> LineRecord:
     try:
         members = json.loads(line)
+        if not isinstance(members, dict):
+            raise ValueError("it is not an object")
+        unknown = [name for name in members if name not in READ + IGNORED]
+        if unknown:
+            raise ValueError(f"{unknown[0]!r} is not a member of it; there are {', '.join(READ)}")
         timestamp_ms = members.get("timestamp_ms")
         if timestamp_ms is not None and not (type(timestamp_ms) is int and 0 <= timestamp_ms <= TIMESTAMP_MAX):
             raise ValueError("timestamp_ms is no time in ms")
@@ -101,7 +109,7 @@ def _record_of(line: bytes) -> LineRecord:
             tuple(_headers(members.get("headers"))),
             timestamp_ms,
         )
-    except (ValueError, TypeError, AttributeError) as error:
+    except (ValueError, TypeError) as error:
         shown = line[:80].decode(errors="replace")
         raise CommandError(
             f"a line is not a JSON object as heirlog consume --json prints them ({error}): {shown}; what was before "

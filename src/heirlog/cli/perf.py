@@ -19,6 +19,7 @@ import typer
 from heirlog.cli import complete
 from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
 from heirlog.cli.errors import CommandError
+from heirlog.cli.names import given_once
 from heirlog.cli.places import partition_count
 from heirlog.cli.produce import Acks, Compression
 from heirlog.cli.render import Json, show_json
@@ -30,6 +31,16 @@ if TYPE_CHECKING:
     from heirlog.client.sender import Delivered
 
 app = typer.Typer(help="Measure throughput and latency.", no_args_is_help=True)
+
+TopicArgument = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="TOPIC", help="The topic; it must exist.", show_default=False, autocompletion=complete.topics
+    ),
+]
+TopicOption = Annotated[
+    str | None, typer.Option("--topic", help="The same in Kafka's words.", autocompletion=complete.topics)
+]
 
 MIB = 1024 * 1024
 SAID_EVERY_S = 5.0
@@ -150,12 +161,8 @@ class Load:
 
 @app.command("produce")
 def produce(
-    topic: Annotated[
-        str,
-        typer.Argument(
-            metavar="TOPIC", help="The topic; it must exist.", show_default=False, autocompletion=complete.topics
-        ),
-    ],
+    topic_argument: TopicArgument = None,
+    topic: TopicOption = None,
     num_records: Annotated[int, typer.Option(min=1, help="How many records.")] = 100_000,
     record_size: Annotated[int, typer.Option(min=0, help="Bytes of each value; they are random.")] = 1024,
     throughput: Annotated[float, typer.Option(min=-1, help="Records per second; -1: as many as possible.")] = -1,
@@ -168,6 +175,7 @@ def produce(
 
     One process makes the records. If that is what limits the rate, the command says so.
     """
+    topic = given_once("topic", "TOPIC", topic_argument, "--topic", topic)
     with connected(bootstrap_server) as client:
         partitions = partition_count(client, topic)
         required = ALL if acks is Acks.ALL else 1
@@ -194,9 +202,8 @@ def produce(
 
 @app.command("consume")
 def consume(
-    topic: Annotated[
-        str, typer.Argument(metavar="TOPIC", help="The topic.", show_default=False, autocompletion=complete.topics)
-    ],
+    topic_argument: TopicArgument = None,
+    topic: TopicOption = None,
     num_records: Annotated[
         int | None, typer.Option(min=1, help="Stop after so many records. Default: all that the topic has now.")
     ] = None,
@@ -206,6 +213,7 @@ def consume(
     """Read a topic from its beginning, and show how fast. Records are not decoded."""
     from heirlog.blocking import EARLIEST, LATEST
 
+    topic = given_once("topic", "TOPIC", topic_argument, "--topic", topic)
     records = size = 0
     with connected(bootstrap_server) as client:
         partitions = [(topic, number) for number in range(partition_count(client, topic))]

@@ -27,6 +27,7 @@ from heirlog.cli.names import given_once
 from heirlog.cli.next_steps import with_next_step
 from heirlog.cli.places import Places
 from heirlog.cli.progress import counted
+from heirlog.cli.record_format import unescaped
 from heirlog.cli.render import Json, show_json
 from heirlog.protocol.batch import NewRecord, advance_sequence, encode_batch
 from heirlog.protocol.compression import CODEC_NAMES
@@ -97,7 +98,8 @@ def produce(
         typer.Option(
             "--key-separator",
             "-K",
-            help="Text between key and value: the part of a line before it is the record's key.",
+            help="Text between key and value: the part of a line before it is the record's key. \\t is a tab, as in "
+            "consume --format.",
         ),
     ] = None,
     header: Annotated[
@@ -151,7 +153,7 @@ def produce(
     parse = parser_of(
         input_format,
         key=key.encode() if key is not None else None,
-        key_separator=key_separator.encode() if key_separator else None,
+        key_separator=unescaped(key_separator) if key_separator else None,
         headers=header or (),
         tombstones=tombstones,
     )

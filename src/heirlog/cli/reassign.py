@@ -8,7 +8,7 @@ kafka-reassign-partitions.
     --cancel     stop it; the replicas are those of before
 
 A throttle is configuration: a rate for each broker that copies, and for each topic which replicas it counts for.
-heirlog's brokers keep these values and copy at full speed; Apache Kafka's follow them.
+It limits what replicas outside the ISR copy (KIP-73).
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class Execution:
         int | None,
         typer.Option(
             min=1,
-            help="Bytes per second and broker. Only Apache Kafka's brokers apply it; heirlog's copy at full speed.",
+            help="Bytes per second that each broker copies to or from replicas outside the ISR, until --verify.",
         ),
     ] = None
     additional: Annotated[

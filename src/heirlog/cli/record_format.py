@@ -37,6 +37,17 @@ _FIELDS: dict[str, Format] = {
 }
 _ESCAPES = {"n": b"\n", "r": b"\r", "t": b"\t", "0": b"\0", "\\": b"\\"}
 _PARTS = re.compile(r"%(.?)|\\(x[0-9a-fA-F]{2}|.?)|([^%\\]+)", re.DOTALL)
+_ESCAPED = re.compile(r"\\(x[0-9a-fA-F]{2}|[nrt0\\])")
+
+
+def unescaped(text: str) -> bytes:
+    """`\\t` and the other escapes of a format, as kcat reads them in a separator; another backslash is itself."""
+    # split with a group: literals and escapes alternate
+    literals_and_escapes = _ESCAPED.split(text)
+    return b"".join(
+        part.encode() if at % 2 == 0 else _ESCAPES[part] if part in _ESCAPES else bytes([int(part[1:], 16)])
+        for at, part in enumerate(literals_and_escapes)
+    )
 
 
 def format_of(text: str) -> Format:

@@ -52,7 +52,10 @@ def set_user(
     ] = ITERATIONS_MIN,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
 ) -> None:
-    """Create a user, or give it another password. Connections that are open stay so."""
+    """Create a user, or give it another password. Connections that are open stay so.
+
+    The password is asked for, or is the first line of the standard input.
+    """
     from heirlog.client.scram import set_password
     from heirlog.local.secure import new_salt
 

@@ -64,6 +64,8 @@ def read_jks(data: bytes, password: str) -> KeyStore:
     """password "": the check of the whole is left out, as Java does. Raises NotReadable."""
     reader = _Reader(data)
     if reader.number(4) != MAGIC or reader.number(4) != 2:
+        if data.lstrip().startswith(b"-----BEGIN"):
+            raise NotReadable("it is a PEM file: set the type of the store to PEM (Kafka's default is JKS)")
         raise NotReadable("it is not a JKS store")
     body, digest = data[:-SHA1_BYTES], data[-SHA1_BYTES:]
     secret = password.encode("utf-16-be")
