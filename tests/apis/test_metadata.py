@@ -59,6 +59,8 @@ def test_a_broker_that_was_just_fenced_is_listed_beside_the_others(port: Any) ->
     assert [found.node_id for found in response.brokers] == [1, 2]
     assert response.controller_id == 1
     assert response.topics[0].partitions[0].offline_replicas == [2, 3]
+    for names in ([], None):
+        assert [found.node_id for found in ask_metadata(port, 12, names).brokers] == [1]
     port.env.advance(LISTED_MS)
     assert [found.node_id for found in ask_metadata(port, 12, ["a"]).brokers] == [1]
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 import urllib.request
 from collections.abc import Iterator
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
@@ -65,10 +67,30 @@ def test_what_is_no_http_is_no_answer(url: str, path: str) -> None:
     assert failed.value.status == 0
 
 
-def test_an_answer_may_not_take_forever(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bounded_http, "WHOLE_TIMEOUT_S", -1.0)
-    with pytest.raises(FetchFailed, match="took longer"):
-        fetch(urllib.request.Request(url))
+@pytest.mark.parametrize(
+    "begin",
+    [b"HTTP/1.1 200 OK\r\nX: ", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"HTTP/1.1 200 OK\r\n\r\n"],
+    ids=["head", "size of a part", "body"],
+)
+def test_an_answer_may_not_take_forever_although_bytes_come(begin: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounded_http, "WHOLE_TIMEOUT_S", 0.2)
+    is_over = threading.Event()
+
+    def answer(listening: socket.socket) -> None:
+        sock, _ = listening.accept()
+        with sock, suppress(OSError):
+            sock.recv(4096)
+            sock.sendall(begin)
+            while not is_over.wait(0.01):
+                sock.sendall(b"0")
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        threading.Thread(target=answer, args=(listening,), daemon=True).start()
+        try:
+            with pytest.raises(FetchFailed, match="took longer"):
+                fetch(urllib.request.Request(f"http://127.0.0.1:{listening.getsockname()[1]}"))
+        finally:
+            is_over.set()
 
 
 def test_no_error_holds_what_the_url_says_behind_its_path() -> None:

@@ -150,7 +150,7 @@ def _answer(node: Node, request: MetadataRequest, context: Context) -> MetadataR
     if missing and request.allow_auto_topic_creation and node.config["auto.create.topics.enable"]:
         node.create_missing_topics(missing, context)
     return MetadataResponse(
-        brokers=_brokers(node, context.listener),
+        brokers=_brokers(node, request, context),
         cluster_id=node.cluster_id,
         controller_id=node.any_live_broker(),
         topics=topics,
@@ -176,14 +176,14 @@ def _refused(request: MetadataRequest) -> MetadataResponse:
     )
 
 
-def _brokers(node: Node, listener: str) -> list[MetadataResponse.MetadataResponseBroker]:
+def _brokers(node: Node, request: MetadataRequest, context: Context) -> list[MetadataResponse.MetadataResponseBroker]:
+    """One that was just fenced only for who looks for leaders: an admin client asks every broker that is listed."""
+    just_fenced = node.broker.lost_leaders.listed() if _named(request, context.api_version) else frozenset()
     return [
         MetadataResponse.MetadataResponseBroker(
             node_id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack
         )
-        for broker, endpoint in live_brokers(
-            node.image, node.config.node_id, listener, node.broker.lost_leaders.listed()
-        )
+        for broker, endpoint in live_brokers(node.image, node.config.node_id, context.listener, just_fenced)
     ]
 
 

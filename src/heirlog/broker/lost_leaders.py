@@ -1,7 +1,7 @@
 """Brokers that have just gone, until clients have found the new leaders (`apis/metadata.py`).
 
     this broker's fetch connection to it closed  --> in doubt until the image fences it, at most for `DOUBT_MS`
-    the image fences it                          --> still listed for `LISTED_MS`
+    the image fences it                          --> still listed for `LISTED_MS`, for clients that name topics
 
 * In doubt: a client whose connection to a dead leader closes asks another broker within the same millisecond. The
   controller has not fenced the dead one yet, and the answer would be the dead leader; librdkafka asks again only up to

@@ -284,7 +284,7 @@ class ShareFetchHandler:
     def acquire_and_answer(self, fetch: _ShareFetch) -> ShareFetchResponse:
         assert fetch.session is not None
         if not self._sessions.has(fetch.session):
-            # it ended while the request waited: nobody would give back what is acquired now
+            # it ended while the request waited: no session would give back what is acquired now
             return self._response(fetch)
         lock_ms = self.manager.lock_duration_ms(fetch.group_id)
         left_bytes, left_records = self._most_bytes(fetch), fetch.request.max_records
