@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import GenericAlias
-from typing import Any
+from typing import Any, ForwardRef
 
 import typer
 
@@ -80,9 +80,10 @@ PYTHON_API = f"""# Python API
 
 {WRITTEN}
 
-These names are public, and so is the fixture `heirlog_cluster` of the pytest plug-in. Other names may change
-with any version. [A cluster in your tests](../tutorials/tests.md), [the test cluster](test-cluster.md),
-[the Python client](python-client.md) and [Spark](spark.md) explain how to use them.
+These names are public, and so are the fixtures `heirlog_cluster`, `heirlog_shared_cluster` and
+`heirlog_shared_arguments` of the pytest plug-in. Other names may change with any version. [A cluster in your
+tests](../tutorials/tests.md), [the test cluster](test-cluster.md), [the Python client](python-client.md) and
+[Spark](spark.md) explain how to use them.
 """
 PUBLIC_MODULES = ("heirlog.testing", "heirlog.blocking", "heirlog.spark")
 """Each says in its `__all__` what is public."""
@@ -264,11 +265,13 @@ def _parameter(parameter: inspect.Parameter) -> str:
 
 
 def _type(annotation: object) -> str:
-    """As the source has it: the modules leave annotations unevaluated."""
+    """As the source has it: the modules leave annotations unevaluated, and a NamedTuple wraps them."""
+    if isinstance(annotation, ForwardRef):
+        return annotation.__forward_arg__
     return annotation if isinstance(annotation, str) else getattr(annotation, "__name__", str(annotation))
 
 
-ARGUMENT = re.compile(r"^(\w+(?:, \w+)*): ", re.MULTILINE)
+ARGUMENT = re.compile(r"^(?!Source: )(\w+(?:, \w+)*): ", re.MULTILINE)
 """How a docstring begins what it says of an argument."""
 
 

@@ -18,6 +18,8 @@ REFERENCE = (DOCS / "reference" / "test-cluster.md").read_text(encoding="utf-8")
 PROGRAM = re.compile(r'^```python(?: title="(\w+\.py)")?\n(.*?)^```$', re.MULTILINE | re.DOTALL)
 TABLE = re.compile(r"^\| (argument|call) .*\n\|[-|]+\|\n((?:\|.*\n)+)", re.MULTILINE)
 
+IN_ONE_RUN = ("orders", "six_partitions", "secured", "asyncio")
+
 
 def pages_files() -> dict[str, str]:
     """Its programs by file name; those without a name are one file."""
@@ -32,8 +34,8 @@ def pages_files() -> dict[str, str]:
     ("arguments", "said"),
     [
         (
-            ["pytest", "-q", "-p", "no:cacheprovider", "test_orders.py", "test_six_partitions.py", "test_asyncio.py"],
-            "3 passed",
+            ["pytest", "-q", "-p", "no:cacheprovider", *(f"test_{name}.py" for name in IN_ONE_RUN)],
+            "4 passed",
         ),
         (["pytest", "-q", "-p", "no:cacheprovider", "-n", "2", "test_parallel.py"], "4 passed"),
         (["unittest", "test_unit.py"], "OK"),

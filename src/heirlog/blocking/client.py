@@ -99,6 +99,7 @@ class Client:
         self.close()
 
     def close(self) -> None:
+        """Close all connections."""
         self._connections.close()
 
     # requests of any API

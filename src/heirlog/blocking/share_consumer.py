@@ -46,7 +46,7 @@ _PASSING: Final = SESSION_LOST | {ErrorCode.SHARE_SESSION_LIMIT_REACHED}
 
 
 class ShareConsumer:
-    """`Client.share_consumer` makes it."""
+    """A member of a share group; `Client.share_consumer` creates it. The end of a `with` block leaves the group."""
 
     def __init__(self, connections: Connections, group: str, topics: Sequence[str], timeout_s: float) -> None:
         self._connections = connections

@@ -46,7 +46,10 @@ SESSION_LOST: Final = frozenset({ErrorCode.SHARE_SESSION_NOT_FOUND, ErrorCode.IN
 
 
 class Acknowledge(IntEnum):
-    """What became of a record."""
+    """What became of a record: ACCEPT (processed), RELEASE (to be delivered again), REJECT (not to be delivered again).
+
+    A GAP is an offset without a record.
+    """
 
     GAP = 0
     """There is no such record."""
@@ -117,12 +120,15 @@ class ShareGroupMember:
 
 @dataclass(frozen=True, slots=True)
 class DeliveredRecords:
-    """Records of one partition that this member alone may process now, each delivered as often."""
+    """Records of one partition that this member alone may process now, each delivered as often.
+
+    key: id of the topic, and partition; `ShareConsumer.topic_name` gives the name. first, last: the range of offsets to
+    acknowledge; some may have no record. delivery_count: number of deliveries, 1 for the first one.
+    """
 
     key: PartitionKey
     first: int
     last: int
-    """The range of offsets to acknowledge; some may have no record."""
     records: Sequence[Record]
     delivery_count: int
 

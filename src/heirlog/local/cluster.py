@@ -281,7 +281,11 @@ class Cluster:
             )
             return len(found) == 1
 
-        self._wait(led, timeout_s, f"the running brokers agree on a leader of {topic}-{partition}")
+        try:
+            self._wait(led, timeout_s, f"the running brokers agree on a leader of {topic}-{partition}")
+        except ClusterError as error:
+            missing = all(topics.is_missing(address, topic, partition, security) for address in self._addresses())
+            raise ClusterError(f"{error}; {topic}-{partition} does not exist" if missing else str(error)) from None
         return found.pop()
 
     def wait_until_in_sync(self, timeout_s: float = READY_TIMEOUT_S) -> None:

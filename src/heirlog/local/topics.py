@@ -68,6 +68,13 @@ def leader(address: str, name: str, partition: int, security: Security = PLAINTE
     return led[0] if led else None
 
 
+def is_missing(address: str, name: str, partition: int, security: Security = PLAINTEXT) -> bool:
+    """The broker at `address` answers, and knows no such partition."""
+    answer = _metadata(address, [name], security)
+    known = [one.partition_index for topic in answer.topics for one in topic.partitions] if answer else [partition]
+    return partition not in known
+
+
 def out_of_sync(address: str, security: Security = PLAINTEXT) -> list[str]:
     """Partitions, as `topic-0`, with replicas outside the ISR; what cannot be asked is one of them."""
     answer = _metadata(address, None, security)
