@@ -12,7 +12,7 @@ from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
 from heirlog.cli.errors import CommandError, UsageError
 from heirlog.cli.next_steps import with_next_step
 from heirlog.cli.render import Json, show_rows
-from heirlog.protocol.errors import error_code
+from heirlog.protocol.errors import ErrorCode, KafkaError, error_code
 
 if TYPE_CHECKING:
     from heirlog.blocking import Client
@@ -43,7 +43,9 @@ def log_dirs(
         for broker in asked:
             try:
                 rows += _replicas(client, broker, wanted)
-            except OSError as error:
+            except (OSError, KafkaError) as error:
+                if isinstance(error, KafkaError) and error.code is not ErrorCode.BROKER_NOT_AVAILABLE:
+                    raise
                 silent.append(f"broker {broker} did not answer ({error})")
     columns = {
         "broker": "Broker",
