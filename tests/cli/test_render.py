@@ -52,7 +52,9 @@ def every_table() -> Iterator[tuple[str, Mapping[str, str]]]:
             # its columns come from commands, which also show them without --watch
             continue
         tree = ast.parse(module.read_text(encoding="utf-8"))
-        shared = dict(_dictionaries(ast.Module([node for node in tree.body if isinstance(node, ast.Assign)], [])))
+        shared = dict(
+            _dictionaries(ast.Module([node for node in tree.body if isinstance(node, ast.Assign | ast.AnnAssign)], []))
+        )
         for function in (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)):
             if function.name in ("show_rows", "laid_out"):
                 continue

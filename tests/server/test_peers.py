@@ -12,6 +12,9 @@ from heirlog.server.peers import Peers
 
 SOURCE = Path(heirlog.__file__).parent
 TO_BROKERS = {
+    "broker/groups/share/end_offsets.py",
+    "broker/groups/share/state_requests.py",
+    "broker/share_partitions/state_persister.py",
     "broker/transactions/add_partitions_manager.py",
     "broker/transactions/marker_sender.py",
     "controller/process_probe.py",

@@ -43,6 +43,8 @@ from heirlog.broker.isr import (
 )
 from heirlog.broker.truncation import cut_for
 from heirlog.env import Buffer
+from heirlog.metadata.basis import Basis
+from heirlog.metadata.loss_report import Certainty, loss_of
 from heirlog.metadata.state import PartitionRegistration
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.transaction_marker import TransactionMarker
@@ -110,11 +112,26 @@ def _lossy_epoch(state: PartitionRegistration) -> int:
     return -1 if state.basis is None else state.basis.leader_epoch
 
 
+def _doubtful_epoch(state: PartitionRegistration) -> int:
+    """Of the newest lossy election after which another replica may hold more than the winner.
+
+    Where all have answered and the winner has the most, or the last leader leads again, nothing is known to be gone.
+    """
+    for basis in () if state.basis is None else (state.basis, *state.earlier):
+        certainty = loss_of(basis.leader, basis.replicas).certainty
+        if certainty is Certainty.CERTAIN or (
+            basis.basis is not Basis.LAST_KNOWN and (certainty is Certainty.POSSIBLE or not basis.replicas)
+        ):
+            return basis.leader_epoch
+    return -1
+
+
 class Partition:
     __slots__ = (
         "_answered_isrs",
         "_proposal",
         "_registered_brokers",
+        "doubtful_epoch",
         "failed_isr_updates",
         "followers",
         "high_watermark",
@@ -171,7 +188,7 @@ class Partition:
         self.leader_epoch = LeaderEpoch(-1)
         self.partition_epoch = PartitionEpoch(-1)
         self.leader_epoch_start_offset = 0
-        self.lossy_epoch = -1
+        self.lossy_epoch = self.doubtful_epoch = -1
         """The leader epoch of the newest election on a lossy basis; -1: there was none."""
         self.replicas: Members = ()
         self.isr: Isr = CommittedPartitionState(())
@@ -202,6 +219,7 @@ class Partition:
         self._take_assignment(state, new_epoch, now_ms)
         if new_epoch:
             self.lossy_epoch = _lossy_epoch(state)
+            self.doubtful_epoch = _doubtful_epoch(state)
             self.leader_epoch = state.leader_epoch
             self.leader_epoch_start_offset = self.log.log_end_offset
             self.log.producers.guards.clear()
@@ -222,6 +240,7 @@ class Partition:
         self.leader = state.leader
         self.leader_epoch = state.leader_epoch
         self.lossy_epoch = _lossy_epoch(state)
+        self.doubtful_epoch = _doubtful_epoch(state)
         self.partition_epoch = state.partition_epoch
         return restart
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from heirlog.server.peer_token import PeerToken
     from heirlog.server.tls_stream import HandshakeTurns, TlsReceiver
 
-BROKER_CHANNELS: Final = ("probe", "replica-fetch", "recovery", "txn-markers", "txn-partitions")
+BROKER_CHANNELS: Final = ("probe", "replica-fetch", "recovery", "share-", "txn-markers", "txn-partitions")
 """What their names begin with."""
 NONCE_BYTES: Final = 24
 

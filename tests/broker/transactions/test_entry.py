@@ -6,9 +6,9 @@ import pytest
 
 from heirlog.broker.transactions.marker_sender import CHANNEL
 from heirlog.env import SendFailure
-from heirlog.metadata.basis import Basis, ElectionBasis
+from heirlog.metadata.basis import Basis, ElectionBasis, ReplicaAnswer
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.types import BrokerId, LeaderEpoch
+from heirlog.protocol.types import BrokerEpoch, BrokerId, LeaderEpoch
 
 from ..fakes import state
 from .test_coordinator import TRANSACTIONS, Coordinating, added, code, producer
@@ -18,11 +18,11 @@ LAST = 32766
 LOSSY = ElectionBasis(Basis.UNCLEAN, BrokerId(1), LeaderEpoch(6))
 
 
-def set_back(rig: Coordinating, *, to_offset: int | None = None, epoch: int = 6) -> None:
+def set_back(rig: Coordinating, *, to_offset: int | None = None, epoch: int = 6, basis: ElectionBasis = LOSSY) -> None:
     """An election on a lossy basis; everything from an offset on is lost."""
     if to_offset is not None:
         rig.partition(TRANSACTIONS).log.truncate_to(to_offset)
-    to = state(rig.replicas, leader=1, leader_epoch=epoch, partition_epoch=epoch, basis=LOSSY)
+    to = state(rig.replicas, leader=1, leader_epoch=epoch, partition_epoch=epoch, basis=basis)
     rig.set_partition(to, TRANSACTIONS)
     rig.publish()
     rig.env.advance(1)
@@ -129,6 +129,36 @@ def test_the_successor_of_a_used_up_id_gets_no_epoch_a_second_time(commit: bool)
         assert added(rig.add(before, 0)) == ["INVALID_PRODUCER_ID_MAPPING"]
     assert code(rig.end(used_up, commit=commit, v=5)) == "PRODUCER_FENCED"
     assert producer(rig.init())[0] not in (used_up[0], following[0])
+
+
+def elected(basis: Basis, *end_offsets: int) -> ElectionBasis:
+    """Of broker 1; each replica's answer, -1 for none."""
+    answers = tuple(
+        ReplicaAnswer(BrokerId(broker), BrokerEpoch(-1 if end < 0 else broker), 5, end)
+        for broker, end in enumerate(end_offsets, 1)
+    )
+    return ElectionBasis(basis, BrokerId(1), LeaderEpoch(6), replicas=answers)
+
+
+@pytest.mark.parametrize(
+    ("basis", "in_doubt"),
+    [
+        (elected(Basis.RECOVERED, 9, 9, 4), False),
+        (elected(Basis.LAST_KNOWN, 9), False),
+        (elected(Basis.LAST_KNOWN, 9, -1, -1), False),
+        (elected(Basis.RECOVERED, 9, 9, -1), True),
+        (elected(Basis.LAST_KNOWN, 9, 10, -1), True),
+        (elected(Basis.DESIGNATED, 9, 10, 9), True),
+        (elected(Basis.UNCLEAN, -1, -1, -1), True),
+    ],
+)
+def test_producers_go_on_where_no_replica_can_hold_more_than_the_winner(basis: ElectionBasis, in_doubt: bool) -> None:
+    """All nodes were killed and are back: the transaction that was open is committed by its producer."""
+    rig = Coordinating()
+    me = producer(rig.init())
+    rig.add(me, 0)
+    set_back(rig, basis=basis)
+    assert added(rig.add(me, 1)) == ["PRODUCER_FENCED" if in_doubt else "NONE"]
 
 
 def test_a_time_limit_ends_a_transaction_that_is_in_doubt() -> None:

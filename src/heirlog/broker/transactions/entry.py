@@ -2,10 +2,11 @@
 
 An election of the partition on a lossy basis may give up the newest state of an id. Its producer may then have an epoch
 that the coordinator does not know, and the next one would get it a second time: partitions would take its batches for
-repetitions of the other's, acknowledge them and not store them. So an id whose newest record is older than such an
-election is *in doubt* until it has a fresh producer id: what is decided is carried out, every other request of its
-producers is refused with PRODUCER_FENCED, and InitProducerId gives a fresh producer id. (Apache Kafka continues with
-the epoch that it knows.)
+repetitions of the other's, acknowledge them and not store them. So where another replica may hold more than
+the winner, an id whose newest record is older than such an election is *in doubt* until it has a fresh producer id: what
+is decided is carried out, every other request of its producers is refused with PRODUCER_FENCED, and InitProducerId gives
+a fresh producer id. (Apache Kafka continues with the epoch that it knows.) Where all replicas have answered and the
+winner holds the most, its producers go on: all nodes of a cluster may be killed and come back within a transaction.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from heirlog.broker.transactions.marker_sender import MarkerJob
 from heirlog.broker.transactions.state import Transaction
 
 
-def is_in_doubt(written_in: int, lossy_epoch: int) -> bool:
+def is_in_doubt(written_in: int, doubtful_epoch: int) -> bool:
     """Whether an election may have given up what followed a record. written_in: its leader epoch."""
-    return written_in < lossy_epoch
+    return written_in < doubtful_epoch
 
 
 class TransactionEntry:

@@ -147,7 +147,7 @@ class TransactionShard:
         if stored.transaction is None:
             self._entries.pop(stored.transactional_id, None)
         else:
-            transaction, in_doubt = stored.transaction, is_in_doubt(header.leader_epoch, self._partition.lossy_epoch)
+            transaction, in_doubt = stored.transaction, is_in_doubt(header.leader_epoch, self._partition.doubtful_epoch)
             if in_doubt:
                 # its successor may have begun, and later epochs of it may be forgotten
                 transaction = replace(transaction, next_producer_id=NO_PRODUCER_ID)
@@ -194,7 +194,7 @@ class TransactionShard:
                 "warning",
                 "transactional-ids-in-doubt",
                 partition=self._partition.index,
-                lossy_epoch=self._partition.lossy_epoch,
+                doubtful_epoch=self._partition.doubtful_epoch,
                 transactional_ids=len(in_doubt),
                 first=in_doubt[:LOGGED_MAX],
                 consequence="an election may have given up their newest states: their producers are fenced and have to "
