@@ -29,6 +29,9 @@ API_KEYS = {name: key for key, name in api_key_map.items()}
 TIMEOUT_S = 60.0
 EMPTY = {"string": "", "bytes": b"", "records": None, "bool": False, "uuid": None}
 """Of the types that are not numbers or times."""
+REFUSED_WITHOUT_A_TIME = ("create_delegation_token", "renew_delegation_token", "expire_delegation_token")
+NO_TIME = b"\xff" * 8
+"""-1, which Apache Kafka's refusals of these have as well. kio cannot read a time before 1970."""
 
 
 class WireClient:
@@ -59,6 +62,8 @@ class WireClient:
         api_key, version, correlation_id = asked
         frame = self.receive()
         message = load_response_schema(api_key, version)
+        if api_key_map[api_key] in REFUSED_WITHOUT_A_TIME:
+            frame = frame.replace(NO_TIME, bytes(len(NO_TIME)))
         header, header_size = entity_reader(message.__header_schema__)(frame, 0)
         assert header.correlation_id == correlation_id
         answer, size = entity_reader(message)(frame, header_size)

@@ -2,11 +2,12 @@
 
 An election of the partition on a lossy basis may give up the newest state of an id. Its producer may then have an epoch
 that the coordinator does not know, and the next one would get it a second time: partitions would take its batches for
-repetitions of the other's, acknowledge them and not store them. So where another replica may hold more than
-the winner, an id whose newest record is older than such an election is *in doubt* until it has a fresh producer id: what
-is decided is carried out, every other request of its producers is refused with PRODUCER_FENCED, and InitProducerId gives
-a fresh producer id. (Apache Kafka continues with the epoch that it knows.) Where all replicas have answered and the
-winner holds the most, its producers go on: all nodes of a cluster may be killed and come back within a transaction.
+repetitions of the other's, acknowledge them and not store them. So where another replica may hold more than the
+winner, an id whose newest record is older than such an election is *in doubt* until it has a fresh producer id: what
+is decided is carried out, every other request of its producers is refused with PRODUCER_FENCED, and InitProducerId
+gives a fresh producer id. (Apache Kafka continues with the epoch that it knows.) Where all replicas have answered and
+the winner holds the most, its producers go on: all nodes of a cluster may be killed and come back within a
+transaction.
 """
 
 from __future__ import annotations
