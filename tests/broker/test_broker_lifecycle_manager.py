@@ -50,6 +50,24 @@ def test_a_broker_that_cannot_register_ends_with_the_reason() -> None:
     assert rig.env.stopped is not None and "DUPLICATE_BROKER_REGISTRATION" in rig.env.stopped[1]
 
 
+@pytest.mark.parametrize(
+    ("part", "value", "why"),
+    [
+        ("_controller_endpoint", None, "no controller is known to be active"),
+        ("_trusts_controller", False, "as new as this broker's copy"),
+    ],
+)
+def test_a_broker_that_may_ask_no_controller_says_which_is_missing(
+    monkeypatch: pytest.MonkeyPatch, part: str, value: object, why: str
+) -> None:
+    rig = Rig()
+    monkeypatch.setattr(rig.broker.lifecycle, part, lambda: value)
+    rig.broker.start()
+    for _ in range(200):
+        rig.env.advance(1000)
+    assert rig.env.stopped is not None and why in rig.env.stopped[1]
+
+
 def test_another_clusters_controllers_end_it_at_once() -> None:
     rig = loaded()
     rig.env.take("heartbeat").on_result(BrokerRegistrationResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID))

@@ -11,6 +11,9 @@ from cli.conftest import Heirlog, rows
 from patience import eventually
 
 from heirlog.blocking import Client
+from heirlog.cli import quorum
+from heirlog.cli.connect import REACH_TIMEOUT_S, connected
+from heirlog.cli.errors import CommandError
 from heirlog.protocol.messages import CreateTopicsRequest
 from heirlog.testing import Cluster
 
@@ -169,8 +172,12 @@ def test_a_broker_that_is_gone_for_good(heirlog: Heirlog, cluster: Cluster) -> N
     assert running.code == 1 and "broker list" in running.err
     for option in ("under-replicated", "unavailable", "under-min-isr"):
         assert rows(heirlog, "topics", "describe", f"--{option}-partitions", "--exclude-internal") == []
+    assert heirlog("log-dirs", "shrt").code == 1
     cluster.kill(3)
     eventually(lambda: {row["broker"]: row["state"] for row in rows(heirlog, "broker", "list")}.get(3) == "fenced")
+
+    dirs = heirlog("log-dirs", "spare", "--broker-list", "1,3,2")
+    assert dirs.code == 1 and len(dirs.out.splitlines()) == 3 and "broker 3 did not answer" in dirs.err
 
     def shown(option: str) -> set[str]:
         described = rows(heirlog, "topics", "describe", f"--{option}-partitions")
@@ -225,6 +232,30 @@ def test_the_replication_of_the_metadata_is_a_row_for_each_node(heirlog: Heirlog
         3: "Observer",
     }
     assert replicas[0]["lag"] == 0 and replicas[0]["log_end_offset"] > 0
+    heading, leader, *_ = heirlog("quorum", "describe", "--replication", "--human-readable").out.splitlines()
+    assert (
+        heading.startswith("NodeId") and " ms ago " in leader and str(replicas[0]["last_fetch_timestamp"]) not in leader
+    )
+    for others in (["--status"], [], ["--replication", "--json"]):
+        assert heirlog("quorum", "describe", "--human-readable", *others).code == 2
+
+
+def test_the_address_of_a_controller_is_not_taken_for_a_broker(heirlog: Heirlog) -> None:
+    (voter,) = json.loads(heirlog("quorum", "describe", "--json").out)["current_voters"]
+    refused = heirlog("topics", "list", "-b", voter["endpoints"][0].removeprefix("CONTROLLER://"))
+    assert refused.code == 1 and "perhaps it is a controller" in refused.err and "start the cluster" not in refused.err
+
+
+def test_a_request_that_waits_for_the_controller_does_not_blame_the_broker_alone(cluster: Cluster) -> None:
+    cluster.pause(100)
+    try:
+        with (
+            pytest.raises(CommandError, match=r"timed out; .* quorum describe --bootstrap-controller"),
+            connected(cluster.bootstrap_servers, timeout_s=REACH_TIMEOUT_S) as client,
+        ):
+            quorum.described(client)
+    finally:
+        cluster.resume(100)
 
 
 def test_the_two_views_of_the_quorum_exclude_each_other(heirlog: Heirlog, cluster: Cluster) -> None:

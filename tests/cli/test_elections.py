@@ -90,3 +90,15 @@ def test_who_configures_another_strategy_meanwhile_has_the_last_word_whoever_the
     result, asked = held(cluster, ElectionType.LONGEST_LOG_AGGRESSIVE, before, 0.2)
     assert result.message == "waits for an operator"
     assert (cluster.leader(), asked) == (-1, 1)
+
+
+def test_a_wait_is_said_once_and_not_again_for_each_second(capsys: pytest.CaptureFixture[str]) -> None:
+    cluster = back(lost(unclean_recovery_strategy="None"), 1, 2)
+
+    def a_second() -> None:
+        cluster.advance(1_000)
+
+    before = {2: a_second, 3: a_second, 4: a_second, 5: lambda: answers_come(cluster)}
+    result, _ = held(cluster, ElectionType.LONGEST_LOG_AGGRESSIVE, before, 60.0)
+    (line,) = (line for line in capsys.readouterr().err.splitlines() if "compares the logs" in line)
+    assert result.code == 0 and line.startswith("foo-0: ")

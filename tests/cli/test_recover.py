@@ -77,6 +77,13 @@ def test_a_plan_says_who_holds_what_and_what_each_choice_costs(capsys: pytest.Ca
     assert "designation 3 unknown not known: what 2 holds" in text
 
 
+def test_many_plans_end_with_the_brokers_to_start() -> None:
+    other = Partition(state="WaitingForEligible", waits_for=[3, 2])
+    operator = Partition(state="ManualElectionRequired")
+    assert recovery_plan.summary([WAITING, other]) == "2 partitions have no leader; brokers for which they wait: 2, 3"
+    assert recovery_plan.summary([operator, operator]) == "2 partitions have no leader"
+
+
 def test_without_the_manager_only_what_can_be_asked_for_is_offered() -> None:
     received = partition_as_json("orders", WAITING, manager_enabled=False)
     assert [choice["choice"] for choice in received["choices"]] == ["unclean"]

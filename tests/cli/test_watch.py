@@ -82,6 +82,18 @@ def test_a_cluster_that_does_not_answer_is_named_once_and_forgets_nothing(capsys
 
 
 @pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("as_json", [False, True])
+def test_in_a_pipe_too_a_view_says_once_that_nothing_is_there(
+    capsys: pytest.CaptureFixture[str], as_json: bool
+) -> None:
+    view = Watch(COLUMNS, ["topic"], 1.0, while_empty="nothing to see")
+    with pytest.raises(KeyboardInterrupt):
+        view.run(Played(OSError("away"), [], [], [row("a", 1)], []), as_json)
+    found = capsys.readouterr()
+    assert found.err.count("nothing to see; still watching\n") == 1 and len(found.out.splitlines()) == 2
+
+
+@pytest.mark.usefixtures("quick")
 def test_errors_that_the_cluster_answers_do_not_end_the_view(capsys: pytest.CaptureFixture[str]) -> None:
     answered = [KafkaError(ErrorCode.REQUEST_TIMED_OUT, "no controller"), CommandError("min.insync.replicas")]
     found = seen(capsys, answered[0], [row("a", 1)], *answered, [row("a", 2)])

@@ -191,7 +191,10 @@ def test_two_producers_of_one_id_never_mix_their_transactions(cluster: Cluster) 
     fenced = [0, 0]
 
     def write(number: int) -> None:
-        for turn in range(12):
+        turn = 0
+        # until they have met, which takes longer where one gets no CPU for a while
+        while turn < 12 or (not sum(fenced) and turn < 200):
+            turn += 1
             name = b"%d-%d" % (number, turn)
             try:
                 producer = transactional(cluster, "fenced")

@@ -42,7 +42,8 @@ from heirlog.protocol.messages import (
 from heirlog.protocol.types import NO_BROKER_EPOCH, ZERO_UUID, BrokerEpoch, Endpoint, Uuid
 
 CHANNEL = "heartbeat"
-_NO_CONTROLLER = "no known controller has metadata as new as this broker's copy"
+_NO_CONTROLLER = "no controller is known to be active"
+_NOT_COMPARED = "the active controller's metadata are not known to be as new as this broker's copy"
 STARTING_INTERVAL_MS = 10
 CONTROLLED_SHUTDOWN_INTERVAL_MS = 50
 LIMITS_PER_SESSION = 5
@@ -165,7 +166,7 @@ class BrokerLifecycleManager:
             return
         controller = self._controller_endpoint()
         if controller is None or not self._trusts_controller():
-            self._registration_error = _NO_CONTROLLER
+            self._registration_error = _NO_CONTROLLER if controller is None else _NOT_COMPARED
             self._register_later()
             return
         left_ms = max(1, self._registration_deadline_ms - self._env.now_ms())
@@ -255,7 +256,7 @@ class BrokerLifecycleManager:
 
     def metadata_applied(self) -> None:
         """The image has new records. While starting, the controller may wait for this; and a controller exists."""
-        if self._cancel_registration is not None and self._registration_error == _NO_CONTROLLER:
+        if self._cancel_registration is not None and self._registration_error in (_NO_CONTROLLER, _NOT_COMPARED):
             self._cancel_registration()
             self._register()
         if self.state is BrokerState.STARTING and self._registered is RegistrationProgress.YES and not self._in_flight:

@@ -40,6 +40,12 @@ CONTROLLERS = 2
 """Endpoint type of DescribeCluster (KIP-919)."""
 _HOST = re.compile(r"[A-Za-z0-9._-]*[A-Za-z._-][A-Za-z0-9._-]*|\d+(\.\d+){3}|\[[0-9A-Fa-f:.]+\]")
 """A name, which has a letter, an IPv4 address, or an IPv6 address in brackets. A number alone is a forgotten host."""
+_TIMED_OUT = (
+    "that broker does not run (heirlog broker list shows which do), or waits for the active controller: "
+    "heirlog quorum describe --bootstrap-controller ADDRESS asks the controllers themselves"
+)
+"""A broker holds what it forwards until a controller is active, as Kafka's does: the client gives up first, and would
+name the broker alone."""
 REQUEST_TIMEOUT_S = 30.0
 REACH_TIMEOUT_S = 3.0
 """Limit until any broker answers; a request may take longer (an election, a leader that returns)."""
@@ -51,9 +57,10 @@ def connected(bootstrap_servers: str, timeout_s: float = REQUEST_TIMEOUT_S) -> I
 
     timeout_s: limit of each request; until any broker answers, it is REACH_TIMEOUT_S at most.
 
-    Raises CommandError if no broker answers.
+    Raises CommandError if no broker answers, or one that is asked later does not answer in time.
     """
     from heirlog.blocking import Client
+    from heirlog.client.errors import Unsupported
     from heirlog.client.security import security_from_properties
 
     given = command_config.given()
@@ -72,13 +79,20 @@ def connected(bootstrap_servers: str, timeout_s: float = REQUEST_TIMEOUT_S) -> I
     try:
         try:
             client.metadata([], timeout_s=min(timeout_s, REACH_TIMEOUT_S))
+        except Unsupported as error:
+            raise CommandError(
+                f"{error}: perhaps it is a controller; give the address of a broker with --bootstrap-server"
+            ) from error
         except OSError as error:
             asked = "" if context is None else f" (context {context.name}; heirlog context list shows others)"
             raise CommandError(
                 f"{error}; no broker answers{asked}: start the cluster, or give the address of a running broker with "
                 "--bootstrap-server (heirlog up starts a new cluster on this machine)"
             ) from error
-        yield client
+        try:
+            yield client
+        except TimeoutError as error:
+            raise CommandError(f"{error}; {_TIMED_OUT}") from error
     finally:
         client.close()
 

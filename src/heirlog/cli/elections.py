@@ -135,10 +135,11 @@ def _watch(
                 ended.add(partition)
             elif partition not in ended:
                 lost.append(partition)
-        for partition, state in left.items():
-            if shown.get(partition) != state:
-                shown[partition] = state
-                print(f"{partition[0]}-{partition[1]}: {state}", file=sys.stderr)
+            # with the time that is left, each look would be another line
+            lasting = lasting_state_sentence(found)
+            if shown.get(partition) != lasting:
+                shown[partition] = lasting
+                print(f"{partition[0]}-{partition[1]}: {left[partition]}", file=sys.stderr)
         if not left or time.monotonic() >= deadline:
             break
         if lost:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,10 +12,11 @@ from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
 from heirlog.cli.errors import CommandError, UsageError
 from heirlog.cli.next_steps import with_next_step
 from heirlog.cli.render import Json, show_rows
-from heirlog.protocol.errors import error_code
+from heirlog.protocol.errors import ErrorCode, KafkaError, error_code
 
 if TYPE_CHECKING:
     from heirlog.blocking import Client
+    from heirlog.blocking.client import Topic
 
 
 def log_dirs(
@@ -36,7 +37,16 @@ def log_dirs(
     topics = None if topic_list is None and not names else [*(names or ()), *listed]
     with connected(bootstrap_server) as client:
         asked = sorted(client.brokers()) if broker_list is None else _numbers(broker_list)
-        rows = [row for broker in asked for row in _replicas(client, broker, topics)]
+        wanted = None if topics is None else client.topics(topics)
+        rows: list[dict[str, Any]] = []
+        silent: list[str] = []
+        for broker in asked:
+            try:
+                rows += _replicas(client, broker, wanted)
+            except (OSError, KafkaError) as error:
+                if isinstance(error, KafkaError) and error.code is not ErrorCode.BROKER_NOT_AVAILABLE:
+                    raise
+                silent.append(f"broker {broker} did not answer ({error})")
     columns = {
         "broker": "Broker",
         "log_dir": "LogDir",
@@ -47,6 +57,8 @@ def log_dirs(
         "error": "Error",
     }
     show_rows(columns, rows, as_json)
+    if silent:
+        raise CommandError(f"{', '.join(silent)}: its replicas are missing here; heirlog broker list shows who runs")
 
 
 def _numbers(text: str) -> list[int]:
@@ -55,17 +67,15 @@ def _numbers(text: str) -> list[int]:
     return [int(part) for part in text.split(",")]
 
 
-def _replicas(client: Client, broker: int, topics: list[str] | None) -> Iterator[dict[str, Any]]:
-    """Raises CommandError; a directory that is offline is a row of its own."""
+def _replicas(client: Client, broker: int, topics: Mapping[str, Topic] | None) -> Iterator[dict[str, Any]]:
+    """topics: only these. Raises CommandError; a directory that is offline is a row of its own."""
     from heirlog.protocol.messages import DescribeLogDirsRequest
 
     wanted = None
     if topics is not None:
-        partitions = {topic.name: len(topic.partitions) for topic in client.metadata(topics).topics}
         wanted = [
-            DescribeLogDirsRequest.DescribableLogDirTopic(topic=name, partitions=list(range(count)))
-            for name, count in partitions.items()
-            if name is not None
+            DescribeLogDirsRequest.DescribableLogDirTopic(topic=name, partitions=list(topic.partitions))
+            for name, topic in topics.items()
         ]
     answer = client.send_to_broker(broker, DescribeLogDirsRequest(topics=wanted))
     if answer.error_code:

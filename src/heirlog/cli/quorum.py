@@ -10,7 +10,8 @@ Changes of the voters are in `quorum_voters.py`.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -47,6 +48,9 @@ def describe(
     replication: Annotated[
         bool, typer.Option("--replication", help="A row for each node: how far its copy of the metadata log reaches.")
     ] = False,
+    human_readable: Annotated[
+        bool, typer.Option("--human-readable", help="With --replication: how long ago each time was.")
+    ] = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
     bootstrap_controller: BootstrapController = None,
     as_json: Json = False,
@@ -54,10 +58,13 @@ def describe(
     """Show the leader, the voters and the observers of the metadata quorum."""
     if status and replication:
         raise UsageError("--status and --replication exclude each other")
+    if human_readable and (as_json or not replication):
+        raise UsageError("--human-readable goes with --replication, and not with --json")
     with connected_quorum(context, bootstrap_server, bootstrap_controller) as quorum:
         answer, partition = described(quorum.client)
     if replication:
-        show_rows(COLUMNS, _rows(partition), as_json)
+        rows = _rows(partition)
+        show_rows(COLUMNS, _with_ages(rows) if human_readable else rows, as_json)
         return
     found = _status(quorum.cluster_id, answer, partition)
     if as_json:
@@ -178,3 +185,14 @@ def _rows(partition: Any) -> list[dict[str, Any]]:
                 }
             )
     return sorted(rows, key=lambda row: ("Leader", "Follower", "Observer").index(row["status"]))
+
+
+def _with_ages(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """With `120 ms ago`, as in Kafka's tool, in the place of a time; None where the leader knows none."""
+    now_ms = time.time() * 1000
+    times = ("last_fetch_timestamp", "last_caught_up_timestamp")
+
+    def age(at_ms: int) -> str | None:
+        return None if at_ms < 0 else f"{max(0, round(now_ms - at_ms))} ms ago"
+
+    return [{**row, **{name: age(row[name]) for name in times}} for row in rows]

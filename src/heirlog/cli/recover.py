@@ -110,11 +110,12 @@ def plan(
             }
         )
         return
-    count = 0
-    for name, each in _leaderless(found):
-        count += 1
+    leaderless = list(_leaderless(found))
+    for name, each in leaderless:
         recovery_plan.show(name, each, found.manager_enabled)
-    if not count:
+    if len(leaderless) > 1:
+        print(recovery_plan.summary([each for _, each in leaderless]))
+    if not leaderless:
         print(ALL_LED)
 
 

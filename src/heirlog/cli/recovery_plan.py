@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from heirlog.cli.elections import seconds, state_sentence
@@ -33,6 +34,13 @@ def show(topic: str, partition: RecoveryPartition, manager_enabled: bool) -> Non
     columns = {"choice": "Choice", "leader": "Leader", "loss": "RecordsLost", "note": "Note"}
     show_rows(columns, [choice_row(choice) for choice in found], as_json=False)
     print()
+
+
+def summary(partitions: Sequence[RecoveryPartition]) -> str:
+    """Which brokers to start: that is what an operator looks for first, and a cluster may have thousands of plans."""
+    brokers = sorted({broker for partition in partitions for broker in partition.waits_for})
+    waits = f"; brokers for which they wait: {', '.join(map(str, brokers))}" if brokers else ""
+    return f"{len(partitions)} partitions have no leader{waits}"
 
 
 def _state(partition: RecoveryPartition) -> str:

@@ -20,16 +20,23 @@ def needs_spark(what: str) -> Iterator[None]:
 
     what: what needs the extra, in the plural.
     """
-    try:
+    with _names_a_missing_library(what):
         from heirlog.spark.pipeline.spec import PipelineError
 
+        try:
+            yield
+        except PipelineError as error:
+            raise CommandError(str(error)) from error
+
+
+@contextmanager
+def _names_a_missing_library(what: str) -> Iterator[None]:
+    try:
         yield
     except ModuleNotFoundError as error:
         if (error.name or "").split(".")[0] == "heirlog":
             raise
         raise CommandError(f"{what} need {error.name}: pip install '.[spark]' in a clone of heirlog") from error
-    except PipelineError as error:
-        raise CommandError(str(error)) from error
 
 
 def settings_of(conf: list[str] | None) -> Mapping[str, str]:

@@ -209,7 +209,8 @@ def _run(layout: Layout, known: bool, accept_older_metadata: bool) -> None:
             _print_started(layout, processes, known)
             _watch(list(processes.values()))
         except KeyboardInterrupt:
-            print(f"stopping {len(processes)} nodes", file=sys.stderr, flush=True)
+            running = sum(process.running for process in processes.values())
+            print(f"stopping {running} node{'' if running == 1 else 's'}", file=sys.stderr, flush=True)
         finally:
             _stop(layout, processes)
 

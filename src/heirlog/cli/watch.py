@@ -116,11 +116,13 @@ class Watch:
 
     def _print_changes(self, look: Callable[[], Sequence[Row]], as_json: bool) -> None:
         problem = self._problem
-        before = self._rows
+        before, is_first = self._rows, not self._has_seen
         changed, gone = self._take(look)
         at = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         if self._problem and self._problem != problem:
             print(f"heirlog: {at} {self._problem}; still watching", file=sys.stderr, flush=True)
+        if is_first and self._has_seen and not self._rows and self._while_empty:
+            print(f"heirlog: {at} {self._while_empty}; still watching", file=sys.stderr, flush=True)
         for row, is_gone in [*((self._rows[key], False) for key in changed), *((before[key], True) for key in gone)]:
             if as_json:
                 print(json.dumps({"at": at, "deleted": is_gone, **row}), flush=True)

@@ -6,7 +6,7 @@ repetitions of the other's, acknowledge them and not store them. So where anothe
 winner, an id whose newest record is older than such an election is *in doubt* until it has a fresh producer id: what
 is decided is carried out, every other request of its producers is refused with PRODUCER_FENCED, and InitProducerId
 gives a fresh producer id. (Apache Kafka continues with the epoch that it knows.) Where all replicas have answered and
-the winner holds the most, its producers go on: all nodes of a cluster may be killed and come back within a
+the winner holds the most, its producers continue: all nodes of a cluster may be killed and come back within a
 transaction.
 """
 
