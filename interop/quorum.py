@@ -44,7 +44,7 @@ from heirlog.protocol.messages import CreateTopicsRequest
 from heirlog.testing.apache_kafka import CLUSTER_ID, ApacheKafkaNode, free_ports, write_properties
 
 CONTROLLERS, BROKER = (1, 2, 3), 4
-FEATURES = ("group.version", "share.version", "streams.version")
+FEATURES = ("streams.version",)
 """Those that Apache Kafka 4.2 finalizes in a new cluster, and heirlog does not have."""
 ROUNDS_MAX = 20
 """Of elections until a controller of the wanted kind wins: each does in about half of them."""
@@ -139,7 +139,7 @@ class MixedQuorum:
         theirs = ApacheKafkaNode(home, jars.JARS, ["-Xmx256m"])
         if (node in self.kafka) is not self._crossed:
             off = [word for feature in FEATURES for word in ("--feature", f"{feature}=0")]
-            theirs.format("--feature", "metadata.version=27", *off, *voters)
+            theirs.format("--feature", "metadata.version=29", *off, *voters)
         else:
             command = f"{VENV}/heirlog storage format -c {home}/server.properties -t {CLUSTER_ID}".split()
             # what a controller of Apache Kafka is given must not name a feature that it does not know
@@ -262,7 +262,7 @@ def manager_stays_off(quorum: MixedQuorum) -> str:
     assert refusal.returncode and "Start a controller of heirlog with this node id" in refusal.stderr, refusal
     described = quorum.heirlog("features", "describe", "--json")
     levels = {row["feature"]: row["level"] for row in json.loads(described.stdout)}
-    assert levels[RECOVERY_VERSION] == 0 and levels["metadata.version"] == 27, levels
+    assert levels[RECOVERY_VERSION] == 0 and levels["metadata.version"] == 29, levels
     return "the recovery manager stays off"
 
 
