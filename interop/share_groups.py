@@ -45,7 +45,13 @@ class Member:
             self.lines.append((time.monotonic(), line.strip()))
 
     def finish(self) -> None:
-        _, problems = self.process.communicate("\n", timeout=LIMIT_S)
+        # not `communicate`, which would take lines of the output away from the reader
+        assert self.process.stdin is not None and self.process.stderr is not None
+        self.process.stdin.write("\n")
+        self.process.stdin.close()
+        problems = self.process.stderr.read()
+        self.process.wait(LIMIT_S)
+        self._reader.join(LIMIT_S)
         assert self.lines and self.lines[-1][1] == "done", f"the member ended with: {problems[-3000:]}"
 
 

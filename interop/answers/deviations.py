@@ -432,7 +432,7 @@ DEVIATIONS: list[Deviation] = [
             Plan(
                 57,
                 1,
-                {"feature_updates": [{"feature": "share.version", "max_version_level": 1}], "validate_only": True},
+                {"feature_updates": [{"feature": "streams.version", "max_version_level": 1}], "validate_only": True},
             ),
         ),
     ),

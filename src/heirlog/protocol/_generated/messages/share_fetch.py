@@ -430,7 +430,7 @@ class ShareFetchResponse(Message):
             acknowledge_error_code: int = 0,
             acknowledge_error_message: str | None = None,
             current_leader: ShareFetchResponse.LeaderIdAndEpoch | None = None,
-            records: Records | None = None,
+            records: Records = b"",
             acquired_records: list[ShareFetchResponse.AcquiredRecords] = EMPTY,
         ) -> None:
             self.partition_index: int = partition_index
@@ -439,7 +439,7 @@ class ShareFetchResponse(Message):
             self.acknowledge_error_code: int = acknowledge_error_code
             self.acknowledge_error_message: str | None = acknowledge_error_message
             self.current_leader: ShareFetchResponse.LeaderIdAndEpoch = ShareFetchResponse.LeaderIdAndEpoch() if current_leader is None else current_leader
-            self.records: Records | None = records
+            self.records: Records = records
             self.acquired_records: list[ShareFetchResponse.AcquiredRecords] = [] if acquired_records is EMPTY else acquired_records
 
     class LeaderIdAndEpoch(Struct):
@@ -589,7 +589,10 @@ def _read_response_partition_data(buf: memoryview, pos: int, count: int, version
         pos += 2
         x.acknowledge_error_message, pos = p.read_compact_nullable_string(buf, pos)
         ((x.current_leader,), pos) = _read_response_leader_id_and_epoch(buf, pos, 1, version)
-        x.records, pos = p.read_compact_nullable_records(buf, pos)
+        view, pos = p.read_compact_nullable_records(buf, pos)
+        if view is None:
+            raise p.null("Records")
+        x.records = view
         n = buf[pos] - 1
         pos += 1
         if n >= 127:
