@@ -68,9 +68,9 @@ class EntityType(StrEnum):
 
 BROKER_DEFAULTS = "broker-defaults"
 ELSEWHERE = {
-    "users": "heirlog users has passwords, heirlog quotas --user has quotas",
-    "clients": "heirlog quotas --client has quotas",
-    "ips": "heirlog quotas --ip has quotas",
+    "users": "its password is in heirlog users list, its quotas are in heirlog quotas describe",
+    "clients": "its quotas are in heirlog quotas describe",
+    "ips": "its quotas are in heirlog quotas describe",
 }
 """Entity types of kafka-configs for which heirlog has other commands."""
 MIN_ISR = "min.insync.replicas"

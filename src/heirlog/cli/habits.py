@@ -38,7 +38,7 @@ OPTIONS: Final = {
     "--property": "consume has --print-key, --format and --json, produce --key-separator and --input-format json",
     "--producer-property": "produce has --acks, --compression and --transactional-id",
     "-X": _LOGIN,
-    "--password": "heirlog users asks for the password, or reads it from the standard input",
+    "--password": "leave it out: the password is asked for, or read from the standard input",
     "--entity-type": "--user, --client and --ip name whose quotas, also with -defaults",
     "--files": "name the files without an option",
     "--print-data-log": "--deep prints the records",
@@ -57,7 +57,7 @@ OPTIONS: Final = {
 }
 """Of Kafka's tools, kcat and rpk, where the nearest option here has another name."""
 
-VALUES: Final = {"--entity-type": "for users, clients and ips there are `heirlog users` and `heirlog quotas`"}
+VALUES: Final = {"--entity-type": "for users, clients and ips there are `heirlog users list` and `heirlog quotas describe`"}
 """Options of Kafka's tools that have fewer values here, and where the others are."""
 
 
