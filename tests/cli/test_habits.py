@@ -39,7 +39,10 @@ def groups() -> Iterator[Any]:
         (["produce", "t", "-X", "acks=1"], "--command-config FILE has the client properties"),
         (["users", "set", "a", "--password", "p"], "read from the standard input"),
         (["quotas", "alter", "--entity-type", "users"], "--user, --client and --ip name whose quotas"),
-        (["configs", "alter", "--entity-type", "users"], "there are `heirlog users list` and `heirlog quotas describe`"),
+        (
+            ["configs", "alter", "--entity-type", "users"],
+            "there are `heirlog users list` and `heirlog quotas describe`",
+        ),
         (["configs", "alter", "user", "bob", "a=1"], "heirlog users list"),
         (["dump", "--files", "f.log"], "name the files without an option"),
         (["dump", "f.log", "--print-data-log"], "--deep prints the records"),

@@ -57,7 +57,9 @@ OPTIONS: Final = {
 }
 """Of Kafka's tools, kcat and rpk, where the nearest option here has another name."""
 
-VALUES: Final = {"--entity-type": "for users, clients and ips there are `heirlog users list` and `heirlog quotas describe`"}
+VALUES: Final = {
+    "--entity-type": "for users, clients and ips there are `heirlog users list` and `heirlog quotas describe`"
+}
 """Options of Kafka's tools that have fewer values here, and where the others are."""
 
 
