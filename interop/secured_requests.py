@@ -2,7 +2,7 @@
 Kafka 4.2, from the same server.properties.
 
     logins    a connection begins with what a client may say, in a good or a bad order: ApiVersions, SaslHandshake,
-              SaslAuthenticate, bare tokens, other APIs; and goes on with what it may ask once it is in
+              SaslAuthenticate, bare tokens, other APIs; and then what it may ask once it has logged in
     admin     SCRAM users, ACLs and quotas are changed and described, mostly well and sometimes not
     quotas    the same load under the same quota: the waits are equal up to one window
 

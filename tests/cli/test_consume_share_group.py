@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,6 +14,7 @@ from confluent_kafka import ShareConsumer
 from patience import eventually
 
 from heirlog.blocking import Acknowledge, Client
+from heirlog.protocol.batch import encode_batch
 from heirlog.testing import Cluster
 
 pytestmark = pytest.mark.usefixtures("default_cluster")
@@ -91,3 +93,33 @@ def test_what_the_group_decides_is_no_option(heirlog: Heirlog, cluster: Cluster,
     outcome = heirlog("consume", "t", "--share-group", "s", *option)
     assert outcome.code == 2
     assert "--share-group goes with none of" in outcome.err
+
+
+def test_leaders_take_turns(heirlog: Heirlog) -> None:
+    """One that always has enough for a poll does not keep the others' records waiting."""
+    with Cluster(nodes=2, config={"share.coordinator.state.topic.num.partitions": 1}) as cluster:
+        cluster.create_topic("turns", partitions=2, replication_factor=1)
+        assert cluster.leader("turns", 0) != cluster.leader("turns", 1)
+        with Client(cluster.bootstrap_servers) as client:
+            configured = ["configs", "alter", "group", "turns", "--add-config", "share.auto.offset.reset=earliest"]
+            assert heirlog(*configured, "-b", cluster.bootstrap_servers).code == 0
+            for partition in (0, 1):
+                client.produce("turns", partition, encode_batch([(None, b"value", (), 0)] * 2_000))
+            with client.share_consumer("turns", ["turns"]) as consumer:
+
+                def counted(polls: int, records: int) -> Counter[int]:
+                    found: Counter[int] = Counter()
+                    for _ in range(polls):
+                        for each in consumer.poll(records, is_exact=True):
+                            found[each.key[1]] += each.last - each.first + 1
+                            consumer.acknowledge(each, Acknowledge.ACCEPT)
+                    return found
+
+                begun: Counter[int] = Counter()
+
+                def both_have_begun() -> bool:
+                    begun.update(counted(1, 1))
+                    return len(begun) == 2
+
+                eventually(both_have_begun)
+                assert counted(10, 20) == {0: 100, 1: 100}

@@ -1,4 +1,4 @@
-"""What a client that guesses names of users is told by a node."""
+"""What a node answers to a client that guesses names of users."""
 
 from __future__ import annotations
 

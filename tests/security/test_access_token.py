@@ -54,7 +54,7 @@ def test_a_good_token_names_the_client_and_ends_the_session() -> None:
         ({"iss": "you"}, "iss is you"),
         ({"iss": ["me"]}, "iss is not text"),
         ({"aud": None}, "aud is missing"),
-        ({"aud": "somebody"}, "aud is somebody"),
+        ({"aud": "another"}, "aud is another"),
         ({"aud": []}, "aud is"),
         ({"aud": ["heirlog", 1]}, "aud is neither"),
         ({"aud": {"heirlog": 1}}, "aud is neither"),

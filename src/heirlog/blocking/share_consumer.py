@@ -5,7 +5,8 @@
             ...
             consumer.acknowledge(delivered, Acknowledge.ACCEPT)
 
-Acknowledgements leave with the next `poll`, or with `close`; what has none is delivered again. Heartbeats are sent
+Leaders take turns. Acknowledgements leave with the next `poll` that asks the same leader, or with `close`; what has
+none is delivered again. Heartbeats are sent
 within `poll`: a program that does not call it for the session timeout of the group is no member any more, and what it
 holds is delivered to others once the locks end.
 """
@@ -57,6 +58,7 @@ class ShareConsumer:
         self._leaders: dict[PartitionKey, int] = {}
         self._names: dict[Uuid, str] = {}
         self._next_heartbeat_s = 0.0
+        self._asked_last = -1
         self._endpoints: dict[int, Endpoint] = {}
 
     def __enter__(self) -> Self:
@@ -89,12 +91,14 @@ class ShareConsumer:
         for key in self._member.assigned:
             if key in self._leaders:
                 led.setdefault(self._leaders[key], set()).add(key)
-        brokers = sorted(led.keys() | self._sessions.keys())
+        # from the one behind the last: otherwise one that always has enough for `max_records` is the only one asked
+        brokers = sorted(led.keys() | self._sessions.keys(), key=lambda broker: (broker <= self._asked_last, broker))
         found: list[DeliveredRecords] = []
         for broker in brokers:
             left = max_records - sum(each.last - each.first + 1 for each in found)
             if left <= 0:
                 break
+            self._asked_last = broker
             wait_ms = 0 if found else MAX_WAIT_MS // len(brokers)
             found += self._fetch(broker, frozenset(led.get(broker, ())), left, wait_ms, is_exact)
         if not brokers:
@@ -176,14 +180,14 @@ class ShareConsumer:
         return found
 
     def _look_at_errors(self, response: ShareFetchResponse) -> None:
-        for data in (data for topic in response.responses for data in topic.partitions):
-            code = error_code(data.error_code)
-            if code is ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+        failed = [data for topic in response.responses for data in topic.partitions if data.error_code]
+        for data in failed:
+            if (code := error_code(data.error_code)) is ErrorCode.TOPIC_AUTHORIZATION_FAILED:
                 raise KafkaError(code, data.error_message or "this client may not read the topic")
-            if code is not ErrorCode.NONE:
-                # another leader, or none for a moment
-                self._leaders = {}
-                time.sleep(PAUSE_S)
+        if failed:
+            # another leader, or none for a moment
+            self._leaders = {}
+            time.sleep(PAUSE_S)
 
     def _ask(self, broker: int, request: ShareFetchRequest, timeout_s: float) -> ShareFetchResponse:
         """Raises OSError."""

@@ -1,7 +1,7 @@
 """The keys of an issuer (a JSON Web Key Set), and whether one of them has signed a token.
 
-    kty    RSA with 2,048 to 8,192 bits, EC, OKP (Ed25519). Symmetric keys are never used: whoever could check with one
-           could sign with it
+    kty    RSA with 2,048 to 8,192 bits, EC, OKP (Ed25519). Symmetric keys are never used: a server that can check
+           with one can sign with it
     use    `sig` or nothing; key_ops: `verify` or nothing
     alg    a key that names one is good for that one only; else for each of `ALGORITHMS` that fits its type and curve
 

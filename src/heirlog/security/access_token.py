@@ -1,7 +1,7 @@
 """Access tokens of OAUTHBEARER: what a JSON Web Token must say before its bearer is let in.
 
     SignedTokens      the signature is that of a key of the issuer, then `ClaimRules`
-    UnsecuredTokens   without a signature (`alg: none`), for tests: whoever can write JSON is whoever it wants
+    UnsecuredTokens   without a signature (`alg: none`), for tests: a client that can write JSON may take any name
 
 Both name the client by a claim (usually `sub`) and end its session with `exp`. What refuses a token is in the log and
 never in the answer, which is `invalid_token` for all reasons but a missing scope.
@@ -40,7 +40,7 @@ _BASE64URL: Final = re.compile(r"[A-Za-z0-9_-]*", re.ASCII)
 
 
 class RefusedToken(Exception):
-    """Says why, for the log: nothing of the token but names. scope: what it lacks, which the client is told."""
+    """Says why, for the log: nothing of the token but names. scope: what it lacks; the client gets this."""
 
     def __init__(self, why: str, scope: str = "", said_name: str = "") -> None:
         super().__init__(why)

@@ -28,7 +28,7 @@ from heirlog.security.scram import user_of
 OAUTHBEARER: Final = "OAUTHBEARER"
 SEPARATOR: Final = "\x01"
 EXTENSIONS_MAX: Final = 100
-"""To read each takes a microsecond, in which nobody else is served, and a stranger could send 100,000."""
+"""To read each takes a microsecond, in which no other client is served; without a login one could send 100,000."""
 _HEADER: Final = re.compile(r"n,(?:a=([^,\x01]+))?,", re.ASCII)
 _PAIR: Final = re.compile(r"([A-Za-z]+)=([\x21-\x7e \t\r\n]+)", re.ASCII)
 _AUTH: Final = re.compile(r"(\w+) +([-_~+/.a-zA-Z0-9]+=*)", re.ASCII)

@@ -40,7 +40,7 @@ SALT_BYTES_MAX: Final = 1024
 USER_NAME_MAX: Final = 1024
 """Characters. Kafka has neither bound; each stored user is in the memory of every node."""
 MESSAGE_BYTES_MAX: Final = 16 * 1024
-"""To read one takes time in proportion, in which nobody else is served, and a stranger may send much more."""
+"""To read one takes time in proportion, in which no other client is served; frames before a login may be longer."""
 RANDOM_BYTES: Final = 17
 _DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
 TOKEN_AUTHENTICATION: Final = "tokenauth=true"

@@ -1,6 +1,6 @@
 """Random sequences against a model that knows each offset by itself, without runs.
 
-The model is told what was acquired, and judges it. All other changes it makes on its own, and both have to agree on
+The model receives what was acquired, and judges it. All other changes it makes on its own, and both have to agree on
 every offset after each step. Reloads continue with what was stored, as a new leader does.
 """
 
