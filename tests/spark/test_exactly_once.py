@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import AdminClient
+from patience import eventually
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from spark.committed import committed
@@ -119,7 +120,10 @@ def test_a_batch_with_a_name_is_refused_once_the_ledger_is_gone(spark: SparkSess
     first = options(topics, topic, batchId="a")
     heirlog.spark.write(numbers(spark, 0, 50), **first)
     admin = AdminClient({"bootstrap.servers": topics.servers})
-    admin.delete_consumer_groups([f"id-{topic}"])[f"id-{topic}"].result()
+    ledger = f"id-{topic}"
+    # a commit is answered once it is decided; the group has its offsets once the marker is written
+    eventually(lambda: ledger in {group.group_id for group in admin.list_consumer_groups().result().valid})
+    admin.delete_consumer_groups([ledger])[ledger].result()
     for _ in range(2):
         with pytest.raises(PySparkException, match=r"offsets\.retention\.minutes"):
             heirlog.spark.write(numbers(spark, 0, 50), **first)
