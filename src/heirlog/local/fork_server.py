@@ -48,7 +48,7 @@ ANSWER_TIMEOUT_S = 60.0
 BEFORE_MAIN = ("PYTHON", "LD_", "MALLOC_", "GLIBC_", "OPENSSL_", "LC_", "LANG")
 """Prefixes of variables that work when an interpreter starts, not later: another value needs another server."""
 LOST = int(-signal.SIGKILL)
-"""The status of a node whose server is gone: nobody can tell."""
+"""The status of a node whose server is gone, and with it the knowledge."""
 
 
 class Child(Protocol):
@@ -259,7 +259,7 @@ def _import_what_nodes_need() -> None:
 
 
 def serve() -> list[str]:
-    """Returns in each node, with its arguments. In the server it does not return: it ends when nobody asks any more."""
+    """Returns in each node, with its arguments. The server does not return: it ends with the process that asks."""
     control = socket.socket(fileno=sys.stdin.fileno())
     while True:
         message, descriptors, _, _ = socket.recv_fds(control, REQUEST_LIMIT, 2)
