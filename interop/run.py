@@ -28,6 +28,7 @@ import connect
 import controller
 import decisions
 import exported
+import group_tools
 import jars
 import messages
 import monitoring
@@ -97,6 +98,7 @@ CHECKS: list[Check] = [
     ("answers beside Apache Kafka's", answers.play.check),
     ("permissions beside Apache Kafka's", permissions.check),
     ("Kafka's tools", tools.check),
+    ("Kafka's tools on groups of each type, beside Apache Kafka", group_tools.check),
     ("Java client, kafka-topics, files, kafka-dump-log", clients.java_client_and_files),
     ("transactions in a log of Apache Kafka", transactions.check),
     ("alerts and dashboard in Prometheus", monitoring.check),

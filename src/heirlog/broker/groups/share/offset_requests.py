@@ -83,7 +83,7 @@ def _describe(
         return
     group = shard.shares.groups.get(asked.group_id)
     if group is None or not group.committed.exists:
-        why = f"Group {asked.group_id} not found."
+        why = shard.why_no_share_group(asked.group_id)
         done(DescribedGroup(group_id=asked.group_id, error_code=ErrorCode.GROUP_ID_NOT_FOUND, error_message=why))
         return
     image = coordinator.image()
@@ -143,7 +143,7 @@ def alter(
         return Altered(error_code=shard)
     group = shard.shares.groups.get(request.group_id)
     if request.group_id in shard.groups:
-        why = f"Group {request.group_id} is not a share group."
+        why = shard.why_no_share_group(request.group_id)
         return Altered(error_code=ErrorCode.GROUP_ID_NOT_FOUND, error_message=why)
     if group is not None and not group.is_empty:
         return Altered(error_code=ErrorCode.NON_EMPTY_GROUP, error_message="The group has members; stop them first.")
@@ -215,7 +215,7 @@ def delete(
         return Deleted(error_code=shard)
     group = shard.shares.groups.get(request.group_id)
     if group is None or not group.exists:
-        why = f"Group {request.group_id} not found."
+        why = shard.why_no_share_group(request.group_id)
         return Deleted(error_code=ErrorCode.GROUP_ID_NOT_FOUND, error_message=why)
     if not group.is_empty:
         return Deleted(error_code=ErrorCode.NON_EMPTY_GROUP, error_message="The group has members; stop them first.")
