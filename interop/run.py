@@ -92,6 +92,8 @@ CHECKS: list[Check] = [
     ("group of franz-go", clients.franz_go_group),
     ("group of kcat", clients.kcat_group),
     ("group of Java clients", clients.java_group),
+    ("group of Java clients, consumer protocol", clients.java_consumer_protocol),
+    ("group of franz-go, consumer protocol", clients.franz_go_consumer_protocol),
     ("group of heirlog's commands", clients.own_group),
     ("groups of heirlog consume and kafka-console-consumer", shared_groups.check),
     ("metrics beside Kafka's", exported.check),
