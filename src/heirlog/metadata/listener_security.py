@@ -22,7 +22,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from heirlog.metadata.definition import INT_MAX, ConfigError, ConfigKey
+from heirlog.metadata.definition import INT_MAX, MISSPELT, ConfigError, ConfigKey
 from heirlog.metadata.security_configs import (
     FOR_MECHANISM,
     NOT_FOR_LISTENER,
@@ -170,9 +170,7 @@ def parse_listener_config(name: str, text: str, listeners: Collection[str]) -> N
             f"{name} needs the SASL mechanism in its name, such as {PREFIX}{listener}.plain.{rest}",
         )
     if definition is None or definition.name in NOT_FOR_LISTENER:
-        raise ConfigError(
-            name, f"{name}: {rest} is not a configuration that one listener can have; check the spelling or remove it"
-        )
+        raise ConfigError(name, f"{name}: {rest} is not a configuration that one listener can have; {MISSPELT}")
     definition.parse(text)
 
 
