@@ -357,8 +357,8 @@ class Server:
         name, host = connection.listener, connection.peer_host
         is_full = self._per_listener[name] > self._listener_limits(name).total
         if is_full or len(self._unauthenticated) >= UNAUTHENTICATED_MAX:
-            strangers = [one for one in self._unauthenticated if one.listener == name or not is_full]
-            oldest = next((one for one in strangers if one.peer_host == host), strangers[0])
+            candidates = [one for one in self._unauthenticated if one.listener == name or not is_full]
+            oldest = next((one for one in candidates if one.peer_host == host), candidates[0])
             del self._unauthenticated[oldest]
             oldest.abort("too many connections that have not authenticated")
         self._unauthenticated[connection] = None
