@@ -35,6 +35,7 @@ CLASSES = {
     "kafka-cluster": f"{TOOLS}.ClusterTool",
     "kafka-configs": "kafka.admin.ConfigCommand",
     "kafka-consumer-groups": f"{TOOLS}.consumer.group.ConsumerGroupCommand",
+    "kafka-delegation-tokens": f"{TOOLS}.DelegationTokenCommand",
     "kafka-delete-records": f"{TOOLS}.DeleteRecordsCommand",
     "kafka-features": f"{TOOLS}.FeatureCommand",
     "kafka-get-offsets": f"{TOOLS}.GetOffsetShell",
