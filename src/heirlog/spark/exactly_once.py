@@ -133,7 +133,7 @@ def claim(client: Client, opened: OpenTransaction) -> None:
     if not is_first:
         raise BatchAborted(
             f"task {task} has written in this batch before: an earlier attempt failed (Spark's log says why) or still "
-            f"runs. {RUN_AGAIN}"
+            f"runs (spark.speculation must be false). {RUN_AGAIN}: start the query or the write again"
         )
 
 
