@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from random import Random
+from typing import NamedTuple
 
 from heirlog.broker.partition import ReplicaRole
 from heirlog.broker.share_partitions.share_partition_manager import LoadedSharePartition
@@ -41,6 +42,13 @@ HIT_AT = "share-group.hit-at-"
 """Counters: something happened at this step."""
 
 
+class Shares(NamedTuple):
+    """A share group of a run."""
+
+    history: ShareGroupHistory
+    members: list[ShareMember]
+
+
 def share_groups_plan(random: Random) -> RunPlan:
     return RunPlan(
         partitions=random.randrange(1, 4),
@@ -55,6 +63,27 @@ def share_groups_plan(random: Random) -> RunPlan:
 
 def share_groups(simulation: Simulation) -> None:
     cluster, random = simulation.cluster, simulation.random
+    shares = start_members(simulation, random.randrange(2, 4))
+    cluster.run_for(random.randrange(500, 2500))
+    for _ in range(ROUNDS):
+        step = STEPS[random.randrange(0, len(STEPS))]
+        hit: list[str] = []
+
+        def is_there(step: str = step, hit: list[str] = hit) -> bool:
+            hit[:] = _at(simulation, step)
+            return bool(hit)
+
+        if cluster.run_until(is_there, STEP_LIMIT_MS):
+            simulation.world.counters[HIT_AT + step] += 1
+            hit_broker(simulation, step, hit[random.randrange(0, len(hit))], ACTIONS[random.randrange(0, len(ACTIONS))])
+        cluster.run_for(random.randrange(300, 3000))
+    simulation.heal()
+    settle(simulation, shares)
+
+
+def start_members(simulation: Simulation, count: int) -> Shares:
+    """Of a share group that begins with the first record."""
+    cluster = simulation.cluster
     history = ShareGroupHistory(SHARE_GROUP, COUNT_LIMIT)
     _allow_share_groups(simulation)
 
@@ -70,28 +99,21 @@ def share_groups(simulation: Simulation) -> None:
                 env, name, cluster.bootstrap, TOPIC, history, simulation.history.now_ms, leader_epoch
             ),
         )
-        for name in (f"share-member-{number}" for number in range(1, random.randrange(3, 5)))
+        for name in (f"share-member-{number}" for number in range(1, count + 1))
     ]
-    cluster.run_for(random.randrange(500, 2500))
-    for _ in range(ROUNDS):
-        step = STEPS[random.randrange(0, len(STEPS))]
-        hit: list[str] = []
+    return Shares(history, members)
 
-        def is_there(step: str = step, hit: list[str] = hit) -> bool:
-            hit[:] = _at(simulation, step)
-            return bool(hit)
 
-        if cluster.run_until(is_there, STEP_LIMIT_MS):
-            simulation.world.counters[HIT_AT + step] += 1
-            hit_broker(simulation, step, hit[random.randrange(0, len(hit))], ACTIONS[random.randrange(0, len(ACTIONS))])
-        cluster.run_for(random.randrange(300, 3000))
-    simulation.heal()
-    for member in members:
+def settle(simulation: Simulation, shares: Shares) -> None:
+    """The cluster works again: the group finishes every partition (S10), and what it did is judged."""
+    history = shares.history
+    for member in shares.members:
         member.settle_down()
     for producer in simulation.producers:
         producer.stop()
-    simulation.wait("the group finishes all partitions", lambda: _is_finished(simulation), SETTLE_LIMIT_MS)
-    for member in members:
+    finished = simulation.supervised(lambda: _is_finished(simulation))
+    simulation.wait("the group finishes all partitions", finished, SETTLE_LIMIT_MS)
+    for member in shares.members:
         member.stop()
     _judge(simulation, history)
     counters = simulation.world.counters
