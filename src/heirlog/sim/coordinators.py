@@ -18,12 +18,14 @@ from heirlog.sim.bit_rot import bit_rot, bit_rot_plan
 from heirlog.sim.broken_disks import broken_disks, broken_disks_plan
 from heirlog.sim.clients import consumer_member, share_member
 from heirlog.sim.clients.reassigner import Reassigner
+from heirlog.sim.nemesis import DRIFTS_PPM
 from heirlog.sim.plan import RunPlan
 from heirlog.sim.simulation import Simulation
 from heirlog.sim.swarms import drawn_transaction_version
 
 MOVED_TOPICS = (OFFSETS_TOPIC, TRANSACTIONS_TOPIC, SHARE_STATE_TOPIC)
 SHARE_MEMBERS, CONSUMER_MEMBERS = 2, 2
+FASTEST_CLOCK = 1 + max(DRIFTS_PPM) / 1_000_000
 
 
 def _with_clients(plan: Callable[[Random], RunPlan]) -> Callable[[Random], RunPlan]:
@@ -37,9 +39,9 @@ def _with_clients(plan: Callable[[Random], RunPlan]) -> Callable[[Random], RunPl
     return drawn
 
 
-def _among_clients(play: Callable[[Simulation], None]) -> Callable[[Simulation], None]:
+def _among_clients(play: Callable[[Simulation], None], clock_rate: float = 1.0) -> Callable[[Simulation], None]:
     def played(simulation: Simulation) -> None:
-        shares = share_group_races.start_members(simulation, SHARE_MEMBERS)
+        shares = share_group_races.start_members(simulation, SHARE_MEMBERS, clock_rate)
         members = consumer_group_races.start_members(simulation, CONSUMER_MEMBERS)
         play(simulation)
         simulation.heal()
@@ -68,6 +70,6 @@ def _swarm(simulation: Simulation) -> None:
         mover.stop()
 
 
-every_coordinator = _among_clients(_swarm)
+every_coordinator = _among_clients(_swarm, FASTEST_CLOCK)
 rotten_coordinators_plan, rotten_coordinators = _with_clients(bit_rot_plan), _among_clients(bit_rot)
 broken_coordinators_plan, broken_coordinators = _with_clients(broken_disks_plan), _among_clients(broken_disks)

@@ -81,8 +81,8 @@ def share_groups(simulation: Simulation) -> None:
     settle(simulation, shares)
 
 
-def start_members(simulation: Simulation, count: int) -> Shares:
-    """Of a share group that begins with the first record."""
+def start_members(simulation: Simulation, count: int, clock_rate: float = 1.0) -> Shares:
+    """Of a share group that begins with the first record. clock_rate: of the fastest clock that a broker may get."""
     cluster = simulation.cluster
     history = ShareGroupHistory(SHARE_GROUP, COUNT_LIMIT)
     _allow_share_groups(simulation)
@@ -96,7 +96,7 @@ def start_members(simulation: Simulation, count: int) -> Shares:
         cluster.run_client(
             name,
             lambda env, name=name: ShareMember(  # type: ignore[misc]
-                env, name, cluster.bootstrap, TOPIC, history, simulation.history.now_ms, leader_epoch
+                env, name, cluster.bootstrap, TOPIC, history, simulation.history.now_ms, leader_epoch, clock_rate
             ),
         )
         for name in (f"share-member-{number}" for number in range(1, count + 1))
