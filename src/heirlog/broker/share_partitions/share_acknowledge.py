@@ -151,6 +151,14 @@ class ShareAcknowledgeHandler:
                 call.result(key, error)
         call.step()
 
+    def is_readable(self, key: PartitionKey, context: Context) -> bool:
+        """Whether the partition exists, here or on another broker, and the client may read its topic."""
+        topic_id, index = key
+        name = self._replicas.topic_name(topic_id)
+        if name is None or self._replicas.state_of(topic_id, "", index) is None:
+            return False
+        return context.refuses is None or not context.refuses(name)
+
     def led(self, key: PartitionKey, context: Context) -> Partition:
         """The partition, if the client may read it and this broker leads it. Raises KafkaError."""
         topic_id, index = key

@@ -157,7 +157,8 @@ class ShareFetchHandler:
             self._check_fetch(request, given)
             fetch.session = self._session(SessionKey(fetch.group_id, fetch.member), epoch, context)
             if epoch != FINAL_EPOCH:
-                fetch.session.update(_named(request), _forgotten(request))
+                is_readable = partial(self._acknowledge.is_readable, context=context)
+                fetch.session.update(_named(request), _forgotten(request), is_readable)
         except KafkaError as error:
             return self._refused(request, error)
         fetch.deadline_ms = self._env.now_ms() + max(0, request.max_wait_ms)

@@ -145,7 +145,7 @@ def alter(
         return Altered(error_code=shard, error_message=_why(shard))
     group = shard.shares.groups.get(request.group_id)
     if request.group_id in shard.groups:
-        why = f"Group {request.group_id} is not a share group."
+        why = shard.why_no_share_group(request.group_id)
         return Altered(error_code=ErrorCode.GROUP_ID_NOT_FOUND, error_message=why)
     if group is not None and not group.is_empty:
         return Altered(error_code=ErrorCode.NON_EMPTY_GROUP, error_message="The group has members; stop them first.")
@@ -217,7 +217,7 @@ def delete(
         return Deleted(error_code=shard, error_message=_why(shard))
     group = shard.shares.groups.get(request.group_id)
     if group is None or not group.exists:
-        why = f"Group {request.group_id} not found."
+        why = shard.why_no_share_group(request.group_id)
         return Deleted(error_code=ErrorCode.GROUP_ID_NOT_FOUND, error_message=why)
     if not group.is_empty:
         return Deleted(error_code=ErrorCode.NON_EMPTY_GROUP, error_message="The group has members; stop them first.")
