@@ -143,7 +143,7 @@ def _twice(difference: Difference) -> bool:
 def _meaningless(difference: Difference) -> bool:
     plan = difference.plan
     if (
-        plan.key in (1, 78, 79)
+        plan.key in (1, 78, 79, 91)
         and isinstance(difference.answer, dict)
         and difference.answer["error_code"] == UNKNOWN_SERVER_ERROR
     ):

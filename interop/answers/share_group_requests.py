@@ -137,7 +137,8 @@ def fetch(scene: Scene) -> Fields:
         for place in sorted(asked):
             parts.setdefault(place, [])
     # the state is also read again after the last session has ended
-    first = epoch == 0 or any((of, *place) not in scene.shared for place in asked)
+    is_open = any(each == of for each, _ in scene.share_sessions)
+    first = not is_open or any((of, *place) not in scene.shared for place in asked)
     if first:
         parts = {}
     forgotten = [{"topic_id": scene.known_id(_topic(scene)), "partitions": [_partition(scene)]}]
@@ -302,14 +303,18 @@ def mixed_up(scene: Scene) -> Fields:
 
 def preamble(scene: Scene) -> list[Plan]:
     """A member, a state, and something to fetch."""
-    of = f"{scene.name}-g"
+    of, topic = f"{scene.name}-g", scene.topics[0]
     change = {"name": "share.auto.offset.reset", "config_operation": 0, "value": "earliest"}
-    resource = {"resource_type": GROUP, "resource_name": of, "configs": [change]}
+    resources = [
+        {"resource_type": GROUP, "resource_name": f"{scene.name}-{each}", "configs": [change]} for each in "gh"
+    ]
     joining = {"group_id": of, "member_id": id_of(0), "member_epoch": 0, "rack_id": None}
+    parts = [{"index": index, "records": Batch((b"v",) * scene.one(2, 5))} for index in (0, 1)]
+    data = [{"name": topic, "partition_data": parts}]
     return [
-        Plan(44, 1, {"resources": [resource], "validate_only": False}),
-        Plan(76, 1, joining | {"subscribed_topic_names": [scene.topics[0]]}),
-        Plan(0, 9, produce(scene)),
+        Plan(44, 1, {"resources": resources, "validate_only": False}),
+        Plan(76, 1, joining | {"subscribed_topic_names": [topic]}),
+        Plan(0, 9, {"transactional_id": None, "acks": -1, "timeout_ms": 5000, "topic_data": data}),
     ]
 
 
