@@ -194,6 +194,11 @@ def _topic(name: str, **fields: Any) -> dict[str, Any]:
     return {"name": name, "num_partitions": 1, "replication_factor": 1, "assignments": [], "configs": []} | fields
 
 
+def _of_share_state(group: str, **part: Any) -> dict[str, Any]:
+    topic = {"topic_id": Symbol("topic_ids", D, UNKNOWN_ID), "partitions": [{"partition": 0} | part]}
+    return {"group_id": group, "topics": [topic]}
+
+
 def _of_transaction(epoch: int) -> Batch:
     return Batch(producer=PRODUCER, sequence=0, epoch_ahead=epoch, transactional=True)
 
@@ -260,6 +265,17 @@ def _first_offset(difference: Difference) -> bool:
     """Of a share partition from which a member has fetched, and acknowledged nothing."""
     is_of_state = difference.plan.key in (84, 87, 90) and difference.theirs == -1 and difference.ours >= 0
     return is_of_state and _at(difference, ".start_offset", ".lag", ".delivery_complete_count")
+
+
+def _malformed_batches(difference: Difference) -> bool:
+    """In a WriteShareGroupState."""
+    batches = [
+        batch
+        for topic in (difference.plan.fields["topics"] if difference.plan.key == 85 else ())
+        for part in topic["partitions"]
+        for batch in part["state_batches"]
+    ]
+    return any(not 0 <= batch["first_offset"] <= batch["last_offset"] for batch in batches)
 
 
 def _deletes_what_is_not_there(difference: Difference) -> bool:
@@ -635,6 +651,27 @@ DEVIATIONS: list[Deviation] = [
                 },
             ),
         ),
+    ),
+    Deviation(
+        "a batch of a share state that ends before it begins",
+        "a batch in WriteShareGroupState that ends before it begins",
+        _malformed_batches,
+        (
+            _new_topics(_topic(D)),
+            Plan(83, 0, _of_share_state(f"{SHOWN_NAMES}w", state_epoch=0, start_offset=0)),
+            Plan(
+                85,
+                0,
+                _of_share_state(
+                    f"{SHOWN_NAMES}w",
+                    state_epoch=0,
+                    leader_epoch=0,
+                    start_offset=0,
+                    state_batches=[{"first_offset": 5, "last_offset": 4, "delivery_state": 0, "delivery_count": 1}],
+                ),
+            ),
+        ),
+        is_harmless=False,
     ),
     Deviation(
         "a share session of a group without a name",

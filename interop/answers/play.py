@@ -44,7 +44,7 @@ from answers import (
 )
 from answers.deviations import DEVIATIONS, SHOWN_NAMES, examples_of, explained, rowless
 from answers.mutations import mutated
-from answers.players import NO_ANSWER, WAITING, Difference, Player, Table
+from answers.players import HEIRLOG, NO_ANSWER, WAITING, Difference, Player, Table
 from answers.scene import CLIENTS, NODE_ID, Scene
 from answers.shape import Plan, kind_of, request_of, topic_of
 from answers.wire import Server
@@ -193,9 +193,9 @@ class Sequence:
         else:
             self._take_in(plan, answer)
         self._note(found)
-        self._wait(plan, answer)
+        is_done = self._wait(plan, answer)
         found += self._late_answers()
-        if answer is NO_ANSWER or any(_divides(difference) for difference in found):
+        if answer is NO_ANSWER or not is_done or any(_divides(difference) for difference in found):
             self._continue_anew()
 
     def _take_in(self, plan: Plan, answer: Any) -> None:
@@ -259,10 +259,10 @@ class Sequence:
                     held.append((*at, batch["first_offset"], batch["last_offset"]))
         scene.acquired[place] = held
 
-    def _wait(self, plan: Plan, answer: Any) -> None:
-        """For what a coordinator does after its answer."""
-        if plan.key in transaction_requests.WAITS:
-            self._table.wait_for_markers()
+    def _wait(self, plan: Plan, answer: Any) -> bool:
+        """For what a coordinator does after its answer. False: Apache Kafka does not do it."""
+        if plan.key in transaction_requests.WAITS and not self._table.wait_for_markers():
+            return False
         if plan.key == CONSUMER_GROUP_HEARTBEAT and plan.version >= 1 and plan.fields.get("subscribed_topic_regex"):
             self._table.wait_for_lookup(plan.fields["group_id"])
         if plan.key == SHARE_GROUP_HEARTBEAT and isinstance(answer, dict) and not answer["error_code"]:
@@ -274,6 +274,7 @@ class Sequence:
             self._scene.begun = {each for each in self._scene.begun if each[0] not in deleted}
         if plan.key in CONTROLLED and not plan.fields.get("validate_only"):
             self._table.settle()
+        return True
 
     def _forget_what_holds_nothing(self, plan: Plan) -> None:
         """Apache Kafka alone keeps such a group: its deletion keeps the groups of all nodes the same."""
@@ -379,7 +380,7 @@ def _divides(difference: Difference) -> bool:
 def three_nodes() -> Iterator[Table]:
     with ExitStack() as stack:
         homes = {}
-        for name in ("kafka", "control", "heirlog"):
+        for name in ("kafka", "control", HEIRLOG):
             directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=f"answers-{name}-")))
             homes[name] = (directory, *prepare(directory))
         kafkas: list[tuple[ApacheKafkaNode, int]] = []
@@ -387,7 +388,7 @@ def three_nodes() -> Iterator[Table]:
             directory, broker, _ = homes[name]
             home = directory / f"broker-{nodes.NODE_ID}"
             kafkas.append((stack.enter_context(started(home, "--release-version", RELEASE)), broker))
-        stack.enter_context(Cluster(data=homes["heirlog"][0], ledger=False))
+        stack.enter_context(Cluster(data=homes[HEIRLOG][0], ledger=False))
         for node, broker in kafkas:
             node.wait_until_it_knows({nodes.NODE_ID}, f"127.0.0.1:{broker}")
         players = [Player(name, Server(broker, controller)) for name, (_, broker, controller) in homes.items()]
