@@ -36,6 +36,7 @@ CLASSES = {
     "kafka-configs": "kafka.admin.ConfigCommand",
     "kafka-console-share-consumer": f"{TOOLS}.consumer.ConsoleShareConsumer",
     "kafka-consumer-groups": f"{TOOLS}.consumer.group.ConsumerGroupCommand",
+    "kafka-delegation-tokens": f"{TOOLS}.DelegationTokenCommand",
     "kafka-delete-records": f"{TOOLS}.DeleteRecordsCommand",
     "kafka-features": f"{TOOLS}.FeatureCommand",
     "kafka-get-offsets": f"{TOOLS}.GetOffsetShell",

@@ -27,6 +27,7 @@ def test_version_1_names_the_protocol_of_each_member(node: Guarded) -> None:
     assert [member.member_type for member in described(node, "types", 0).members] == [-1]
     group = described(node, "types", include_authorized_operations=True)
     assert [member.member_type for member in group.members] == [1]
+    assert [member.subscribed_topic_regex for member in group.members] == [""], "without one, as on Apache Kafka"
     assert group.group_state == "Stable" and group.authorized_operations > 0
 
 
