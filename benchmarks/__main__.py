@@ -3,7 +3,7 @@ recovery, simulator, Spark.
 
 python -m benchmarks [--rounds N] [--quick]
     [--controllers-only | --partitions-only | --recovery-only | --transactions-only | --simulator-only | --spark-only |
-     --audit-only]
+     --spark-large-only | --audit-only]
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from benchmarks import (
     recovery,
     simulator,
     spark,
+    spark_large,
     transactions,
 )
 from benchmarks.gauges import MIB, Cost, brokers, everything
@@ -175,6 +176,7 @@ def main() -> None:
     parser.add_argument("--transactions-only", action="store_true", help="transactions of librdkafka producers")
     parser.add_argument("--simulator-only", action="store_true", help="seeds per minute, and where the time goes")
     parser.add_argument("--spark-only", action="store_true", help="our Spark source and sink next to Spark's connector")
+    parser.add_argument("--spark-large-only", action="store_true", help="a topic of 5 GB: memory of Spark's workers")
     parser.add_argument("--audit-only", action="store_true", help="heirlog audit next to kafka-dump-log")
     options = parser.parse_args()
     rounds, scale = (1, 0.1) if options.quick else (options.rounds, 1.0)
@@ -198,6 +200,9 @@ def main() -> None:
         return
     if options.spark_only:
         spark.report(rounds, scale)
+        return
+    if options.spark_large_only:
+        spark_large.report(scale)
         return
     if options.audit_only:
         audit.report(rounds, scale)

@@ -57,6 +57,8 @@ def test_records_are_delivered_once_accepted_and_not_again(node: Guarded) -> Non
     first = member.fetch()
     assert (acquired_in(first), values_in(first)) == ([(0, 2, 1)], [b"a", b"b", b"c"])
     assert first.acquisition_lock_timeout_ms == 30_000
+    leader = first.responses[0].partitions[0].current_leader
+    assert (leader.leader_id, leader.leader_epoch) == (0, 0), "nobody asked the wrong broker"
     second = member.fetch((0, 2, [ACCEPT]))
     assert (ack_code(second), acquired_in(second)) == (ErrorCode.NONE, [])
     node.write("basic", b"d")

@@ -161,7 +161,8 @@ def test_topics_are_made_and_deleted_whether_they_are_there_or_not(heirlog: Heir
     (made,) = rows(heirlog, "topics", "create", "there", "new", "--if-not-exists", "--partitions", "1")
     assert made["topic"] == "new"
     assert [row["topic"] for row in rows(heirlog, "topics", "describe", "absent", "new", "--if-exists")] == ["new"]
-    assert heirlog("topics", "alter", "absent", "new", "--partitions", "2", "--if-exists").code == 0
+    grown = heirlog("topics", "alter", "absent", "new", "--partitions", "2", "--if-exists")
+    assert (grown.code, grown.out) == (0, "Topic new has 2 partitions.\n")
     assert len(described(heirlog, "new")) == 2
     assert [row["topic"] for row in rows(heirlog, "topics", "delete", "absent", "new", "--if-exists")] == ["new"]
     assert rows(heirlog, "topics", "delete", "absent", "--if-exists") == []
@@ -225,6 +226,10 @@ def test_what_a_command_is_for_is_an_argument(heirlog: Heirlog, cluster: Cluster
     assert (unknown.code, "transactional id nothing does not exist" in unknown.err) == (1, True)
     absent = heirlog("broker", "unregister", "9")
     assert (absent.code, "cannot unregister broker 9: BROKER_ID_NOT_REGISTERED" in absent.err) == (1, True)
+    running = heirlog("broker", "unregister", "1")
+    assert (running.code, running.out) == (2, "")
+    assert "broker 1 is running and would register again" in running.err and "give --yes" in running.err
+    assert [row["state"] for row in rows(heirlog, "broker", "list")] == ["active"] * len(cluster.brokers)
 
 
 def test_a_wrong_name_is_answered_with_those_that_are_like_it(heirlog: Heirlog, cluster: Cluster) -> None:

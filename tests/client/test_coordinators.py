@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from client.driving import ONE, THREE, TWO, World
 
+from heirlog.client.call import Send
 from heirlog.client.coordinators import commit, committed
 from heirlog.client.errors import Unsupported
 from heirlog.client.offsets import CommittedOffset
@@ -54,6 +55,17 @@ def test_it_is_found_once_and_again_after_it_moved_or_went() -> None:
     world.run(commit(cluster, "g", COMMITTING, 10))
     assert world.servers(OffsetCommitRequest) == [ONE, TWO, THREE, THREE]
     assert len(world.servers(FindCoordinatorRequest)) == 3
+
+
+@pytest.mark.parametrize(("retention_ms", "newest", "asked_ms"), [(None, 9, -1), (5000, 4, 5000)])
+def test_offsets_that_are_to_be_kept_are_committed_in_a_version_that_can_say_so(
+    retention_ms: int | None, newest: int, asked_ms: int
+) -> None:
+    call = commit(World(lambda _, __: None).cluster(), "g", COMMITTING, 10, retention_ms)
+    next(call)
+    send = call.send(found(ONE))
+    assert isinstance(send, Send) and isinstance(send.message, OffsetCommitRequest)
+    assert (send.newest, send.message.retention_time_ms) == (newest, asked_ms)
 
 
 def test_a_group_whose_coordinator_loads_is_waited_for_and_then_given_up() -> None:

@@ -119,16 +119,30 @@ def test_a_batch_with_a_name_is_refused_once_the_ledger_is_gone(spark: SparkSess
     topic = topics.create(PARTITIONS)
     first = options(topics, topic, batchId="a")
     heirlog.spark.write(numbers(spark, 0, 50), **first)
-    admin = AdminClient({"bootstrap.servers": topics.servers})
-    ledger = f"id-{topic}"
-    # a commit is answered once it is decided; the group has its offsets once the marker is written
-    eventually(lambda: ledger in {group.group_id for group in admin.list_consumer_groups().result().valid})
-    admin.delete_consumer_groups([ledger])[ledger].result()
+    forget(topics, f"id-{topic}")
     for _ in range(2):
         with pytest.raises(PySparkException, match=r"offsets\.retention\.minutes"):
             heirlog.spark.write(numbers(spark, 0, 50), **first)
     assert committed(topics.servers, topic, PARTITIONS) == texts(range(50))
     heirlog.spark.write(numbers(spark, 50, 60), **{**first, "kafka.transactional.id": f"next-{topic}"})
+    assert committed(topics.servers, topic, PARTITIONS) == texts(range(60))
+
+
+def forget(topics: Topics, ledger: str) -> None:
+    """Delete the group of a ledger, as the broker does after offsets.retention.minutes."""
+    admin = AdminClient({"bootstrap.servers": topics.servers})
+    # a commit is answered once it is decided; the group has its offsets once the marker is written
+    eventually(lambda: ledger in {group.group_id for group in admin.list_consumer_groups().result().valid})
+    admin.delete_consumer_groups([ledger])[ledger].result()
+
+
+def test_a_batch_with_a_new_name_is_written_although_the_ledger_is_gone(spark: SparkSession, topics: Topics) -> None:
+    """It was not committed before: the batch that was about to be has another name."""
+    topic = topics.create(PARTITIONS)
+    heirlog.spark.write(numbers(spark, 0, 50), **options(topics, topic, batchId="a"))
+    forget(topics, f"id-{topic}")
+    for _ in range(2):
+        heirlog.spark.write(numbers(spark, 50, 60), **options(topics, topic, batchId="b"))
     assert committed(topics.servers, topic, PARTITIONS) == texts(range(60))
 
 
@@ -230,6 +244,35 @@ def test_a_stream_writes_a_batch_once_that_spark_does_not_know_to_be_committed(
     topics.produce(source, ({"value": str(number), "partition": 0} for number in range(80, 90)))
     run_stream(spark, topics, source, sink, tmp_path / "checkpoint")
     assert committed(topics.servers, sink, PARTITIONS) == texts(range(90))
+
+
+def test_a_stream_is_refused_once_nothing_says_whether_its_batch_was_committed(
+    spark: SparkSession, topics: Topics, tmp_path: Path
+) -> None:
+    """Killed between the transaction's commit and Spark's, and started again after offsets.retention.minutes."""
+    source, sink = topics.create(1), topics.create(1)
+    topics.fill(source, 80)
+    run_stream(spark, topics, source, sink, tmp_path / "checkpoint")
+    forget(topics, f"id-{sink}")
+    for name in ("1", ".1.crc"):
+        (tmp_path / "checkpoint" / "commits" / name).unlink(missing_ok=True)
+    # also the second time, when the coordinator no longer says how the last transaction ended
+    for _ in range(2):
+        with pytest.raises(PySparkException, match=r"is gone \(it expired after offsets\.retention\.minutes"):
+            run_stream(spark, topics, source, sink, tmp_path / "checkpoint")
+    assert committed(topics.servers, sink, 1) == texts(range(80))
+
+
+def test_a_stream_that_ended_well_continues_however_long_it_was_stopped(
+    spark: SparkSession, topics: Topics, tmp_path: Path
+) -> None:
+    source, sink = topics.create(1), topics.create(1)
+    topics.fill(source, 40)
+    run_stream(spark, topics, source, sink, tmp_path / "checkpoint")
+    forget(topics, f"id-{sink}")
+    topics.produce(source, ({"value": str(number), "partition": 0} for number in range(40, 60)))
+    run_stream(spark, topics, source, sink, tmp_path / "checkpoint")
+    assert committed(topics.servers, sink, 1) == texts(range(60))
 
 
 def test_a_new_checkpoint_is_another_query_and_writes_its_batches(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import pickle
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from heirlog.spark.columns import COLUMNS, PLAIN_COLUMNS
+from heirlog.spark.option_names import CLIENT_PROPERTIES, SINK_OPTIONS, SOURCE_OPTIONS, STRATEGIES
 from heirlog.spark.options import EARLIEST, LATEST, OnDataLoss, OptionError, columns_of, read_options, sink_options
 
 SERVERS = {"kafka.bootstrap.servers": "h:1"}
@@ -269,3 +271,60 @@ def test_a_sink_refuses_what_it_cannot_do(name: str, why: str) -> None:
 def test_exactly_once_refuses_what_would_break_it(more: dict[str, str], why: str) -> None:
     with pytest.raises(OptionError, match=why):
         sink_options({**SERVERS, "exactlyOnce": "true", **more}, streaming=True)
+
+
+# names
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("startingOffset", "startingOffsets"),
+        ("MAXOFFSETPERTRIGGER", "maxOffsetsPerTrigger"),
+        ("max_bytes_per_partition", "maxBytesPerPartition"),
+        ("topics", "topic"),
+        ("exactly_once", "exactlyOnce"),
+        ("kafka.bootstrap.server", "kafka.bootstrap.servers"),
+        ("Kafka.Isolation.Levl", "kafka.isolation.level"),
+        ("security.protocol", "kafka.security.protocol"),
+    ],
+)
+def test_a_misspelled_option_is_refused_with_the_one_that_is_meant(name: str, meant: str) -> None:
+    sentence = f"the option '{name}' is unknown: did you mean {meant}?"
+    for read in (batch, stream):
+        with pytest.raises(OptionError, match=re.escape(sentence)):
+            read(**{name: "x"})
+    with pytest.raises(OptionError, match=re.escape(sentence)):
+        sink_options({**SERVERS, "topic": "t", name: "x"})
+
+
+def test_options_that_programs_share_and_properties_without_effect_are_ignored_in_silence(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Spark passes its own on; a program gives its source and its sink the same; Kafka's client has many properties."""
+    shared = {"path": "x", "checkpointLocation": "x", "queryName": "q", "kafka.fetch.min.bytes": "1"}
+    both = {**MINIMAL, **shared, "topic": "t", "batchId": "1", "kafka.sasl.oauthbearer.jwks.endpoint.url": "x"}
+    read_options(both, streaming=False)
+    sink_options({**MINIMAL, **shared, "topic": "t", "startingOffsets": "latest"})
+    assert not caplog.records
+
+
+def test_an_option_of_another_format_has_one_warning(caplog: pytest.LogCaptureFixture) -> None:
+    for _ in range(2):
+        batch(maxFilesPerTrigger="3", mergeSchema="true")
+    assert [record.getMessage() for record in caplog.records] == [
+        "the option 'maxfilespertrigger' has no effect on the format heirlog; did you mean maxOffsetsPerTrigger?",
+        "the option 'mergeschema' has no effect on the format heirlog",
+    ]
+
+
+def test_every_option_in_the_documentation_is_known() -> None:
+    page = (Path(__file__).parents[2] / "docs/reference/spark.md").read_text(encoding="utf-8")
+    parts = (("## Options of the source", "## Read less"), ("## Options of the sink", "## TLS and passwords"))
+    tables = "".join(page[page.index(begin) : page.index(end)] for begin, end in parts)
+    rows = re.findall(r"^\| (`.*?)(?: \(Spark configuration\))? \|", tables, re.MULTILINE)
+    named = {name for row in rows for name in re.findall(r"`([\w.]+)`", row)} - {"kafka.group.id"}
+    assert len(named) > 40
+    for name in named:
+        own = name.removeprefix("kafka.")
+        assert own in CLIENT_PROPERTIES if own != name else name in {*STRATEGIES, *SOURCE_OPTIONS, *SINK_OPTIONS}, name

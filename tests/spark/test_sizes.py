@@ -41,7 +41,8 @@ def skewed(topics: Topics) -> str:
 
 
 def of(size: int, *density: float | None, partition: int = 0) -> Sections:
-    return Sections(Range("t", partition, 10, 10 + size, last_epoch=3), density)
+    begins = tuple(10 + size * number // len(density) for number in range(len(density)))
+    return Sections(Range("t", partition, 10, 10 + size, last_epoch=3), begins, density)
 
 
 def parts(found: list[Range]) -> list[tuple[int, int]]:
@@ -120,6 +121,20 @@ def test_the_tasks_of_a_skewed_topic_have_about_the_same_bytes(topics: Topics, s
     # by offsets the two halves of partition 0 would have 20 kB and 1 MB
     assert sum(one.size for one in tasks) == 1000
     assert min(one.size for one in tasks) < 30, "the large records are in short tasks"
+
+
+def test_large_records_are_found_although_they_are_few_offsets(topics: Topics) -> None:
+    """Half of a hundredth of the offsets, at the end, have most of the bytes: between two of the first probes."""
+    topic = topics.create(1)
+    for value_bytes, count in ((10, 4000), (LARGE, 20)):
+        values = [{"value": os.urandom(value_bytes)} for _ in range(count)]
+        topics.produce(topic, values, **{"batch.num.messages": 100, "batch.size": 20_000})
+    given_options = {"kafka.bootstrap.servers": topics.servers, "subscribe": topic, "maxBytesPerPartition": "60000"}
+    read = read_options(given_options, streaming=False)
+    tasks = [one.value for one in HeirlogReader(read, spark_schema(COLUMNS)).partitions()]
+    # a task may fetch a batch more than it has
+    assert max(bytes_of(topics, topic, tasks)) < 100_000
+    assert (tasks[0].start, tasks[-1].stop) == (0, 4020)
 
 
 def test_a_partition_that_does_not_answer_is_read_all_the_same(topics: Topics, skewed: str) -> None:

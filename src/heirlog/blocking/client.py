@@ -224,11 +224,16 @@ class Client:
 
         return self._run(committed(self._cluster, group, partitions, self._timeout_s))
 
-    def commit(self, group: str, committing: Mapping[TopicPartition, CommittedOffset]) -> None:
-        """Commit offsets without being a member. Raises UNKNOWN_MEMBER_ID while the group has members."""
+    def commit(
+        self, group: str, committing: Mapping[TopicPartition, CommittedOffset], *, retention_ms: int | None = None
+    ) -> None:
+        """Commit offsets without being a member. Raises UNKNOWN_MEMBER_ID while the group has members.
+
+        retention_ms: how long the brokers keep them; None: as they are configured (offsets.retention.minutes).
+        """
         from heirlog.client.coordinators import commit
 
-        self._run(commit(self._cluster, group, committing, self._timeout_s))
+        self._run(commit(self._cluster, group, committing, self._timeout_s, retention_ms))
 
     # reading
 

@@ -11,7 +11,7 @@ from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
 from heirlog.cli.errors import CommandError
 from heirlog.cli.names import given_once
 from heirlog.cli.next_steps import with_next_step
-from heirlog.cli.render import Json, show_rows
+from heirlog.cli.render import Json, confirm, show_rows
 from heirlog.protocol.errors import error_code
 
 if TYPE_CHECKING:
@@ -53,10 +53,13 @@ def _registered(client: Client) -> list[dict[str, Any]]:
 def unregister(
     broker: Annotated[int | None, typer.Argument(metavar="ID", min=0, help="The broker's node id.")] = None,
     named_id: Annotated[int | None, typer.Option("--id", min=0, help="The same in Kafka's words.")] = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Do not ask for confirmation, which a running broker needs.")
+    ] = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Unregister a broker: it leaves every ISR, ELR and last known ELR. Its replicas stay assigned until they are
-    moved."""
+    moved. For a broker that is running the command asks first."""
     from heirlog.client.admin import to_controller
     from heirlog.protocol.messages import UnregisterBrokerRequest
 
@@ -64,6 +67,8 @@ def unregister(
     with connected(bootstrap_server) as client:
         if any(row["broker"] == broker_id and row["state"] == "active" for row in _registered(client)):
             warn(f"broker {broker_id} is running and would register again: stop it first")
+            if not yes:
+                confirm(f"Unregister broker {broker_id} all the same?")
         warn_of_cleared_elr(client, f"unregistering broker {broker_id}", only=[broker_id])
         answer = client.run(to_controller(UnregisterBrokerRequest(broker_id=broker_id), lambda got: [got.error_code]))
     if answer.error_code:

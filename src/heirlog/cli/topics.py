@@ -306,6 +306,9 @@ def alter(
             for name in wanted
         ]
         response = client.send_to_any(CreatePartitionsRequest(topics=changes, timeout_ms=TIMEOUT_MS))
+    for result in response.results:
+        if not result.error_code:
+            print(f"Topic {result.name} has {partitions} partitions.")
     _raise_first(
         "alter",
         ((result.name, result.error_code, result.error_message) for result in response.results),

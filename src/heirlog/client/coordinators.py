@@ -112,9 +112,16 @@ def committed(
 
 
 def commit(
-    cluster: Cluster, group: str, committing: Mapping[TopicPartition, CommittedOffset], timeout_s: float
+    cluster: Cluster,
+    group: str,
+    committing: Mapping[TopicPartition, CommittedOffset],
+    timeout_s: float,
+    retention_ms: int | None = None,
 ) -> Call[None]:
-    """Commit without being a member. Raises UNKNOWN_MEMBER_ID while the group has members."""
+    """Commit without being a member. Raises UNKNOWN_MEMBER_ID while the group has members.
+
+    retention_ms: how long the brokers keep the offsets; None: as they are configured.
+    """
 
     def code_of(response: Any) -> int:
         return next((code for _, code, _ in offsets.commit_codes(response) if code), 0)
@@ -124,10 +131,10 @@ def commit(
     response = yield from ask_coordinator(
         cluster,
         group,
-        offsets.commit(group, committing),
+        offsets.commit(group, committing, retention_ms),
         timeout_s,
         code_of=code_of,
-        newest=offsets.NEWEST_COMMIT_BY_NAME,
+        newest=offsets.NEWEST_COMMIT_BY_NAME if retention_ms is None else offsets.NEWEST_COMMIT_WITH_RETENTION,
         attempt_s=cluster.retry_timer(timeout_s).attempt_s(),
     )
     _raise_refusal(group, code_of(response))

@@ -29,7 +29,9 @@ EARLIEST = -2
 CONSUMER = -1
 """The replica id of clients that are not replicas."""
 NEWEST_COMMIT_BY_NAME = 9
+NEWEST_COMMIT_WITH_RETENTION = 4
 NEWEST_OFFSET_FETCH_BY_NAME = 9
+BROKERS_RETENTION = -1
 SIMPLE_CONSUMER = -1
 """The generation of who commits without being a member of the group."""
 
@@ -137,9 +139,13 @@ def found_coordinator(response: FindCoordinatorResponse) -> tuple[int, str | Non
     return found.error_code, found.error_message, Endpoint(found.host, found.port)
 
 
-def commit(group: str, offsets: Mapping[TopicPartition, CommittedOffset]) -> OffsetCommitRequest:
+def commit(
+    group: str, offsets: Mapping[TopicPartition, CommittedOffset], retention_ms: int | None = None
+) -> OffsetCommitRequest:
+    """retention_ms: None for the broker's."""
     return OffsetCommitRequest(
         group_id=group,
+        retention_time_ms=BROKERS_RETENTION if retention_ms is None else retention_ms,
         generation_id_or_member_epoch=SIMPLE_CONSUMER,
         topics=[
             OffsetCommitRequest.OffsetCommitRequestTopic(

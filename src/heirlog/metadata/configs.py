@@ -232,9 +232,10 @@ def describe_group(image: Image, static: StaticConfig, group: str) -> list[Confi
     for name in sorted(GROUP_CONFIGS):
         definition = GROUP_CONFIGS[name]
         own = image.config(GROUP_RESOURCE, group, name)
-        levels = [] if own is None else [ConfigSynonym(name, own, ConfigSource.DYNAMIC_GROUP)]
-        levels.append(ConfigSynonym(name, default_of(static, definition), ConfigSource.DEFAULT))
-        entries.append(_entry(definition, tuple(levels), read_only=False))
+        levels = () if own is None else (ConfigSynonym(name, own, ConfigSource.DYNAMIC_GROUP),)
+        default = ConfigSynonym(name, default_of(static, definition), ConfigSource.DEFAULT)
+        # Kafka lists the default only where the group has no value of its own
+        entries.append(_entry(definition, levels or (default,), read_only=False))
     return entries
 
 

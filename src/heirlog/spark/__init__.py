@@ -8,14 +8,15 @@
 Floor 9, the extra `heirlog[spark]`: the only package that imports pyspark, pyarrow and numba. No node imports it.
 
     kernels.py, decode.py, encode.py          record batches to and from Arrow, without Spark
-    options.py, patterns.py, offsets.py       what options and offsets mean, without Spark and without a cluster
+    option_names.py, options.py, patterns.py  what options mean, without Spark and without a cluster
+    offsets.py                                what the offset of a stream contains
     plan.py, narrow.py, loss.py               which records a batch covers, and which are missing
     clients.py, resolve.py, read.py           requests to the cluster, and reading one range
     deferred.py, worker_python.py             found without registration; the Python of Spark's processes
     worker.py                                 work that a worker process does only once
     source.py, stream.py, sink.py, groups.py  what Spark calls
     partitioners.py, arranged.py              the rows of a topic and of a partition
-    exactly_once.py                           a batch of the sink as one transaction
+    exactly_once.py, ledger.py                a batch of the sink as one transaction, and which one was committed
     java.py, interpreter.py, session.py       a Java and a Python to run on, a session on this machine
     pipeline/                                 pipelines that a file describes
     sweep/                                    many runs of the simulator

@@ -11,12 +11,9 @@ sequence numbers are counted for each partition, and two writers would count the
 that; the driver checks it before it commits.
 
 The ledger is an offset of the group with the name of the transactional id. Its metadata name the batch, and it is
-committed with the records. So a batch that Spark runs again, because it did not learn of the commit, is recognised. The
-driver reads the ledger after `initialize`, and by then every earlier transaction is decided and visible.
-
-The ledger expires as offsets do. A batch that comes again afterwards would be written twice. So a batch with a name is
-refused if the last transaction of the id was committed and its entry is gone. This has to be asked before `initialize`,
-which makes the coordinator forget how the last transaction ended.
+committed with the records. So a batch that Spark runs again, because it did not learn of the commit, is recognised.
+The driver reads the ledger after `initialize`, and by then every earlier transaction is decided and visible. The ledger
+expires as offsets do; `ledger.py` says how a batch of which nothing is known any more is recognised and refused.
 
 Only one attempt of each task may write, as the batches of two attempts would be taken for each other's repetitions.
 Spark starts another attempt after a failure, for a slow task (speculation), and after a lost shuffle file while the
@@ -39,20 +36,14 @@ from pyspark.sql.datasource import WriterCommitMessage
 
 from heirlog.blocking import Client, CommittedOffset, OpenTransaction, TopicPartition
 from heirlog.protocol.errors import ErrorCode, KafkaError, error_code
-from heirlog.protocol.messages import (
-    DescribeTransactionsRequest,
-    DescribeTransactionsResponse,
-    InitProducerIdRequest,
-    InitProducerIdResponse,
-)
+from heirlog.protocol.messages import InitProducerIdRequest, InitProducerIdResponse
 from heirlog.protocol.types import CoordinatorType
-from heirlog.spark import clients
+from heirlog.spark import clients, ledger
+from heirlog.spark.ledger import KnownBatches, LedgerLost, described
 from heirlog.spark.options import ExactlyOnce, SinkOptions
 
 CLAIM_MS = 10_000
 """Plus an epoch, at most 32767, it stays far below the default of transaction.max.timeout.ms."""
-COMMITTED = "CompleteCommit"
-"""The state of a transactional id whose last transaction was committed."""
 RUN_AGAIN = "The batch is aborted and has to run again"
 """In the message of a batch that was aborted because a task had several attempts."""
 
@@ -61,17 +52,12 @@ class BatchAborted(Exception):
     """Nothing of this batch is visible to consumers with read_committed."""
 
 
-class LedgerLost(Exception):
-    """It cannot be known whether this batch was committed before. Nothing of it was written now."""
-
-
 @dataclass(frozen=True, slots=True)
 class Begun:
     """A batch's transaction, as the driver sends it to the tasks."""
 
     opened: OpenTransaction
-    committed: frozenset[str]
-    """Names in the ledger: the last batches that were committed."""
+    known: KnownBatches
 
 
 @dataclass
@@ -88,27 +74,25 @@ class Written(WriterCommitMessage):
 def begin(options: SinkOptions, settings: ExactlyOnce) -> Begun:
     """Raises LedgerLost, KafkaError, OSError."""
     with clients.lend(options.properties) as client:
-        if settings.is_stream or settings.batch_id is not None:
-            _check_ledger(client, settings.transactional_id)
+        is_named = settings.is_stream or settings.batch_id is not None
+        before = ledger.read(client, settings.transactional_id) if is_named else KnownBatches(frozenset())
+        if settings.batch_id is not None:
+            refuse_unknown(before, settings.batch_id, settings.transactional_id)
         producer = client.transactional_producer(
             settings.transactional_id, transaction_timeout_ms=settings.transaction_timeout_ms
         )
         producer.initialize()
         producer.begin()
-        ledger = client.committed(settings.transactional_id)
-        return Begun(producer.opened, frozenset(entry.metadata for entry in ledger.values()))
+        entries = client.committed(settings.transactional_id)
+        committed = frozenset(entry.metadata for entry in entries.values())
+        # what was decided meanwhile has an entry
+        return Begun(producer.opened, KnownBatches(committed, None if committed else before.unknown))
 
 
-def _check_ledger(client: Client, transactional_id: str) -> None:
-    last = _described(client, transactional_id)
-    if last is None or last.transaction_state != COMMITTED or client.committed(transactional_id):
-        return
-    raise LedgerLost(
-        f"the batch is not written: the last batch of transactional id {transactional_id} was committed, and the "
-        f"offset of group {transactional_id} with its name is gone (it expired after offsets.retention.minutes, or the "
-        "group or the topic was deleted). So it is not known whether it was this batch. If this batch is not in the "
-        "topic yet, continue with another kafka.transactional.id"
-    )
+def refuse_unknown(known: KnownBatches, name: str | None, transactional_id: str) -> None:
+    """Raises LedgerLost."""
+    if name is not None and name == known.unknown:
+        raise LedgerLost.of(transactional_id)
 
 
 def batch_name(settings: ExactlyOnce) -> str | None:
@@ -131,7 +115,7 @@ def claim(client: Client, opened: OpenTransaction) -> None:
     task = 0 if context is None else context.partitionId()
     name = f"{opened.transactional_id}-task-{task}"
     timeout_ms = CLAIM_MS + opened.producer.epoch
-    before = _described(client, name)
+    before = described(client, name)
     is_first = before is None or before.transaction_timeout_ms != timeout_ms
     if is_first:
         request = InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=timeout_ms)
@@ -149,23 +133,8 @@ def claim(client: Client, opened: OpenTransaction) -> None:
     if not is_first:
         raise BatchAborted(
             f"task {task} has written in this batch before: an earlier attempt failed (Spark's log says why) or still "
-            f"runs. {RUN_AGAIN}"
+            f"runs (spark.speculation must be false). {RUN_AGAIN}: start the query or the write again"
         )
-
-
-def _described(client: Client, name: str) -> DescribeTransactionsResponse.TransactionState | None:
-    response: DescribeTransactionsResponse = client.send_to_coordinator(
-        name,
-        DescribeTransactionsRequest(transactional_ids=[name]),
-        error_code=lambda answer: int(answer.transaction_states[0].error_code),
-        key_type=CoordinatorType.TRANSACTION,
-    )
-    found = response.transaction_states[0]
-    if found.error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
-        return None
-    if found.error_code:
-        raise KafkaError(error_code(found.error_code), f"transactional id {name} cannot be described")
-    return found
 
 
 def commit(options: SinkOptions, messages: Sequence[WriterCommitMessage | None]) -> None:
@@ -187,9 +156,12 @@ def commit(options: SinkOptions, messages: Sequence[WriterCommitMessage | None])
             if shared
             else "not every task of the batch has finished"
         )
-    # also without a name, for `_check_ledger`
-    entry = {(min(counts)[0], 0): CommittedOffset(0, metadata=written[0].batch or "")}
+    place, name = (min(counts)[0], 0), written[0].batch
+    # also without a name: an id that has committed has an entry
+    entry = {place: CommittedOffset(0, metadata=name or "")}
     with clients.lend(options.properties) as client:
+        if name is not None:
+            ledger.note(client, opened.transactional_id, place, name)
         producer = client.transactional_producer(opened.transactional_id, opened=opened)
         producer.send_offsets(opened.transactional_id, entry)
         producer.commit()

@@ -7,7 +7,7 @@
 
 Only this source has `columns`, `startingOffsetsDefault` and `endingOffsetsDefault` (for partitions that the JSON does
 not name), `onDataLoss`, `quarantinePath`, `commitGroup`, `pushFilters` and `commandConfig` (a file of properties of
-Kafka's client). A misspelled option is ignored, as by Spark's source, because options are shared between sources.
+Kafka's client). A misspelled option is refused (`option_names.py`).
 
 Values of `kafka.*` may be secrets: no message here repeats one, and `Options` keeps them out of its repr.
 """
@@ -25,24 +25,14 @@ from typing import TypeAlias
 from heirlog.local import properties
 from heirlog.local.errors import LocalError
 from heirlog.protocol.compression import CODEC_NAMES
-from heirlog.spark import patterns
+from heirlog.spark import option_names, patterns
 from heirlog.spark.columns import COLUMNS, PLAIN_COLUMNS
+from heirlog.spark.option_names import KAFKA, STRATEGIES
 
 TopicPartition: TypeAlias = tuple[str, int]
 
 EARLIEST = -2
 LATEST = -1
-STRATEGIES = ("subscribe", "subscribePattern", "assign")
-SOURCE_OPTIONS = (
-    *("startingOffsets", "startingOffsetsDefault", "startingOffsetsByTimestamp", "startingTimestamp"),
-    *("endingOffsets", "endingOffsetsDefault", "endingOffsetsByTimestamp", "endingTimestamp"),
-    *("startingOffsetsByTimestampStrategy", "maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay"),
-    *("minPartitions", "maxRecordsPerPartition", "maxBytesPerPartition", "failOnDataLoss"),
-    *("onDataLoss", "quarantinePath", "includeHeaders"),
-    *("columns", "commitGroup", "groupIdPrefix", "kafkaConsumer.pollTimeoutMs"),
-    *("fetchOffset.numRetries", "fetchOffset.retryIntervalMs", "pushFilters", "commandConfig"),
-)
-"""Options besides the strategies and `kafka.*`, for callers that accept no other source's options."""
 LARGEST = 2**63 - 1
 """Of an offset, a time, a count: Java's long."""
 LARGEST_INT = 2**31 - 1
@@ -51,7 +41,6 @@ DEFAULT_POLL_TIMEOUT_MS = 120_000
 DEFAULT_RETRY_INTERVAL_MS = 1000
 DEFAULT_TRANSACTION_TIMEOUT_MS = 900_000
 """Of a batch: the largest that brokers accept by default (transaction.max.timeout.ms)."""
-KAFKA = "kafka."
 
 _REFUSED = {
     "auto.offset.reset": "instead set the option startingOffsets to 'earliest' or 'latest' ; "
@@ -150,7 +139,8 @@ class Options:
 
 
 def read_options(given: Mapping[str, str], *, streaming: bool) -> Options:
-    """Raises OptionError for what Spark's Kafka source refuses as well."""
+    """Raises OptionError for what Spark's Kafka source refuses as well, and for a misspelled option."""
+    _refuse_misspelled(given)
     options = complete(given)
     topics, pattern, assigned = _strategy(options)
     of_client = kafka_properties(options, _REFUSED)
@@ -252,6 +242,7 @@ class SinkOptions:
 
 def sink_options(given: Mapping[str, str], *, streaming: bool = False) -> SinkOptions:
     """Raises OptionError."""
+    _refuse_misspelled(given)
     # Kafka's client ignores spaces around a value
     options = {name: value.strip() for name, value in complete(given).items()}
     acks = options.get("kafka.acks", "all").lower()
@@ -296,6 +287,12 @@ def _exactly_once(options: Mapping[str, str], idempotent: bool, streaming: bool)
         batch_id,
         streaming,
     )
+
+
+def _refuse_misspelled(given: Mapping[str, str]) -> None:
+    sentence = option_names.misspelled(given)
+    if sentence is not None:
+        raise OptionError(sentence)
 
 
 def complete(given: Mapping[str, str]) -> dict[str, str]:

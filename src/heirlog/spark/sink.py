@@ -141,10 +141,11 @@ def write_batches(options: SinkOptions, batches: Iterator[pa.RecordBatch]) -> Wr
 def write_once(options: SinkOptions, settings: ExactlyOnce, begun: Begun, batches: Iterator[pa.RecordBatch]) -> Written:
     """`write_batches` in the transaction of the batch; a batch that the ledger has is read and not written.
 
-    Raises BatchAborted too.
+    Raises BatchAborted and LedgerLost too.
     """
     name = exactly_once.batch_name(settings)
-    if name in begun.committed:
+    exactly_once.refuse_unknown(begun.known, name, settings.transactional_id)
+    if name in begun.known.committed:
         # read all the same: the job may count the rows on their way
         return Written(sum(batch.num_rows for batch in batches))
     opened = begun.opened

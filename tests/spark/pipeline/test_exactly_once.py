@@ -28,6 +28,7 @@ schema = "id BIGINT"
 options = {{ maxFilesPerTrigger = 1 }}
 
 [query]
+over = "{over}"
 sql = "SELECT string(id) AS value FROM input"
 
 [sink]
@@ -46,12 +47,12 @@ class CutError(Exception):
 
 
 class Copy:
-    def __init__(self, path: Path, topics: Topics, options: str = "") -> None:
+    def __init__(self, path: Path, topics: Topics, options: str = "", over: str = "batch") -> None:
         self.topics, self.path = topics, path
         self.sink, self.letters = topics.create(3), topics.create(1)
         self.file = path / "p.toml"
-        text = FILE.format(sink=self.sink, letters=self.letters, servers=topics.servers, options=options)
-        self.file.write_text(text)
+        names = {"sink": self.sink, "letters": self.letters, "servers": topics.servers}
+        self.file.write_text(FILE.format(**names, options=options, over=over))
         (path / "in").mkdir()
 
     def put(self, name: str, ids: range) -> None:
@@ -129,14 +130,16 @@ def test_transactions_can_be_switched_off(tmp_path: Path, spark: SparkSession, t
         assert not client.committed(f"heirlog-pipeline-{known_id(str(tmp_path / 'checkpoint'))}-sink")
 
 
+@pytest.mark.parametrize("over", ["batch", "stream"])
 def test_a_task_that_fails_after_it_wrote_makes_the_batch_run_again(
-    tmp_path: Path, spark: SparkSession, topics: Topics, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, spark: SparkSession, topics: Topics, monkeypatch: pytest.MonkeyPatch, over: str
 ) -> None:
-    """As a lost executor does it; here another attempt has claimed the first task of the first runs before."""
+    """As a lost executor does it; here another attempt has claimed the first task of the first runs before. A query
+    over the stream is started again together with that of the dead letters."""
     import heirlog.spark
     from heirlog.spark import exactly_once
 
-    copy = Copy(tmp_path, topics)
+    copy = Copy(tmp_path, topics, over=over)
     copy.put("a", range(10))
     failures = [0]
     original = heirlog.spark.write

@@ -11,7 +11,7 @@ import tomllib
 from pathlib import Path
 from typing import Literal, cast
 
-from heirlog.spark.options import SOURCE_OPTIONS, STRATEGIES
+from heirlog.spark.option_names import SOURCE_OPTIONS, STRATEGIES
 from heirlog.spark.pipeline.sections import MISSING, Document, Section
 from heirlog.spark.pipeline.spec import Files, Pipeline, PipelineError, Problem, Query, Table, Topics, TopicSink, Values
 from heirlog.spark.pipeline.toml_lines import line_of_each_key

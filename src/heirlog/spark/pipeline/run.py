@@ -27,9 +27,11 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from heirlog.protocol.errors import KafkaError
 from heirlog.spark import groups, session
+from heirlog.spark.exactly_once import RUN_AGAIN
 from heirlog.spark.java import JavaNotFoundError
 from heirlog.spark.options import kafka_properties
 from heirlog.spark.pipeline.batch import (
+    RUNS_AGAIN_MAX,
     BatchBody,
     Step,
     apply_sql,
@@ -103,7 +105,6 @@ def run(
                 held.enter_context(locked(table.path))
                 table.refuse_other_owner(checkpoint_id(part.checkpoint), meaning(part))
                 table.clear_staging()
-        known, *_ = Journal(pipeline.checkpoint).read()
         before = sums_of(pipeline)
         log = None
         if spark is None:
@@ -112,9 +113,7 @@ def run(
                 log.unlink(missing_ok=True)
             spark = start_spark(master, conf, pipeline.name, log)
         try:
-            queries = _start(pipeline, read(spark, pipeline), on_step)
-            shown = None if on_look is None else partial(_show, spark, queries[0], on_look)
-            _watch(pipeline, queries, until, on_step, known, shown)
+            _run(pipeline, spark, until, on_step, on_look)
         except (PySparkException, *_GONE) as error:
             if not until():
                 raise PipelineError(_with_log(error, log)) from error
@@ -122,6 +121,32 @@ def run(
             _log.info("Spark ended before its query did: %s", sentence_of(error))
         _commit_last(pipeline)
     return _difference(before, sums_of(pipeline))
+
+
+def _run(
+    pipeline: Pipeline,
+    spark: SparkSession,
+    until: Callable[[], bool],
+    on_step: Step,
+    on_look: Callable[[Look], None] | None,
+) -> None:
+    """All queries until they end. A batch that has to run again does so in its query (`BatchBody`), but a query over
+    the stream has changed its state by then: such queries are started again, from their checkpoints."""
+    is_over_stream = pipeline.query is not None and pipeline.query.over == "stream"
+    left, before = 0, None
+    while True:
+        known, *_ = Journal(pipeline.checkpoint).read()
+        if known != before:
+            left, before = RUNS_AGAIN_MAX if is_over_stream else 0, known
+        queries = _start(pipeline, read(spark, pipeline), on_step)
+        shown = None if on_look is None else partial(_show, spark, queries[0], on_look)
+        try:
+            return _watch(pipeline, queries, until, on_step, known, shown)
+        except PySparkException as error:
+            if not left or RUN_AGAIN not in str(error):
+                raise
+            left -= 1
+            _log.warning("the queries start again, because a task of a batch was repeated")
 
 
 def _with_log(error: PySparkException | Py4JError | ConnectionError, log: Path | None) -> str:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from heirlog.spark.options import KAFKA
+from heirlog.spark.option_names import KAFKA
 from heirlog.spark.pipeline.spec import Problem
 
 _FROM_ENVIRONMENT = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^}]*))?\}")

@@ -218,7 +218,10 @@ def parse_files(rows: DataFrame, source: Files) -> Parsed:
         bad = ~f.call_function("is_valid_utf8", f.col("value"))
         reason = f.when(bad, f.lit("the line is not UTF-8"))
         return Parsed(rows.withColumn(RAW, f.col("value")).withColumn(REASON, reason), True)
-    reason = f.when(f.col(CORRUPT_COLUMN).isNotNull(), f.lit(f"the row is not {source.format.upper()} of the schema"))
     columns = [name for name in rows.columns if name not in (CORRUPT_COLUMN, FILE)]
-    rows = rows.withColumn(REASON, reason).withColumn(READ, f.to_json(f.struct(*columns)))
+    read = f.to_json(f.struct(*columns))
+    # never null; but a query that needs no column of the file, as one for the refused rows, is refused by Spark
+    suffix = f.when(read.isNull(), f.lit(" at all")).otherwise(f.lit(""))
+    reason = f.concat(f.lit(f"the row is not {source.format.upper()} of the schema"), suffix)
+    rows = rows.withColumn(REASON, f.when(f.col(CORRUPT_COLUMN).isNotNull(), reason)).withColumn(READ, read)
     return Parsed(rows.withColumnRenamed(CORRUPT_COLUMN, RAW), True)
