@@ -8,9 +8,10 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 
 import jars
 from compaction import keeps_last_values
@@ -23,10 +24,19 @@ VENV = Path(sys.executable).parent
 PATIENCE_S = 150
 SMALL = {"log.segment.bytes": 1048576, "log.index.interval.bytes": 1024, "min.insync.replicas": 2}
 
+SHORT_SESSIONS = {
+    "group.consumer.min.session.timeout.ms": 6000,
+    "group.consumer.session.timeout.ms": 6000,
+    "group.consumer.min.heartbeat.interval.ms": 1000,
+    "group.consumer.heartbeat.interval.ms": 1000,
+}
+"""Of members of the consumer protocol, which take what the broker says."""
+CLASSIC, CONSUMER = "classic", "consumer"
+
 
 @contextmanager
-def cluster(data: Path | None = None) -> Iterator[Cluster]:
-    with Cluster(nodes=3, config=SMALL, data=data, ledger=False) as running:
+def cluster(data: Path | None = None, config: Mapping[str, object] = MappingProxyType({})) -> Iterator[Cluster]:
+    with Cluster(nodes=3, config={**SMALL, **config}, data=data, ledger=False) as running:
         yield running
 
 
@@ -146,10 +156,13 @@ def kafkajs() -> str:
     return "none, gzip, idempotent; as a group; admin"
 
 
-def group_of_three(command: Command, committed_s: float = 2.0, survives_outage: bool = True) -> str:
-    with cluster() as running:
+def group_of_three(
+    command: Command, committed_s: float = 2.0, survives_outage: bool = True, protocol: str = CLASSIC
+) -> str:
+    """protocol: of the members that `command` starts."""
+    with cluster(config=SHORT_SESSIONS) as running:
         create_topic(running, TOPIC, partitions=6)
-        hard_day(running, command, committed_s, survives_outage)
+        hard_day(running, command, committed_s, survives_outage, protocol)
     outage = "all nodes killed, " if survives_outage else ""
     return f"three members, one killed, a broker killed under a producer, {outage}resumed"
 
@@ -157,6 +170,18 @@ def group_of_three(command: Command, committed_s: float = 2.0, survives_outage: 
 def java_group() -> str:
     jars.fetch()
     return group_of_three(lambda what, servers: java_command("Lines", what, servers, TOPIC, GROUP))
+
+
+def java_consumer_protocol() -> str:
+    jars.fetch()
+    with tempfile.TemporaryDirectory(prefix="heirlog-interop-") as directory:
+        given = Path(directory) / "consumer.properties"
+        given.write_text("group.protocol=consumer\n")
+
+        def command(what: str, servers: str) -> list[str]:
+            return java_command("Lines", what, servers, TOPIC, GROUP, *([str(given)] if what == "consume" else []))
+
+        return group_of_three(command, protocol=CONSUMER)
 
 
 def own_group() -> str:
@@ -187,6 +212,15 @@ def kcat_group() -> str:
 def franz_go_group() -> str:
     program = built_franz_go()
     return group_of_three(lambda what, servers: [str(program), servers, what, TOPIC, GROUP])
+
+
+def franz_go_consumer_protocol() -> str:
+    program = str(built_franz_go())
+
+    def command(what: str, servers: str) -> list[str]:
+        return ["env", "GROUP_PROTOCOL=consumer", program, servers, what, TOPIC, GROUP]
+
+    return group_of_three(command, protocol=CONSUMER)
 
 
 def kafkajs_group() -> str:

@@ -18,9 +18,11 @@ from pathlib import Path
 from typing import TypeAlias
 
 from apache_kafka import PATIENCE_S, eventually
-from confluent_kafka import ConsumerGroupState
-from confluent_kafka.admin import AdminClient
 
+from heirlog.blocking import Client
+from heirlog.cli.described_groups import described_group
+from heirlog.cli.errors import CommandError
+from heirlog.protocol.errors import KafkaError
 from heirlog.testing import Cluster
 
 TOPIC = "lines"
@@ -48,9 +50,14 @@ class Member:
         return {int(line) for line in text[: text.rfind("\n") + 1].split()}
 
 
-def group_has(admin: AdminClient, members: int) -> bool:
-    described = admin.describe_consumer_groups([GROUP])[GROUP].result(10)
-    return bool(described.state == ConsumerGroupState.STABLE and len(described.members) == members)
+def group_has(servers: str, members: int, protocol: str) -> bool:
+    """protocol: classic or consumer."""
+    with Client(servers) as client:
+        try:
+            group = described_group(client, GROUP)
+        except (CommandError, KafkaError, OSError):
+            return False
+    return group.state == "Stable" and [member.kind for member in group.members] == [protocol] * members
 
 
 def produce(command: Sequence[str], numbers: range, between: Callable[[], None] = lambda: None) -> None:
@@ -78,14 +85,16 @@ def full_outage(cluster: Cluster) -> None:
     cluster.wait_until_ready()
 
 
-def hard_day(cluster: Cluster, command: Command, committed_s: float, survives_outage: bool = True) -> None:
+def hard_day(
+    cluster: Cluster, command: Command, committed_s: float, survives_outage: bool = True, protocol: str = "classic"
+) -> None:
     """Raises AssertionError for anything lost.
 
     committed_s: after which time a client has committed what it was given.
     survives_outage: False for a client that ends by itself once no broker can be reached.
+    protocol: of the group's members, classic or consumer.
     """
     servers = cluster.bootstrap_servers
-    admin = AdminClient({"bootstrap.servers": servers, "log_level": 0})
     with tempfile.TemporaryDirectory(prefix="heirlog-interop-") as directory, ExitStack() as stack:
 
         def join(name: str) -> Member:
@@ -95,7 +104,7 @@ def hard_day(cluster: Cluster, command: Command, committed_s: float, survives_ou
             return lambda: set().union(*(member.numbers() for member in members)) >= set(numbers)
 
         members = [join(f"member-{number}") for number in range(3)]
-        eventually(lambda: group_has(admin, 3), "a stable group of three")
+        eventually(lambda: group_has(servers, 3, protocol), "a stable group of three")
         produce(command("produce", servers), range(300))
         eventually(all_of(range(300), members), "the first records at the members")
         assert sum(bool(member.numbers()) for member in members) == 3, "one member did all the work"

@@ -28,6 +28,7 @@ import connect
 import controller
 import decisions
 import exported
+import group_tools
 import jars
 import messages
 import monitoring
@@ -43,6 +44,7 @@ import schemas
 import secured
 import secured_clients
 import secured_requests
+import secured_tokens
 import share_groups
 import shared_groups
 import spark
@@ -91,12 +93,15 @@ CHECKS: list[Check] = [
     ("group of franz-go", clients.franz_go_group),
     ("group of kcat", clients.kcat_group),
     ("group of Java clients", clients.java_group),
+    ("group of Java clients, consumer protocol", clients.java_consumer_protocol),
+    ("group of franz-go, consumer protocol", clients.franz_go_consumer_protocol),
     ("group of heirlog's commands", clients.own_group),
     ("groups of heirlog consume and kafka-console-consumer", shared_groups.check),
     ("metrics beside Kafka's", exported.check),
     ("answers beside Apache Kafka's", answers.play.check),
     ("permissions beside Apache Kafka's", permissions.check),
     ("Kafka's tools", tools.check),
+    ("Kafka's tools on groups of each type, beside Apache Kafka", group_tools.check),
     ("Java client, kafka-topics, files, kafka-dump-log", clients.java_client_and_files),
     ("transactions in a log of Apache Kafka", transactions.check),
     ("alerts and dashboard in Prometheus", monitoring.check),
@@ -106,6 +111,7 @@ CHECKS: list[Check] = [
     ("share groups of the Java client", share_groups.check),
     ("transactions of heirlog's client on Apache Kafka", own_producer.check),
     ("tools and clients of Apache Kafka at closed doors", secured_clients.check),
+    ("tokens of Apache Kafka's tools and clients", secured_tokens.check),
     ("requests about security and quotas beside Apache Kafka", secured_requests.check),
     ("TLS, SASL and transactions of Apache Kafka", secured.doors),
     ("suites: aiokafka and confluent-kafka, in our words", own_words.check),

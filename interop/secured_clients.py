@@ -1,8 +1,8 @@
 """Apache Kafka's tools, its Java client and librdkafka at the closed doors of heirlog.
 
 SASL_SSL   users made by kafka-configs log in here, users made by `heirlog users` are shown by it and log in from
-           Java; the broker's certificate is replaced again and again while both clients write on connections that
-           they close between two records
+           Java; the broker's certificate is replaced again and again, by SIGHUP and by kafka-configs, while both
+           clients write on connections that they close between two records
 SSL        who a client is, its certificate says: with ACLs of kafka-acls it may write, without them not
 """
 
@@ -16,6 +16,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import jars
@@ -160,8 +161,12 @@ def rotate(tools: Tools, running: Cluster) -> int:
                 rdkafka.poll(PAUSE_S)
                 time.sleep(PAUSE_S)
             if number < ROTATIONS:
-                write_private(folder / "node.pem", authority.issue(f"renewed {number}", ["127.0.0.1"]))
-                os.kill(running.pids[1], signal.SIGHUP)
+                renewed = authority.issue("node", ["127.0.0.1", "localhost"])
+                if number % 2:
+                    by_configuration(tools, running, folder, number, renewed)
+                else:
+                    write_private(store_of(folder, number - 1), renewed)
+                    os.kill(running.pids[1], signal.SIGHUP)
                 eventually(lambda: served_certificate(running) not in seen, "the new certificate")
         assert rdkafka.flush(60) == 0
         _, problems = java.communicate(timeout=120)
@@ -172,6 +177,21 @@ def rotate(tools: Tools, running: Cluster) -> int:
     assert end_of(running) == before + 2 * sent
     assert len(seen) == ROTATIONS + 1
     return 2 * sent
+
+
+def store_of(folder: Path, number: int) -> Path:
+    """The key store since this rotation."""
+    return folder / ("node.pem" if number < 0 else f"renewed-{number}.pem")
+
+
+def by_configuration(tools: Tools, running: Cluster, folder: Path, number: int, renewed: str) -> None:
+    """As kafka-configs does it (KIP-226); a store that is not there is refused."""
+    write_private(store_of(folder, number), renewed)
+    node = ("--entity-type", "brokers", "--entity-name", "1", "--alter", *as_admin(running))
+    where = "listener.name.sasl_ssl.ssl.keystore.location={}"
+    refused = tools.ask("kafka-configs", "--add-config", where.format(folder / "none.pem"), *node)
+    assert refused.code != 0 and "cannot be read" in refused.err, refused
+    tools("kafka-configs", "--add-config", where.format(store_of(folder, number)), *node)
 
 
 def served_certificate(running: Cluster) -> str:

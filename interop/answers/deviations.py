@@ -23,7 +23,7 @@ INVALID_RECORD, INVALID_ACKS, GROUP_NOT_FOUND = 87, 21, 69
 OWN_CONFIGS = ("unclean.recovery.", "heirlog.", "log.level", "eligible.leader.replicas.enabled")
 NEEDS_A_RESTART = ("listeners", "advertised.listeners", "listener.security.protocol.map")
 OURS = "heirlog.recovery.version"
-DESCRIBED = frozenset((9, 15, 24, 32, 43, 47, 61))
+DESCRIBED = frozenset((9, 15, 24, 32, 43, 47, 61, 69, 77))
 """These are answered once for each name."""
 CONFIGURED = frozenset((19, 32))
 SHOWN_NAMES = "shown-"
@@ -142,7 +142,7 @@ def _twice(difference: Difference) -> bool:
 def _meaningless(difference: Difference) -> bool:
     plan = difference.plan
     if (
-        plan.key == 1
+        plan.key in (1, 78, 79)
         and isinstance(difference.answer, dict)
         and difference.answer["error_code"] == UNKNOWN_SERVER_ERROR
     ):
@@ -152,7 +152,7 @@ def _meaningless(difference: Difference) -> bool:
     if plan.key == 3 and isinstance(difference.answer, dict):
         topics = difference.answer["topics"]
         return bool(topics) and all(topic["error_code"] == UNKNOWN_SERVER_ERROR for topic in topics)
-    return plan.key in (44, 75) and difference.theirs == UNKNOWN_SERVER_ERROR
+    return plan.key in (11, 44, 75) and difference.theirs == UNKNOWN_SERVER_ERROR
 
 
 def _holds_nothing(difference: Difference) -> bool:

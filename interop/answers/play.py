@@ -3,6 +3,8 @@
     python interop/run.py "answers beside"                 a new seed, which is printed
     ANSWERS_SEED=123 python interop/run.py "answers ..."   the same sequences again
     ANSWERS_SEED=123/45 python interop/run.py "answers..." only the sequence 45 of them
+    ANSWERS_OF="share groups" ...                          only sequences of one family (`ONLY`)
+    ANSWERS_SECONDS=200 ANSWERS_SEQUENCES=1000 ...         for how long, and how many at most
 
 A new seed may find a difference that was never seen before: that is its purpose. So that a finding in unchanged code
 does not stop other changes, `.ci/run` repeats a seed that was clean, and its first ANSWERS_SEQUENCES sequences only. It
@@ -21,8 +23,9 @@ import random
 import secrets
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,39 +33,72 @@ import jars
 from apache_kafka import started
 from suites import nodes
 
-from answers import admin_requests, data_requests, group_requests, transaction_requests
+from answers import (
+    admin_requests,
+    consumer_group_requests,
+    data_requests,
+    group_requests,
+    share_group_requests,
+    tidying,
+    transaction_requests,
+)
 from answers.deviations import DEVIATIONS, SHOWN_NAMES, examples_of, explained, rowless
 from answers.mutations import mutated
 from answers.players import NO_ANSWER, WAITING, Difference, Player, Table
 from answers.scene import CLIENTS, NODE_ID, Scene
-from answers.shape import Plan, kind_of, request_of
+from answers.shape import Plan, kind_of, request_of, topic_of
 from answers.wire import Server
-from answers.world import Batch
+from answers.world import Batch, Symbol
 from heirlog.node.router import ROUTES, Role
 from heirlog.testing import Cluster
 from heirlog.testing.apache_kafka import ApacheKafkaNode
 
 SECONDS = 60
-TIDIED_AT_MOST = 5
+TIDIED_EVERY = 10
+"""Sequences, where one family is played."""
 STEPS = (12, 30)
 MUTATED = 0.3
 SHOWN = 700
 """Characters."""
 SHOWN_OF_REQUEST = 8
 ON_CONTROLLER = 0.15
-RELEASE = "4.1-IV1"
+RELEASE = "4.2-IV1"
 """The metadata version that heirlog formats with."""
 CONFIG = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "super.users": "User:ANONYMOUS;User:admin",
     "auto.create.topics.enable": "false",
+    "group.consumer.assignors": "range,uniform",
+    "share.coordinator.state.topic.replication.factor": 1,
+    "share.coordinator.state.topic.min.isr": 1,
+    "share.coordinator.state.topic.num.partitions": 2,
 }
-ADMIN, DATA, GROUPS = admin_requests.BUILDERS, data_requests.BUILDERS, group_requests.BUILDERS
-TRANSACTIONS = transaction_requests.BUILDERS
-BUILDERS = ADMIN | DATA | GROUPS
-FAMILIES = (ADMIN, ADMIN, DATA, DATA, GROUPS, GROUPS, TRANSACTIONS, TRANSACTIONS, BUILDERS)
+Builder = Callable[[Scene], dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Family:
+    """Requests that are played together."""
+
+    builders: dict[int, Builder]
+    often: tuple[int, ...] = ()
+    """Chosen as often again: without them nothing happens."""
+    mixes: bool = False
+    """With requests of every family that mixes."""
+
+
+ADMIN = Family(admin_requests.BUILDERS, mixes=True)
+DATA = Family(data_requests.BUILDERS, mixes=True)
+GROUPS = Family(group_requests.BUILDERS, mixes=True)
+TRANSACTIONS = Family(transaction_requests.BUILDERS, transaction_requests.OFTEN)
+CONSUMER_GROUPS = Family(consumer_group_requests.BUILDERS, consumer_group_requests.OFTEN)
+SHARE_GROUPS = Family(share_group_requests.BUILDERS, share_group_requests.OFTEN)
+ALL = Family(ADMIN.builders | DATA.builders | GROUPS.builders, mixes=True)
+ONLY = {"transactions": TRANSACTIONS, "consumer groups": CONSUMER_GROUPS, "share groups": SHARE_GROUPS}
+"""By ANSWERS_OF: the family that all sequences are of."""
+FAMILIES = (ADMIN, ADMIN, DATA, DATA, GROUPS, GROUPS, TRANSACTIONS, TRANSACTIONS, ALL)
 ELECT_LEADERS_SHIPPED = 2
-READS = frozenset((2, 3, 9, 10, 15, 16, 18, 23, 29, 32, 35, 46, 55, 60, 61, 65, 66, 74, 75))
+READS = frozenset((2, 3, 9, 10, 15, 16, 18, 23, 29, 32, 35, 46, 55, 60, 61, 65, 66, 69, 74, 75, 77, 87, 90))
 """These may be asked again: brokers follow their controller."""
 CONTROLLED = frozenset((19, 20, 30, 31, 33, 37, 43, 44, 45, 57))
 """Brokers take these in later."""
@@ -72,10 +108,8 @@ MAKES_GROUPS = (OFFSET_COMMIT, JOIN, 13, 28)
 """Also for a moment: LeaveGroup takes away one that was only expected."""
 CHANGES_CONFIGS = (ALTER_CONFIGS, 44)
 CLIENT_METRICS = 16
-CREATE_TOPICS, END_TXN, INT_MAX = 19, 26, 2**31 - 1
-MIN_ISR = "min.insync.replicas"
-DYNAMIC = (2, 3)
-"""Configuration sources of a broker and of the cluster."""
+CREATE_TOPICS, END_TXN, WRITE_TXN_MARKERS, INT_MAX = 19, 26, 27, 2**31 - 1
+CONSUMER_GROUP_HEARTBEAT, SHARE_GROUP_HEARTBEAT, SHARE_FETCH, SHARE_ACKNOWLEDGE = 68, 76, 78, 79
 
 
 class Sequence:
@@ -83,6 +117,7 @@ class Sequence:
         self._table = table
         self._rng = random.Random(seed)
         self._name = f"s{seed.rpartition('/')[2]}"
+        self._only = ONLY.get(os.environ.get("ANSWERS_OF", ""))
         self._restarts = 0
         self._waiting: dict[int, Plan] = {}
         self.log: list[str] = []
@@ -92,9 +127,9 @@ class Sequence:
         self._begin()
         for plan in plans:
             self.step(plan)
-        family = TRANSACTIONS if os.environ.get("ANSWERS_OF") == "transactions" else self._rng.choice(FAMILIES)
+        family = self._only or self._rng.choice(FAMILIES)
         for _ in range(self._rng.randint(*STEPS)):
-            self.step(self._plan(BUILDERS if family is not TRANSACTIONS and self._scene.happens(0.15) else family))
+            self.step(self._plan(ALL if family.mixes and self._scene.happens(0.15) else family))
         self.end()
 
     def _begin(self) -> None:
@@ -108,12 +143,12 @@ class Sequence:
         topics = [{"name": a, "num_partitions": 3, **new}, {"name": b, "num_partitions": 1, **new}]
         self.step(Plan(19, 7, {"topics": topics, "timeout_ms": 20_000, "validate_only": False}))
 
-    def _plan(self, family: dict[int, Any]) -> Plan:
+    def _plan(self, family: Family) -> Plan:
         scene = self._scene
         free = [client for client in range(CLIENTS) if client not in self._waiting]
         for _ in range(100):
-            key = scene.rng.choice([*family, *(transaction_requests.OFTEN if family is TRANSACTIONS else ())])
-            fields = family[key](scene)
+            key = scene.rng.choice([*family.builders, *family.often])
+            fields = family.builders[key](scene)
             client = fields.pop("client", free[0] if free else 0)
             if client in free:
                 break
@@ -145,10 +180,7 @@ class Sequence:
         else:
             self._take_in(plan, answer)
         self._note(found)
-        if plan.key in transaction_requests.WAITS:
-            self._table.wait_for_markers()
-        if plan.key in CONTROLLED and not plan.fields.get("validate_only"):
-            self._table.settle()
+        self._wait(plan, answer)
         found += self._late_answers()
         if answer is NO_ANSWER or any(_divides(difference) for difference in found):
             self._continue_anew()
@@ -163,11 +195,65 @@ class Sequence:
             self._scene.sessions[plan.client] = max(plan.fields["session_epoch"], 0) + 1
         elif plan.key == FETCH:
             self._scene.sessions.pop(plan.client, None)
+        elif plan.key in (CONSUMER_GROUP_HEARTBEAT, SHARE_GROUP_HEARTBEAT):
+            self._take_in_member(plan, answer)
+        elif plan.key in (SHARE_FETCH, SHARE_ACKNOWLEDGE):
+            self._take_in_share(plan, answer)
         elif plan.key in (22, END_TXN) and isinstance(plan.keeps, str):
             if answer.get("producer_epoch", -1) >= 0:
                 self._scene.epochs[plan.keeps] = answer["producer_epoch"]
         elif plan.key == 22 and not answer["error_code"] and plan.keeps not in self._scene.producers:
             self._scene.producers.append(plan.keeps)
+
+    def _take_in_member(self, plan: Plan, answer: dict[str, Any]) -> None:
+        """Of a consumer or share group."""
+        if answer["error_code"]:
+            return
+        who = plan.fields["group_id"], plan.fields["member_id"]
+        self._scene.member_epochs[who] = answer["member_epoch"]
+        if answer["assignment"] is not None:
+            self._scene.owned[who] = {
+                topic_of(each["topic_id"]): tuple(each["partitions"])
+                for each in answer["assignment"]["topic_partitions"]
+            }
+
+    def _take_in_share(self, plan: Plan, answer: dict[str, Any]) -> None:
+        """Of a share session."""
+        scene, place = self._scene, (plan.fields["group_id"], plan.client)
+        if answer["error_code"]:
+            return
+        epoch = plan.fields["share_session_epoch"]
+        if epoch == -1:
+            scene.share_sessions.pop(place, None)
+            scene.acquired.pop(place, None)
+            return
+        scene.share_sessions[place] = epoch + 1
+        finished = {
+            (topic["topic_id"].name, part["partition_index"], batch["first_offset"])
+            for topic in plan.fields["topics"]
+            if isinstance(topic["topic_id"], Symbol)
+            for part in topic["partitions"]
+            for batch in part["acknowledgement_batches"]
+        }
+        held = [each for each in scene.acquired.get(place, []) if each[:3] not in finished or scene.happens(0.1)]
+        for topic in answer["responses"] if plan.key == SHARE_FETCH else ():
+            for part in topic["partitions"]:
+                for batch in part["acquired_records"]:
+                    at = topic_of(topic["topic_id"]), part["partition_index"]
+                    held.append((*at, batch["first_offset"], batch["last_offset"]))
+        scene.acquired[place] = held
+
+    def _wait(self, plan: Plan, answer: Any) -> None:
+        """For what a coordinator does after its answer."""
+        if plan.key in transaction_requests.WAITS:
+            self._table.wait_for_markers()
+        if plan.key == CONSUMER_GROUP_HEARTBEAT and plan.version >= 1 and plan.fields.get("subscribed_topic_regex"):
+            self._table.wait_for_lookup(plan.fields["group_id"])
+        if plan.key == SHARE_GROUP_HEARTBEAT and isinstance(answer, dict) and not answer["error_code"]:
+            names = set(plan.fields["subscribed_topic_names"] or ()) & set(self._scene.topics[:2])
+            self._table.wait_for_shares(plan.fields["group_id"], names)
+        if plan.key in CONTROLLED and not plan.fields.get("validate_only"):
+            self._table.settle()
 
     def _forget_what_holds_nothing(self, plan: Plan) -> None:
         """Apache Kafka alone keeps such a group: its deletion keeps the groups of all nodes the same."""
@@ -202,14 +288,8 @@ class Sequence:
         """Leaves nothing that another sequence could see."""
         self._waiting.clear()
         self._table.disconnect()
-        for player in self._table.players:
-            _tidy(player, self._name)
-        self._table.settle()
-        for _ in range(TIDIED_AT_MOST):
-            left = [_tidy_configs(player) for player in self._table.players]
-            if not any(left):
-                break
-            self._table.settle()
+        every = TIDIED_EVERY if self._only else 1
+        tidying.tidy(self._table, ("s", SHOWN_NAMES), topics=int(self._name[1:]) % every == 0)
 
 
 def _is_stored_in_two_ways(plan: Plan) -> bool:
@@ -223,21 +303,32 @@ def _is_stored_in_two_ways(plan: Plan) -> bool:
 
 
 def _ends_it(plan: Plan) -> bool:
-    """Whether a node does not answer any more, or keeps for ever what others do not.
+    """Whether a node does not answer any more, or has from then on what others do not have.
 
-    Apache Kafka does not answer null for records, a resource twice in AlterConfigs and a protocol twice in JoinGroup; a
-    broker that is unregistered does not answer. Apache Kafka alone keeps configurations of client metrics.
+    Apache Kafka does not answer null for records, a resource twice in AlterConfigs, a protocol twice in JoinGroup and a
+    partition twice in a marker of WriteTxnMarkers; a broker that is unregistered does not answer. Apache Kafka alone
+    keeps configurations of client metrics.
     """
     if plan.key == CREATE_TOPICS:
         # which Apache Kafka adds up in 32 bits, and then places them all
         return sum(topic["num_partitions"] for topic in plan.fields["topics"]) > INT_MAX
     if plan.key == JOIN:
         protocols = [protocol["name"] for protocol in plan.fields["protocols"]]
-        return len(set(protocols)) < len(protocols)
+        # a member without an id that no client knows would be sorted by an id that each node makes itself
+        return len(set(protocols)) < len(protocols) or not plan.fields["member_id"]
+    if plan.key == CONSUMER_GROUP_HEARTBEAT:
+        # an id that each node makes itself, by which it sorts the member
+        return plan.version == 0 and not plan.fields["member_id"]
     if plan.key == UNREGISTER:
         return bool(plan.fields["broker_id"] == NODE_ID)
     if plan.key == PRODUCE:
         return any(not part["records"] for topic in plan.fields["topic_data"] for part in topic["partition_data"])
+    if plan.key == WRITE_TXN_MARKERS:
+        return any(
+            len(set(parts)) < len(parts)
+            for marker in plan.fields["markers"]
+            for parts in [[(t["name"], index) for t in marker["topics"] for index in t["partition_indexes"]]]
+        )
     named = [(resource["resource_type"], resource["resource_name"]) for resource in plan.fields.get("resources", ())]
     if plan.key in CHANGES_CONFIGS and any(kind == CLIENT_METRICS for kind, _ in named):
         return True
@@ -248,55 +339,6 @@ def _divides(difference: Difference) -> bool:
     """Whether the nodes may hold different things after it."""
     deviation = explained(difference)
     return difference.plan.key not in READS and not (deviation and deviation.is_harmless)
-
-
-def _tidy(player: Player, name: str) -> None:
-    def ask(key: int, version: int, **fields: Any) -> Any:
-        return player.server.ask(request_of(Plan(key, version, fields), player.world), version)
-
-    for transaction in ask(66, 1, state_filters=["Ongoing"]).transaction_states:
-        ask(22, 4, transactional_id=transaction.transactional_id, transaction_timeout_ms=60_000)
-    player.wait_for_markers()
-    groups = [group.group_id for group in ask(16, 4, states_filter=[]).groups if group.group_id.startswith(name)]
-    for group in ask(15, 5, groups=groups).groups:
-        members = [{"member_id": member.member_id} for member in group.members]
-        if members:
-            ask(13, 5, group_id=group.group_id, members=members)
-    if groups:
-        ask(42, 2, groups_names=groups)
-    topics = [topic.name for topic in ask(3, 12, topics=None).topics if not topic.name.startswith("__")]
-    if topics:
-        ask(20, 5, topic_names=topics, timeout_ms=20_000)
-    anything = {"resource_type_filter": 1, "pattern_type_filter": 1, "operation": 1, "permission_type": 1}
-    ask(31, 3, filters=[anything])
-
-
-def _tidy_configs(player: Player) -> bool:
-    """Deletes what was configured; whether groups had something left."""
-
-    def ask(key: int, version: int, **fields: Any) -> Any:
-        return player.server.ask(request_of(Plan(key, version, fields), player.world), version)
-
-    kept = ask(74, 1, resource_types=[32]).config_resources
-    configured = [{"resource_type": 32, "resource_name": each.resource_name} for each in kept]
-    configured += [{"resource_type": 4, "resource_name": broker} for broker in ("", str(NODE_ID))]
-    asked = [resource | {"configuration_keys": None} for resource in configured]
-    changes = []
-    for result in ask(32, 4, resources=asked).results:
-        own = DYNAMIC if result.resource_type == 4 else (8,)
-        wanted = DYNAMIC[1:] if result.resource_name == "" else DYNAMIC[:1]
-        names = [c.name for c in result.configs if c.config_source in (own if result.resource_type == 32 else wanted)]
-        if MIN_ISR in names:
-            # which is there from the beginning, and refuses to be deleted
-            names.remove(MIN_ISR)
-        if names:
-            configs = [{"name": each, "config_operation": 1, "value": None} for each in names]
-            changes.append(
-                {"resource_type": result.resource_type, "resource_name": result.resource_name, "configs": configs}
-            )
-    if changes:
-        ask(44, 1, resources=changes)
-    return bool(kept)
 
 
 @contextmanager
@@ -344,8 +386,10 @@ def warm_up(table: Table) -> None:
             state = player.server.ask(
                 request_of(Plan(10, 4, {"key_type": 1, "coordinator_keys": ["w"]}), player.world), 4
             )
+            shares = {"key_type": 2, "coordinator_keys": ["w:AAAAAAAAAAAAAAAAAAAAAQ:0"]}
+            share = player.server.ask(request_of(Plan(10, 6, shares), player.world), 6)
             transactions = player.server.ask(request_of(Plan(66, 1, {}), player.world), 1)
-            codes = [answer.error_code for answer in (*found.coordinators, *state.coordinators)]
+            codes = [answer.error_code for answer in (*found.coordinators, *state.coordinators, *share.coordinators)]
             if not any((*codes, listed.error_code, producer.error_code, transactions.error_code)):
                 break
             assert time.monotonic() < deadline, f"{player.name} has no coordinator"

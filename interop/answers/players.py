@@ -15,7 +15,9 @@ from heirlog.protocol.api import request_class
 PRODUCE, FETCH, METADATA, JOIN, SYNC, INIT_PRODUCER = 0, 1, 3, 11, 14, 22
 CREATE_TOPICS, CREATE_ACLS, DESCRIBE_ACLS, API_VERSIONS, DESCRIBE_LOG_DIRS = 19, 30, 29, 18, 35
 END_TXN, WRITE_TXN_MARKERS, LIST_TRANSACTIONS = 26, 27, 66
-OFFSET_FETCH, DESCRIBE_GROUPS, DELETE_GROUPS = 9, 15, 42
+OFFSET_FETCH, DESCRIBE_GROUPS, LIST_GROUPS, DELETE_GROUPS = 9, 15, 16, 42
+CONSUMER_GROUP_HEARTBEAT, CONSUMER_GROUP_DESCRIBE = 68, 69
+SHARE_GROUP_HEARTBEAT, DESCRIBE_SHARE_GROUP_OFFSETS = 76, 90
 MEMBER_ID_REQUIRED = 79
 MAY_WAIT = (JOIN, SYNC)
 """For other members of a group."""
@@ -111,6 +113,17 @@ class Player:
             assert waited_s < PATIENCE_S, f"{self.name} does not complete a transaction"
             time.sleep(0.005)
 
+    def member_epochs(self, group: str) -> Any:
+        asked = Plan(CONSUMER_GROUP_DESCRIBE, 1, {"group_ids": [group]})
+        answer = self.server.ask(request_of(asked, self.world), 1)
+        return [(each.group_epoch, each.assignment_epoch, each.error_code) for each in answer.groups]
+
+    def shared_topics(self, group: str) -> set[str]:
+        """Those for which the share group has a state."""
+        asked = Plan(DESCRIBE_SHARE_GROUP_OFFSETS, 0, {"groups": [{"group_id": group, "topics": None}]})
+        (answer,) = self.server.ask(request_of(asked, self.world), 0).groups
+        return {topic.topic_name for topic in answer.topics}
+
     def learn_topics(self) -> None:
         answer = self.server.ask(request_class(METADATA)(topics=None))
         for topic in answer.topics:
@@ -168,13 +181,14 @@ class Table:
 
     def receive(self, plan: Plan) -> tuple[Any, list[Difference]]:
         """`receive` may be repeated after WAITING."""
-        patience_s = LATE_S if plan.key in MAY_WAIT else ANSWERED_S
-        found = {player.name: player.receive(plan, patience_s) for player in self.players}
+        deadline = time.monotonic() + (LATE_S if plan.key in MAY_WAIT else ANSWERED_S)
+        found = {player.name: player.receive(plan, max(0.0, deadline - time.monotonic())) for player in self.players}
         if all(answer is WAITING for answer in found.values()):
             return WAITING, []
+        deadline = time.monotonic() + GRACE_S
         for player in self.players:
             if found[player.name] is WAITING:
-                found[player.name] = player.receive(plan, GRACE_S)
+                found[player.name] = player.receive(plan, max(0.0, deadline - time.monotonic()))
             if found[player.name] is WAITING:
                 found[player.name] = NO_ANSWER
                 player.server.connection(plan.client, plan.controller).close()
@@ -220,6 +234,23 @@ class Table:
     def wait_for_markers(self) -> None:
         for player in self.players:
             player.wait_for_markers()
+
+    def wait_for_lookup(self, group: str) -> None:
+        """Until the group's regular expressions are resolved: the nodes agree, and nothing changes any more."""
+        before, deadline = None, time.monotonic() + GRACE_S
+        while time.monotonic() < deadline:
+            now = [player.member_epochs(group) for player in self.players]
+            if now == before and all(each == now[0] for each in now):
+                break
+            before = now
+            time.sleep(LATE_S)
+
+    def wait_for_shares(self, group: str, topics: set[str]) -> None:
+        """Until the share group may be given the partitions of these topics."""
+        deadline = time.monotonic() + GRACE_S
+        for player in self.players:
+            while not topics <= player.shared_topics(group) and time.monotonic() < deadline:
+                time.sleep(0.005)
 
     def disconnect(self) -> None:
         for player in self.players:

@@ -27,6 +27,16 @@ class Scene:
     """Of the producers with a transactional id, as last answered."""
     sequences: dict[tuple[Any, ...], int] = field(default_factory=dict)
     """By producer, topic and partition: the next sequence number."""
+    member_epochs: dict[tuple[str, str], int] = field(default_factory=dict)
+    """By group and member id, as last answered."""
+    owned: dict[tuple[str, str], dict[str, tuple[int, ...]]] = field(default_factory=dict)
+    """By group and member id: the partitions of each topic, as last answered."""
+    share_sessions: dict[tuple[str, int], int] = field(default_factory=dict)
+    """By group and client: the epoch of its next ShareFetch."""
+    shared: set[tuple[str, str, int]] = field(default_factory=set)
+    """Partitions that a share group has fetched from."""
+    acquired: dict[tuple[str, int], list[tuple[str, int, int, int]]] = field(default_factory=dict)
+    """By group and client: topic, partition, first and last offset of what it was given."""
 
     def happens(self, chance: float) -> bool:
         return self.rng.random() < chance
@@ -52,6 +62,9 @@ class Scene:
 
     def topic_id(self, name: str | None = None) -> Symbol:
         return Symbol("topic_ids", name or self.topic(), self.one(NO_ID, UNKNOWN_ID))
+
+    def known_id(self, name: str) -> Symbol:
+        return Symbol("topic_ids", name, UNKNOWN_ID)
 
     def partition(self) -> int:
         return self.one(0, 0, 0, 0, 1, 1, 2, 3) if self.happens(0.95) else self.one(-1, 99)

@@ -136,6 +136,11 @@ def normal(answer: Any, world: World) -> Any:
     return found
 
 
+def topic_of(name: str) -> str:
+    """Of what a topic's id is called in an answer."""
+    return name.removeprefix("id of ").rpartition("#")[0] if name.startswith("id of ") else name
+
+
 def _merged(topics: list[dict[str, Any]], inner: str) -> list[dict[str, Any]]:
     merged: dict[str, dict[str, Any]] = {}
     for topic in topics:

@@ -33,11 +33,17 @@ func produceLines(ctx context.Context, bootstrap []string, topic string) error {
 	return first
 }
 
-// consumeLines prints what the members of a group are given, and never ends.
+// consumeLines prints what the members of a group are given, and never ends. GROUP_PROTOCOL=consumer in the environment
+// makes them members of the consumer protocol (KIP-848).
 func consumeLines(ctx context.Context, bootstrap []string, topic, group string) error {
-	client, err := kgo.NewClient(kgo.SeedBrokers(bootstrap...), kgo.ConsumerGroup(group), kgo.ConsumeTopics(topic),
-		kgo.SessionTimeout(6*time.Second), kgo.HeartbeatInterval(time.Second), kgo.DisableAutoCommit(),
-		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+	options := []kgo.Opt{kgo.SeedBrokers(bootstrap...), kgo.ConsumerGroup(group), kgo.ConsumeTopics(topic),
+		kgo.SessionTimeout(6 * time.Second), kgo.HeartbeatInterval(time.Second), kgo.DisableAutoCommit(),
+		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart())}
+	if os.Getenv("GROUP_PROTOCOL") == "consumer" {
+		// the key by which franz-go lets its users in
+		options = append(options, kgo.WithContext(context.WithValue(ctx, "opt_in_kafka_next_gen_balancer_beta", true)))
+	}
+	client, err := kgo.NewClient(options...)
 	if err != nil {
 		return err
 	}

@@ -60,8 +60,11 @@ public class Lines {
     }
 
     private static void consume(String bootstrap, String topic, String group, Map<String, Object> config) {
-        config.putAll(Map.of("bootstrap.servers", bootstrap, "group.id", group, "session.timeout.ms", "6000",
-                "heartbeat.interval.ms", "1000", "auto.offset.reset", "earliest", "enable.auto.commit", "false"));
+        config.putAll(Map.of("bootstrap.servers", bootstrap, "group.id", group,
+                "auto.offset.reset", "earliest", "enable.auto.commit", "false"));
+        if (!"consumer".equals(config.get("group.protocol"))) {
+            config.putAll(Map.of("session.timeout.ms", "6000", "heartbeat.interval.ms", "1000"));
+        }
         try (KafkaConsumer<String, String> consumer = new KafkaConsumer<>(config, new StringDeserializer(), new StringDeserializer())) {
             consumer.subscribe(List.of(topic));
             while (true) {

@@ -50,5 +50,7 @@ class Context:
     """Who the client is, as type and name."""
     by_delegation_token: bool = False
     """It has logged in with one: then it gets no other."""
+    new_token_id: str | None = None
+    """Chosen by the broker that forwards the request, for the delegation token that it creates."""
     refuses: Callable[[str], bool] | None = None
     """Whether the client has no access to a topic of this name; None without such a check (`apis.common.call`)."""

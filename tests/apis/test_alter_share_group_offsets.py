@@ -45,6 +45,8 @@ def test_a_group_with_members_is_refused_and_so_are_unknown_topics(node: Guarded
     assert codes(node.ask(altering("busy"), principal=ADMIN)) is ErrorCode.NON_EMPTY_GROUP
     found = codes(node.ask(altering("new", 7, "t", "none"), principal=ADMIN))
     assert found == {"t": ErrorCode.NONE, "none": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+    nameless = node.ask(altering(""), principal=ADMIN)
+    assert codes(nameless) is ErrorCode.INVALID_GROUP_ID and nameless.error_message == "The group id is empty."
 
 
 def test_a_client_must_be_allowed_to_read_the_group_and_the_topic(node: Guarded) -> None:

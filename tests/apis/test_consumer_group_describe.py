@@ -6,6 +6,7 @@ from typing import Any
 
 from apis.groups import commit, coordinate
 from apis.guarded import ADMIN, G_DENIED, GROUP, T_DENIED, TOPIC, Guarded
+from apis.shares import joined
 from apis.test_consumer_group_heartbeat import joining
 
 from heirlog.metadata.acls import AclOperation
@@ -26,12 +27,18 @@ def test_version_1_names_the_protocol_of_each_member(node: Guarded) -> None:
     assert [member.member_type for member in described(node, "types", 0).members] == [-1]
     group = described(node, "types", include_authorized_operations=True)
     assert [member.member_type for member in group.members] == [1]
+    assert [member.subscribed_topic_regex for member in group.members] == [""], "without one, as on Apache Kafka"
     assert group.group_state == "Stable" and group.authorized_operations > 0
 
 
 def test_a_group_of_another_kind_does_not_exist_here(node: Guarded) -> None:
     commit(node, "classic")
-    for name, said in (("classic", "is not a consumer group"), ("nothing", "not found")):
+    joined(node, "shared")
+    for name, said in (
+        ("classic", "is not a consumer group"),
+        ("shared", "is not a consumer group"),
+        ("nothing", "not found"),
+    ):
         found = described(node, name)
         assert found.error_code == ErrorCode.GROUP_ID_NOT_FOUND and said in found.error_message
     assert described(node, "").error_code == ErrorCode.INVALID_GROUP_ID

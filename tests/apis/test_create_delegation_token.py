@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import pytest
-from apis.guarded import ADMIN, ALICE, CONTROLLER, Guarded
+from apis.guarded import ADMIN, ALICE, CONTROLLER, HOST, Guarded
 from apis.issuing_tokens import closed_node, creating
 
-from heirlog.apis.common.envelopes import principal_bytes, principal_text
+from heirlog.apis.common.envelopes import envelope_of, principal_bytes, principal_text
+from heirlog.context import Context
 from heirlog.metadata.acls import AclOperation, ResourceType
+from heirlog.protocol.api import ApiKey
 from heirlog.protocol.errors import ErrorCode
+from heirlog.protocol.frames import RequestHeader, decode_response
 
 NOT_ALLOWED = ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
 NOT_AUTHORIZED = ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED
@@ -52,6 +55,22 @@ def test_without_a_login_and_with_a_token_there_is_no_token(node: Guarded, liste
 def test_a_forwarded_principal_says_whether_it_has_logged_in_with_a_token() -> None:
     for by_token in (False, True):
         assert principal_text(principal_bytes(ALICE, by_token)) == (ALICE, by_token)
+
+
+def test_an_envelope_that_comes_twice_creates_one_token(node: Guarded) -> None:
+    before = set(node.node.image.delegation_tokens)
+    client = Context(3, "client", HOST, "PLAINTEXT", object(), ALICE)
+    token_id = "A" * 22
+    envelope = envelope_of(RequestHeader(ApiKey.CREATE_DELEGATION_TOKEN, 3, 7, "broker"), creating(), client, token_id)
+    answers = []
+    for _ in range(2):
+        sealed = node.ask(envelope, listener=CONTROLLER, principal=ADMIN)
+        assert sealed.metadata_offset > 0
+        raw = memoryview(bytes(sealed.response_data))
+        answers.append(decode_response(ApiKey.CREATE_DELEGATION_TOKEN, 3, raw)[1])
+    assert [made.token_id for made in answers] == [token_id] * 2
+    assert answers[0] == answers[1]
+    assert set(node.node.image.delegation_tokens) - before == {token_id}
 
 
 def test_over_plaintext_and_without_a_secret_key_there_are_no_tokens() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from apis.groups import commit
 from apis.guarded import ADMIN, G_DENIED, GROUP, T_DENIED, TOPIC, Guarded
 from apis.shares import joined, left
 
@@ -38,7 +39,10 @@ def test_a_topic_is_forgotten_once(node: Guarded) -> None:
 def test_a_group_with_members_or_without_records_is_refused(node: Guarded) -> None:
     joined(node, "busy")
     assert codes(node.ask(deleting("busy"), principal=ADMIN)) is ErrorCode.NON_EMPTY_GROUP
-    assert codes(node.ask(deleting("none"), principal=ADMIN)) is ErrorCode.GROUP_ID_NOT_FOUND
+    commit(node, "classic")
+    for name, said in (("classic", "Group classic is not a share group."), ("none", "Group none not found.")):
+        refused = node.ask(deleting(name), principal=ADMIN)
+        assert (codes(refused), refused.error_message) == (ErrorCode.GROUP_ID_NOT_FOUND, said)
 
 
 def test_a_client_must_be_allowed_to_delete_the_group_and_to_read_the_topic(node: Guarded) -> None:

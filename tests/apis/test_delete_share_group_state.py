@@ -32,6 +32,14 @@ def test_the_state_of_a_topic_that_is_gone_can_be_deleted(node: Guarded) -> None
     assert code(node.ask(deleting(NO_TOPIC), principal=ADMIN)) is ErrorCode.NONE
 
 
+def test_a_partition_that_is_named_twice_is_answered_once(node: Guarded) -> None:
+    request = deleting(coordinate_shares(node), "twice")
+    request.topics[0].partitions *= 2
+    request.topics *= 2
+    (topic,) = node.ask(request, principal=ADMIN).results
+    assert [part.error_code for part in topic.partitions] == [ErrorCode.NONE]
+
+
 def test_only_brokers_may_send_it(node: Guarded) -> None:
     topic = coordinate_shares(node)
     assert code(node.ask(deleting(topic, "denied"))) is C_DENIED

@@ -57,12 +57,14 @@ def test_start_offsets_and_from_version_1_on_lag(node: Guarded) -> None:
     assert shown(node.ask(describing("lag", "t"), 1, ADMIN)) == {"t": (3, 10 - 3 - 2)}
 
 
-def test_what_does_not_exist_has_an_error(node: Guarded) -> None:
+def test_what_does_not_exist_has_no_offset_and_no_error(node: Guarded) -> None:
+    """As on Apache Kafka, and as OffsetFetch."""
     joined(node, "known")
-    assert shown(node.ask(describing("none"), principal=ADMIN)) is ErrorCode.GROUP_ID_NOT_FOUND
-    assert shown(node.ask(describing(""), principal=ADMIN)) is ErrorCode.INVALID_GROUP_ID
+    for group in ("none", ""):
+        assert shown(node.ask(describing(group), principal=ADMIN)) == {}
+        assert shown(node.ask(describing(group, "t"), principal=ADMIN)) == {"t": (-1, -1)}
     found = shown(node.ask(describing("known", "none", "hidden"), principal=ADMIN))
-    assert found == {"none": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "hidden": (-1, -1)}
+    assert found == {"none": (-1, -1), "hidden": (-1, -1)}
 
 
 def test_a_client_sees_groups_and_topics_that_it_may_describe(node: Guarded) -> None:

@@ -16,7 +16,7 @@ def test_each_initialization_needs_no_lower_epoch_than_the_last(node: Guarded) -
     assert code(node.ask(initializing(topic, "init", epoch=2), principal=ADMIN)) is ErrorCode.NONE
     assert code(node.ask(initializing(topic, "init", epoch=1), principal=ADMIN)) is ErrorCode.FENCED_STATE_EPOCH
     assert code(node.ask(initializing(NO_TOPIC, "init"), principal=ADMIN)) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    assert code(node.ask(initializing(bytes(16), "init"), principal=ADMIN)) is ErrorCode.INVALID_REQUEST
+    assert code(node.ask(initializing(bytes(16), "init"), principal=ADMIN)) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def test_only_brokers_may_send_it(node: Guarded) -> None:

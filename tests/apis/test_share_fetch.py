@@ -23,6 +23,7 @@ from apis.share_members import (
 from apis.shares import NO_TOPIC
 
 from heirlog.broker.share_coordinator.state import SharePartitionKey
+from heirlog.broker.share_partitions.share_session import UNREADABLE_MAX
 from heirlog.metadata.acls import AclOperation
 from heirlog.metadata.state import SHARE_VERSION
 from heirlog.protocol.batch import encode_batch
@@ -56,6 +57,8 @@ def test_records_are_delivered_once_accepted_and_not_again(node: Guarded) -> Non
     first = member.fetch()
     assert (acquired_in(first), values_in(first)) == ([(0, 2, 1)], [b"a", b"b", b"c"])
     assert first.acquisition_lock_timeout_ms == 30_000
+    leader = first.responses[0].partitions[0].current_leader
+    assert (leader.leader_id, leader.leader_epoch) == (0, 0), "nobody asked the wrong broker"
     second = member.fetch((0, 2, [ACCEPT]))
     assert (ack_code(second), acquired_in(second)) == (ErrorCode.NONE, [])
     node.write("basic", b"d")
@@ -288,6 +291,18 @@ def test_a_deleted_topic_is_answered_at_once(node: Guarded) -> None:
 def test_unknown_topics_get_an_error_each(node: Guarded) -> None:
     share_topic(node, "known", "known")
     assert partition_of(Member(node, "known", NO_TOPIC).fetch()).error_code == ErrorCode.UNKNOWN_TOPIC_ID
+
+
+def test_a_session_is_refused_thousands_of_partitions_that_do_not_exist_or_may_not_be_read(node: Guarded) -> None:
+    topic = share_topic(node, "flooded", "flooded")
+    node.allow(AclOperation.READ, GROUP, "flooded")
+    R = ShareFetchRequest
+    for name_of, principal, first in ((NO_TOPIC, ADMIN, 0), (topic, ADMIN, 1), (topic, ALICE, 0)):
+        member = Member(node, "flooded", name_of, principal=principal)
+        request = member.fetching(max_wait_ms=0)
+        parts = [R.FetchPartition(partition_index=index) for index in range(first, UNREADABLE_MAX + 1 + first)]
+        request.topics = [R.FetchTopic(topic_id=name_of, partitions=parts)]
+        assert member.ask(request).error_code == ErrorCode.INVALID_REQUEST
 
 
 def test_a_group_without_state_gets_an_error(node: Guarded) -> None:

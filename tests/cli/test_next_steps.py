@@ -19,6 +19,22 @@ def test_a_step_follows_the_sentence_and_where_there_is_none_nothing_does() -> N
     assert with_next_step(excess, ErrorCode.POLICY_VIOLATION) == excess, "its message says which policy, and what to do"
 
 
+def test_a_configuration_that_does_not_exist_is_answered_with_the_one_that_is_like_it() -> None:
+    for said, code, meant in (
+        ("topic config name: retention.m", ErrorCode.INVALID_CONFIG, "did you mean retention.ms?"),
+        ("broker config name: log.retention.hour", ErrorCode.INVALID_REQUEST, "did you mean log.retention.hours?"),
+        (
+            "group config name: share.auto.ofset.reset.",
+            ErrorCode.INVALID_CONFIG,
+            "did you mean share.auto.offset.reset?",
+        ),
+    ):
+        answer = f"cannot alter it: {code.name}, Unknown {said}"
+        assert with_next_step(answer, code) == f"{answer.rstrip('.')}; {meant}"
+    unlike = with_next_step("INVALID_CONFIG, Unknown topic config name: xyz", ErrorCode.INVALID_CONFIG)
+    assert unlike.endswith("shows names and values")
+
+
 def test_every_command_that_is_named_is_there(heirlog: Heirlog) -> None:
     named = {command for step in NEXT_STEPS.values() for command in re.findall(r"heirlog ([a-z-]+(?: [a-z-]+)*)", step)}
     assert len(named) > 8

@@ -168,7 +168,7 @@ def test_validate_only_checks_and_writes_nothing(harness: Harness) -> None:
             "1",
             ("ssl.key.password", SET, "secret"),
             "INVALID_REQUEST",
-            "Cannot update ssl.key.password dynamically",
+            "can be dynamically updated only per-listener using the listener prefix",
         ),
         (GROUP, "", ("consumer.session.timeout.ms", SET, "45000"), "INVALID_REQUEST", "Default group resources"),
         (GROUP, "g", ("no.such.thing", SET, "1"), "INVALID_CONFIG", "Unknown group config name: no.such.thing"),

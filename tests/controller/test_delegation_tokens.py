@@ -109,6 +109,20 @@ def test_the_lifetime_that_is_asked_for_can_only_be_shorter(
     assert (made.max_timestamp_ms - NOW, made.expiry_timestamp_ms - NOW) == (max_ms, expires_ms)
 
 
+def test_a_request_that_is_repeated_creates_no_second_token_and_gets_the_same_answer(world: World) -> None:
+    first = world.create(renewers=(BOB,))
+    tokens = dict(world.image.delegation_tokens)
+    world.made -= 1
+    again = world.create(renewers=(BOB,), now_ms=NOW + 500)
+    assert world.image.delegation_tokens == tokens
+    assert (again.token_id, again.hmac) == (first.token_id, first.hmac)
+    assert (again.issue_timestamp_ms, again.expiry_timestamp_ms, again.max_timestamp_ms) == (
+        first.issue_timestamp_ms,
+        first.expiry_timestamp_ms,
+        first.max_timestamp_ms,
+    )
+
+
 def test_a_token_for_another_user_is_that_users(world: World) -> None:
     made = world.create(owner_principal_type="User", owner_principal_name="bob")
     assert (made.principal_name, made.token_requester_principal_name) == ("bob", "alice")

@@ -10,9 +10,10 @@ from controller.cluster import alter, assign, create, epoch_of, heartbeat, leadi
 from controller.fakes import Harness
 
 from heirlog.controller import registration
+from heirlog.controller.producer_ids import BLOCK_SIZE, allocate_producer_ids
 from heirlog.metadata.state import UNASSIGNED_DIRECTORY, PartitionRegistration
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages import ElectLeadersRequest
+from heirlog.protocol.messages import AllocateProducerIdsRequest, ElectLeadersRequest
 from heirlog.protocol.records import PartitionChangeRecord, RegisterBrokerRecord
 from heirlog.protocol.types import BrokerId, Uuid
 from heirlog.testing.conformance.controller_layer import directory
@@ -100,6 +101,18 @@ def test_a_retried_registration_of_a_broker_that_accepted_older_metadata_changes
     after = state_of(harness)
     register(harness, 2, life=1, newest_leader_epoch=0)
     assert state_of(harness) == after and not after.isr
+
+
+def test_producer_ids_that_lost_metadata_gave_out_are_not_given_out_again() -> None:
+    harness = leading(3)
+    request = AllocateProducerIdsRequest(broker_id=1, broker_epoch=epoch_of(harness, 1))
+    known = allocate_producer_ids(harness.controller.image, request).respond(0).producer_id_start
+    harness.controller.sessions.end(BrokerId(2))
+    register(harness, 2, life=1, newest_leader_epoch=0)
+    answer = allocate_producer_ids(harness.controller.image, request).respond(0)
+    assert answer.error_code == ErrorCode.NONE
+    # other brokers may have got hundreds of thousands of blocks since the copy was made
+    assert answer.producer_id_start > known + 100_000 * BLOCK_SIZE
 
 
 @pytest.mark.parametrize("manager", ["true", "false"])

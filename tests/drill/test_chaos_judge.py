@@ -124,6 +124,42 @@ def test_a_second_lossy_election_does_not_excuse_what_was_there_before_the_first
     assert {"inconsistent-offsets", "unseen"} <= story.checks()
 
 
+def sent_back(story: Story, elections: list[tuple[int, list[Any]]]) -> None:
+    """The reader is sent back from 4 to 2, and reads 2 to 4 again as they were; nothing is lost."""
+    story.acknowledged(0, 1, 2, 3, 4)
+    story.read(0, 1, 2, 3, 4)
+    story.metadata += elections
+    story.acknowledged(5, at_ms=6_000)
+    story.read(2, 3, 4)
+    story.read(5, epoch=2)
+    story.acknowledged(6, at_ms=7_000)
+    for offset, epoch in ((0, 0), (1, 0), (2, 0), (3, 0), (4, 0), (5, 2), (6, 2)):
+        story.read(offset, client=AUDITOR, epoch=epoch)
+
+
+def test_a_leader_with_a_shorter_log_sends_readers_back_although_no_record_is_left_of_it(story: Story) -> None:
+    """Broker 2 had lost its tail, and nothing was written while it led. Then broker 1 leads again, with everything."""
+    sent_back(story, [(3_000, elected(2, Basis.UNCLEAN)), (5_000, elected(1, Basis.UNCLEAN, 2))])
+    assert story.judged().findings == []
+
+
+@pytest.mark.parametrize(
+    "elections",
+    [
+        [],
+        [(3_000, elected(2, None)), (5_000, elected(1, None))],
+        # the only one on a lossy basis: its winner wrote what is at 5
+        [(3_000, elected(2, None)), (5_000, elected(1, Basis.UNCLEAN, 2))],
+        # both long before, and long after
+        [(1_500, elected(2, Basis.UNCLEAN)), (1_600, elected(1, Basis.UNCLEAN, 2))],
+        [(9_000, elected(2, Basis.UNCLEAN)), (9_500, elected(1, Basis.UNCLEAN, 2))],
+    ],
+)
+def test_nothing_else_excuses_a_reader_that_goes_back(story: Story, elections: list[tuple[int, list[Any]]]) -> None:
+    sent_back(story, elections)
+    assert story.checks() == {"nonmonotonic-poll"}
+
+
 @pytest.mark.parametrize(("fenced", "checks"), [(False, {"discarded-record"}), (True, set())])
 def test_a_recovery_must_not_give_up_what_a_replica_that_could_be_elected_had(
     story: Story, fenced: bool, checks: set[str]

@@ -170,7 +170,7 @@ def test_on_hold_a_strangers_client_can_check_every_acknowledged_record(tmp_path
         assert len(expected) == result["acknowledged"] == result["readable"]
         found = values_at(result["bootstrap_servers"], TOPIC, 1 + max(line["offset"] for line in expected))
         assert all(zlib.crc32(found[line["offset"]]) == line["crc"] for line in expected)
-        started = psutil.Process(drill.pid).children()
+        started = psutil.Process(drill.pid).children(recursive=True)
         assert len([child for child in started if "node" in child.cmdline()]) == 4
         drill.send_signal(signal.SIGINT)
         rest, _ = drill.communicate(timeout=120)

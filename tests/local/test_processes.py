@@ -5,12 +5,14 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 from patience import eventually
 
 from heirlog.local import layout as layouts
 from heirlog.local.errors import LocalError
+from heirlog.local.fork_server import Child
 from heirlog.local.layout import NodeLayout
 from heirlog.local.processes import LOG_STOP_S, NodeProcess, stop_all, wait_until_ready
 
@@ -55,7 +57,7 @@ def test_the_end_of_a_node_is_one_line(
     layout = NodeLayout(1, tmp_path / "broker-1")
     layout.directory.mkdir()
     layout.properties_path.touch()
-    monkeypatch.setattr(subprocess, "Popen", _instead(f"print({printed!r}, flush=True)\n{program}"))
+    monkeypatch.setattr("heirlog.local.processes.started", _instead(f"print({printed!r}, flush=True)\n{program}"))
     process = NodeProcess(layout)
     assert not process.failed, "never started"
     process.start()
@@ -66,7 +68,7 @@ def test_the_end_of_a_node_is_one_line(
 def test_a_long_start_says_what_it_waits_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     layout = layouts.create(tmp_path, [1], [2])
     said: set[str] = set()
-    monkeypatch.setattr(subprocess, "Popen", _instead("import sys; sys.stdin.read()"))
+    monkeypatch.setattr("heirlog.local.processes.started", _instead("import sys; sys.stdin.read()"))
     silent = [NodeProcess(node) for node in layout.nodes]
     for process in silent:
         process.start()
@@ -89,7 +91,7 @@ def test_a_long_stop_says_what_it_waits_for(tmp_path: Path, monkeypatch: pytest.
     ignoring = (
         "import signal, sys; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('{}', flush=True); sys.stdin.read()"
     )
-    monkeypatch.setattr(subprocess, "Popen", _instead(ignoring))
+    monkeypatch.setattr("heirlog.local.processes.started", _instead(ignoring))
     monkeypatch.setattr("heirlog.local.processes.WAIT_SAID_S", 0.01)
     process = NodeProcess(layout.brokers[0])
     process.start()
@@ -104,7 +106,7 @@ def test_what_a_node_said_is_found_in_a_file_that_was_begun_anew(
 ) -> None:
     (layout,) = layouts.create(tmp_path, [1], [2]).brokers
     layout.output_path.write_text("heirlog: of the start before\n" * 10)
-    monkeypatch.setattr(subprocess, "Popen", _instead("raise SystemExit(1)"))
+    monkeypatch.setattr("heirlog.local.processes.started", _instead("raise SystemExit(1)"))
     process = NodeProcess(layout)
     process.start()
     assert process.wait(30) and process.last_output() == ""
@@ -113,10 +115,11 @@ def test_what_a_node_said_is_found_in_a_file_that_was_begun_anew(
 
 
 def _instead(program: str) -> object:
-    """Popen that starts `program` instead of a node."""
-    real = subprocess.Popen
+    """Starts `program` instead of a node."""
 
-    def start(_command: object, **given: object) -> object:
-        return real([sys.executable, "-c", program], **given)  # type: ignore[call-overload]
+    def start(_arguments: object, output: BinaryIO, _environment: object) -> Child:
+        return subprocess.Popen(
+            [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=output, stderr=output, start_new_session=True
+        )
 
     return start

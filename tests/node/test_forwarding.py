@@ -13,7 +13,7 @@ from heirlog.node import forwarding
 from heirlog.node.forwarding import FORWARDED_CLIENT, Forwarder
 from heirlog.pending import Pending
 from heirlog.protocol.frames import RequestHeader
-from heirlog.protocol.messages import DeleteTopicsRequest, DeleteTopicsResponse
+from heirlog.protocol.messages import CreateDelegationTokenRequest, DeleteTopicsRequest, DeleteTopicsResponse
 from heirlog.protocol.types import Endpoint
 
 CONTROLLER = Endpoint("localhost", 9093)
@@ -45,6 +45,20 @@ class Broker:
 @pytest.fixture
 def broker() -> Broker:
     return Broker()
+
+
+def test_the_token_that_a_repeated_request_creates_has_one_id(broker: Broker) -> None:
+    broker.forwarder.forward(CreateDelegationTokenRequest(), 3, lambda code: code)
+    first = broker.env.take("forward")
+    first.on_result(SendFailure("disconnected"))
+    broker.env.advance(forwarding.FIRST_BACKOFF_MS)
+    again = broker.env.take("forward")
+    assert first.request.new_token_id == again.request.new_token_id
+    assert len(first.request.new_token_id) == 22
+    broker.forwarder.forward(CreateDelegationTokenRequest(), 3, lambda code: code)
+    assert broker.env.take("forward").request.new_token_id != first.request.new_token_id
+    broker.forward()
+    assert broker.env.take("forward").request.new_token_id is None
 
 
 def refused(pending: Pending[Any]) -> bool:

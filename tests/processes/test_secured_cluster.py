@@ -23,6 +23,8 @@ from heirlog.local import properties
 from heirlog.local.certificates import Authority
 from heirlog.local.secure import new_salt, write_private
 from heirlog.protocol.batch import encode_batch
+from heirlog.protocol.errors import ErrorCode
+from heirlog.protocol.messages import IncrementalAlterConfigsRequest
 from heirlog.security.scram import ScramMechanism
 from heirlog.testing import Cluster
 
@@ -134,6 +136,47 @@ def test_certificates_are_replaced_while_clients_are_connected() -> None:
             assert served_certificate(cluster) in good
             with admin(cluster) as after:
                 after.metadata([])
+
+
+def test_the_store_of_a_listener_is_changed_by_a_dynamic_configuration_and_survives_a_restart() -> None:
+    """Open connections stay, new ones see the new certificate; a store that cannot be used is refused."""
+    with Cluster(nodes=1, combined=True, security="SASL_SSL") as cluster:
+        folder = cluster.data / "security"
+        made = Authority.of((folder / "ca.key").read_text(), (folder / "ca.pem").read_text())
+        stored = "listener.name.sasl_ssl.ssl.keystore.location"
+        with admin(cluster) as before:
+            renewed, foreign = folder / "renewed.pem", folder / "foreign.pem"
+            write_private(renewed, made.issue("node", [HOST, "localhost"]))
+            write_private(foreign, Authority.new("another").issue("node", [HOST, "localhost"]))
+            old = served_certificate(cluster)
+            for path, why in ((folder / "none.pem", "cannot be read"), (foreign, "unable to get local issuer")):
+                refused = set_configs(before, "1", {stored: str(path)})
+                assert refused.error_code == ErrorCode.INVALID_REQUEST and why in refused.error_message
+            assert set_configs(before, "", {stored: str(renewed)}).error_code == ErrorCode.INVALID_REQUEST
+            assert served_certificate(cluster) == old
+            assert set_configs(before, "1", {stored: str(renewed)}).error_code == ErrorCode.NONE
+            eventually(lambda: served_certificate(cluster) in renewed.read_text())
+            before.metadata([])
+            with admin(cluster) as after:
+                after.metadata([])
+        cluster.kill(1)
+        cluster.start(1)
+        cluster.wait_until_ready()
+        eventually(lambda: served_certificate(cluster) in renewed.read_text())
+        with admin(cluster) as client:
+            assert set_configs(client, "1", {stored: None}).error_code == ErrorCode.NONE
+            eventually(lambda: served_certificate(cluster) == old)
+        assert "certificates-not-reloaded" not in cluster.output(1)
+
+
+def set_configs(client: Client, broker: str, configs: dict[str, str | None]) -> Any:
+    R = IncrementalAlterConfigsRequest
+    changes = [
+        R.AlterableConfig(name=name, config_operation=text is None, value=text) for name, text in configs.items()
+    ]
+    resource = R.AlterConfigsResource(resource_type=4, resource_name=broker, configs=changes)
+    (answer,) = client.send_to_any(R(resources=[resource])).responses
+    return answer
 
 
 def served_certificate(cluster: Cluster) -> str:

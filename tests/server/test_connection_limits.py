@@ -180,6 +180,42 @@ def test_unauthenticated_at_the_listener_of_nodes_are_not_without_number(
     asyncio.run(scenario())
 
 
+def test_strangers_do_not_keep_nodes_out_of_a_listener_between_nodes_that_is_full(
+    fake_node: Any, framed: Any, eventually: Any
+) -> None:
+    async def scenario() -> None:
+        limits = {"INTERNAL": ListenerLimits(total=2)}
+        node = fake_node(
+            echo,
+            exempt=["INTERNAL"],
+            doors={"INTERNAL": Door(30.0)},
+            listener_limits=lambda name: limits.get(name, ANY_LISTENER),
+        )
+        internal = node.server.listen("INTERNAL", Endpoint(HOST, 0))
+        strangers = [await connect(internal) for _ in range(5)]
+        await eventually(lambda: len(node.clients) == 5)
+        assert [await reader.read() for reader, _ in strangers[:3]] == [b""] * 3
+        assert node.server.connection_count == 2
+        peers = []
+        for number in (5, 6):
+            peers.append(await connect(internal))
+            await eventually(lambda number=number: len(node.clients) > number)
+            node.clients[number].transport.authenticated()
+        assert [await reader.read() for reader, _ in strangers[3:]] == [b""] * 2
+        # two nodes have both places: nobody is closed for a third connection, which waits
+        late = await connect(internal)
+        late[1].write(framed(1))
+        assert not await is_served(late[0], 0.1)
+        for reader, writer in peers:
+            writer.write(framed(2))
+            assert await is_served(reader)
+        peers[0][1].close()
+        assert await is_served(late[0])
+        node.server.stop()
+
+    asyncio.run(scenario())
+
+
 def test_who_has_max_connections_per_ip_gets_no_more_and_the_log_one_line(
     fake_node: Any, framed: Any, eventually: Any
 ) -> None:

@@ -28,7 +28,7 @@ class Source:
         self.is_down = False
         self.asked = 0
 
-    def read(self) -> bytes:
+    def read(self, _context: Any = None) -> bytes:
         self.asked += 1
         if self.is_down:
             raise FetchFailed("https://issuer does not answer")

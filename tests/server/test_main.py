@@ -46,7 +46,7 @@ from heirlog.metadata.config_def import parse_static
 from heirlog.protocol.types import Endpoint
 
 class Node:
-    def __init__(self, env, config, unusable, log_levels, now_ns, signatures):
+    def __init__(self, env, config, unusable, log_levels, now_ns, signatures, stores):
         self.env = env
         self.listeners = [(each.name, each.endpoint) for each in config.all_listeners]
 

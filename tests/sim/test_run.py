@@ -50,6 +50,7 @@ SUITE = {
     "cleaned-transactions": (1,),
     "older-metadata": (*range(1, 5), 20, 29, 35),
     "accepted-metadata": (6, 7, 52, 82),
+    "accepted-transactions": (6,),
     "seeded-aggressive": (1,),
     "whole-power-cut": (1, 16),
     "wrong-order": (1, 2),

@@ -53,7 +53,7 @@ def handle(
     refused = partial(refused_creation, request, requester=principal)
     if not may_use_tokens(node, context):
         return refused(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
-    token_id = new_token_id(controller.env.random)
+    token_id = context.new_token_id or new_token_id(controller.env.random)
     return controller.submit(
         lambda: create_token(
             controller.image,

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from heirlog.broker.partition import Partition, ReplicaRole
 from heirlog.broker.replica_manager import ReplicaManager
 from heirlog.env import Env
-from heirlog.protocol.batch import BatchHeader, Record, decode_records, walk
+from heirlog.protocol.batch import BatchHeader, InvalidBatch, Record, decode_records, walk
 from heirlog.protocol.errors import KafkaError
 from heirlog.protocol.transaction_marker import TransactionMarker, read_marker
 from heirlog.protocol.types import PartitionKey
@@ -63,6 +63,8 @@ class InternalTopicLoader:
         self._next_offset = partition.log.log_start_offset
         self._watching = False
         self._stopped = False
+        self._as_it_is = False
+        """The log is damaged, and it is the only copy."""
 
     @property
     def _goes_on(self) -> bool:
@@ -115,35 +117,49 @@ class InternalTopicLoader:
     def _read_slice(self, upto_offset: int) -> bool:
         """Read one slice; False if the disk failed."""
         try:
-            found = self._partition.log.read(self._next_offset, LOAD_SLICE_BYTES, upto_offset)
+            found = self._partition.log.read(self._next_offset, LOAD_SLICE_BYTES, upto_offset, as_it_is=self._as_it_is)
             data = b"".join(region.read() for region in found.regions)
         except DamagedLog as error:
             if self._replicas.log_damaged(self._partition, error):
                 return False
             # the only copy: what can be decoded of it is better than no state at all
-            self._partition.log.accept_damage(error)
+            if self._as_it_is:
+                self._skip_segment(error)
+            self._as_it_is = True
             return True
         except OSError as error:
             self._replicas.storage_failed(self._partition, error)
             return False
-        # there is nothing to read in a gap that compaction left
-        end_offset = upto_offset if not data else self._next_offset
-        for position, header in walk(data):
-            end_offset = header.next_offset
-            if not header.record_count:
-                continue
-            if header.is_control:
-                self._read_marker(data, position, header)
-                continue
-            try:
-                records = decode_records(data, position)
-            except KafkaError as error:
-                self._on_unreadable(header.base_offset, error)
-                continue
-            for record in records:
-                self._on_record(header, record)
-        self._next_offset = end_offset
+        if not data:
+            # there is nothing to read in a gap that compaction left
+            self._next_offset = upto_offset
+            return True
+        try:
+            for position, header in walk(data):
+                self._read_batch(data, position, header)
+                self._next_offset = header.next_offset
+        except InvalidBatch as error:
+            self._skip_segment(error)
         return True
+
+    def _read_batch(self, data: bytes, position: int, header: BatchHeader) -> None:
+        if not header.record_count:
+            return
+        if header.is_control:
+            self._read_marker(data, position, header)
+            return
+        try:
+            records = decode_records(data, position)
+        except KafkaError as error:
+            self._on_unreadable(header.base_offset, error)
+            return
+        for record in records:
+            self._on_record(header, record)
+
+    def _skip_segment(self, error: Exception) -> None:
+        """Its headers do not say where the next batch is."""
+        self._on_unreadable(self._next_offset, error)
+        self._next_offset = self._partition.log.segment_end(self._next_offset)
 
     def _read_marker(self, data: bytes, position: int, header: BatchHeader) -> None:
         try:

@@ -83,8 +83,8 @@ class ReplicaManager:
         self._directory_of: dict[PartitionKey, LogDirectory] = {}
         self._damaged: set[PartitionKey] = set()
         """Their directories are about to go offline, because of `log_damaged`."""
-        self._kept: set[PartitionKey] = set()
-        """Partitions that are led though their logs are damaged; logged once."""
+        self._kept: dict[PartitionKey, DamagedLog] = {}
+        """Damaged logs that are led, because no other replica is in the ISR."""
         self._lag_max_ms: int = static["replica.lag.time.max.ms"]
         self.directories = LogDirectories(
             env, static, directories, registered_brokers.broker_id, self._directory_failed
@@ -228,6 +228,9 @@ class ReplicaManager:
         epoch, watermark = partition.leader_epoch, partition.high_watermark
         self.fetchers.remove(partition)
         partition.become_leader(state, min_isr_of(self._image, self._static, key[0], state), self._env.now_ms())
+        if key in self._kept:
+            # the directory may have other partitions of the same change
+            self._env.call_later(0, lambda: self._give_up_damaged(key))
         if not was_leader or partition.leader_epoch != epoch:
             self._env.log(
                 "info",
@@ -466,7 +469,7 @@ class ReplicaManager:
         others = [broker for broker in partition.isr.committed if broker != self._registered_brokers.broker_id]
         if partition.role is ReplicaRole.LEADER and not others:
             if partition.key not in self._kept:
-                self._kept.add(partition.key)
+                self._kept[partition.key] = error
                 self._env.log("error", "damaged-batch-kept", **values, why="no other replica is in the ISR")
             return False
         directory = self._directory_of.get(partition.key)
@@ -479,6 +482,14 @@ class ReplicaManager:
         except OSError as failure:
             self.directories.failed(directory, failure)
         return True
+
+    def _give_up_damaged(self, key: PartitionKey) -> None:
+        """Another replica may be in the ISR by now: it has what is damaged here, which coordinators may have skipped."""
+        error, partition = self._kept.get(key), self.partition(key)
+        if error is None or partition is None or not partition.log.has_damage(error):
+            self._kept.pop(key, None)
+        elif partition.role is ReplicaRole.LEADER:
+            self.log_damaged(partition, error)
 
     def log_start_moved(self, key: PartitionKey) -> None:
         self.delayed.partition_listeners.mark(key)

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from heirlog.cli.errors import UsageError
 from heirlog.local import properties
+from heirlog.local.similar_names import check_client_properties
 
 OPTION: Final = "--command-config"
 VARIABLE: Final = "HEIRLOG_COMMAND_CONFIG"
@@ -52,4 +53,8 @@ def _is_for_us(arguments: list[str], app: Any) -> bool:
 def given() -> dict[str, str] | None:
     """The properties; None without the option. Raises LocalError."""
     path = os.environ.get(VARIABLE)
-    return properties.read(path) if path else None
+    if not path:
+        return None
+    found = properties.read(path)
+    check_client_properties(path, found)
+    return found

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from heirlog.cli.errors import EXIT_FAILED, CommandError, UsageError
-from heirlog.metadata.topic_name import TRANSACTIONS_TOPIC
+from heirlog.metadata.topic_name import SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC
 from heirlog.protocol.types import METADATA_TOPIC
 
 if TYPE_CHECKING:
@@ -40,12 +40,23 @@ def dump(
             "--transaction-log-decoder", help="Decode the records as those of __transaction_state, in any folder."
         ),
     ] = False,
+    share_states: Annotated[
+        bool,
+        typer.Option(
+            "--share-group-state-decoder", help="Decode the records as those of __share_group_state, in any folder."
+        ),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object per batch, record or entry.")] = False,
 ) -> None:
     """Print segments, indexes, snapshots, checkpoints and metadata records; a torn file up to the damage."""
     from heirlog.cli.offline.decode import GROUP_TOPIC, READABLE, Decoder, UnknownFile
 
-    wanted = {METADATA_TOPIC: metadata, GROUP_TOPIC: groups, TRANSACTIONS_TOPIC: transactions}
+    wanted = {
+        METADATA_TOPIC: metadata,
+        GROUP_TOPIC: groups,
+        TRANSACTIONS_TOPIC: transactions,
+        SHARE_STATE_TOPIC: share_states,
+    }
     topics = [topic for topic, is_wanted in wanted.items() if is_wanted]
     if len(topics) > 1:
         raise UsageError("the options that end with -decoder exclude each other")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from heirlog.protocol.errors import ErrorCode
@@ -61,7 +62,28 @@ NEXT_STEPS: Final = {
 }
 
 
+_UNKNOWN_CONFIG: Final = re.compile(r"Unknown (?P<kind>topic|broker|group) config name: (?P<name>[^\s;]+)")
+"""What heirlog and Apache Kafka say."""
+
+
 def with_next_step(sentence: str, code: ErrorCode) -> str:
     """The sentence, and behind it what to do; as it is where there is no general advice."""
-    step = NEXT_STEPS.get(code)
+    step = _meant(sentence) or NEXT_STEPS.get(code)
     return f"{sentence.rstrip(' .,;')}; {step}" if step else sentence
+
+
+def _meant(sentence: str) -> str | None:
+    """For a configuration that does not exist: the one that is like it."""
+    found = _UNKNOWN_CONFIG.search(sentence)
+    if found is None:
+        return None
+    from heirlog.local.similar_names import server_config_like, similar
+    from heirlog.metadata.group_configs import GROUP_CONFIGS
+    from heirlog.metadata.topic_configs import TOPIC_CONFIGS
+
+    kind, name = found["kind"], found["name"].rstrip(".,")
+    if kind == "broker":
+        like = server_config_like(name)
+    else:
+        like = similar(name, TOPIC_CONFIGS if kind == "topic" else GROUP_CONFIGS)
+    return f"did you mean {like}?" if like else None

@@ -26,12 +26,12 @@ import typer
 from heirlog.cli.connect import BOOTSTRAP_VARIABLE
 from heirlog.cli.errors import CommandError
 from heirlog.cli.interrupts import signals_interrupt
-from heirlog.local import contexts, data_folder, properties, secure
+from heirlog.local import contexts, data_folder, fork_server, properties, secure
 from heirlog.local import layout as layouts
 from heirlog.local.cluster import COMBINED_MAX, CONTROLLERS
 from heirlog.local.errors import LocalError
 from heirlog.local.layout import HOST, Layout, NodeLayout
-from heirlog.local.processes import NodeProcess, stop_all, wait_until_ready
+from heirlog.local.processes import NodeProcess, child_environment, stop_all, wait_until_ready
 
 DEFAULT_NODES = 3
 SECURE = "SASL_SSL"
@@ -114,6 +114,8 @@ def up(
             [*range(port, port + nodes + controllers), *_metrics_ports(port, nodes, controllers, bool(combined))], data
         )
     held = data_folder.hold(data)
+    # it imports while the folder is made
+    fork_server.prepare(child_environment())
     try:
         _run(*_prepared(data, nodes, port, combined, racks, controllers, is_secure), accept_older_metadata)
     finally:

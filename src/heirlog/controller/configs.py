@@ -24,9 +24,9 @@ from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.definition import ConfigError, Update
 from heirlog.metadata.group_configs import validate_group_configs
 from heirlog.metadata.image import BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE, Image
-from heirlog.metadata.listener_security import limit_of_listener
+from heirlog.metadata.listener_security import limit_of_listener, store_of_listener
 from heirlog.metadata.min_isr import MIN_ISR
-from heirlog.metadata.security_configs import SECURITY
+from heirlog.metadata.security_configs import SECURITY, STORES
 from heirlog.metadata.server_configs import SERVER_CONFIGS
 from heirlog.metadata.state import RESOURCE_TYPES
 from heirlog.metadata.topic_configs import validate_topic_configs
@@ -35,6 +35,7 @@ from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.records import ClearElrRecord, ConfigRecord
 from heirlog.protocol.types import BrokerId
 
+OF_SECURITY = frozenset(key.name for key in SECURITY)
 CLUSTER_DEFAULT = ""
 """Name of the broker resource that means all brokers."""
 
@@ -125,14 +126,20 @@ def check_server_values(broker: str, changes: Mapping[str, str | None]) -> None:
 
 
 def _check_server_value(broker: str, key: str, value: str) -> None:
-    definition = SERVER_CONFIGS.get(key) or limit_of_listener(key)
+    definition = SERVER_CONFIGS.get(key) or limit_of_listener(key) or store_of_listener(key)
     if definition is None:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown broker config name: {key}")
-    if definition in SECURITY and definition.update is Update.PER_BROKER:
+    if key in STORES:
         raise KafkaError(
             ErrorCode.INVALID_REQUEST,
-            f"Cannot update {key} dynamically: TLS and SASL settings of a running node are those of its file. Change "
-            "the file and restart the node; a key store that was replaced under its name is read again on SIGHUP",
+            "These security configs can be dynamically updated only per-listener using the listener prefix: "
+            f"listener.name.<listener>.{key}",
+        )
+    if key in OF_SECURITY and definition.update is Update.PER_BROKER:
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST,
+            f"Cannot update {key} dynamically: of TLS and SASL only the key and trust stores of a listener can change "
+            "while a node runs. Change the file and restart the node",
         )
     if definition.update is Update.READ_ONLY:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Cannot update these configs dynamically: {key}")

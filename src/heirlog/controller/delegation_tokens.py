@@ -95,9 +95,12 @@ def create_token(
     token_id: str,
     now_ms: int,
 ) -> ControllerResult[CreateDelegationTokenResponse]:
-    """token_id: never used before."""
+    """token_id: never used before, or the request is a repeat: then the token is written again as it is."""
     owner = owner_of(request, requester)
     renewers = tuple(f"{one.principal_type}:{one.principal_name}" for one in request.renewers)
+    known = image.delegation_tokens.get(token_id)
+    if known is not None and secrets is not None and (known.owner, known.requester) == (owner, requester):
+        return _created(known, secrets, request)
     try:
         if secrets is None:
             raise _Refused(ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED)
@@ -110,9 +113,16 @@ def create_token(
     max_ms = _later(now_ms, lifetime_ms)
     expires_ms = min(max_ms, _later(now_ms, static.int("delegation.token.expiry.time.ms")))
     token = DelegationToken(token_id, owner, requester, renewers, now_ms, max_ms, expires_ms)
-    response = refused_creation(request, ErrorCode.NONE, requester)
-    response.issue_timestamp_ms, response.expiry_timestamp_ms, response.max_timestamp_ms = now_ms, expires_ms, max_ms
-    response.token_id, response.hmac = token_id, secrets.hmac_of(token_id)
+    return _created(token, secrets, request)
+
+
+def _created(
+    token: DelegationToken, secrets: TokenSecrets, request: CreateDelegationTokenRequest
+) -> ControllerResult[CreateDelegationTokenResponse]:
+    response = refused_creation(request, ErrorCode.NONE, token.requester)
+    response.issue_timestamp_ms, response.max_timestamp_ms = token.issued_ms, token.max_ms
+    response.expiry_timestamp_ms = token.expires_ms
+    response.token_id, response.hmac = token.id, secrets.hmac_of(token.id)
     return ControllerResult(lambda base_offset: response, [delegation_token_record(token)])
 
 

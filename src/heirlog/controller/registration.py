@@ -48,6 +48,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from heirlog.controller.controller_result import ControllerResult, answer
 from heirlog.controller.leadership import Changes, Leadership
+from heirlog.controller.producer_ids import after_older_metadata
 from heirlog.controller.reset_partition import reset_partition
 from heirlog.controller.sessions import Sessions
 from heirlog.controller.turns import PARTITIONS_PER_TURN, in_turns
@@ -138,6 +139,8 @@ def register_broker(
         *changes.records,
         *_moved_to_new_directories(image, broker_id, in_missing, request, changes, leaves_last_known),
     ]
+    if accepts_older:
+        records.append(after_older_metadata(image))
     epoch = BrokerEpoch(next_offset() + len(records))
     record = _record(request, epoch, fenced=True, in_controlled_shutdown=False)
     if clean:

@@ -21,7 +21,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
-from heirlog.controller.producer_ids import BLOCK_SIZE
+from heirlog.controller.producer_ids import after_older_metadata
 from heirlog.controller.reset_partition import reset_partition
 from heirlog.env import Env, Files
 from heirlog.metadata.apply import apply_all, image_of_snapshot
@@ -31,12 +31,11 @@ from heirlog.metadata.state import RECOVERY_VERSION
 from heirlog.protocol.batch import decode_records, encode_batch, walk
 from heirlog.protocol.metadata_record import decode_record
 from heirlog.protocol.primitives import Message
-from heirlog.protocol.records import AbortTransactionRecord, FeatureLevelRecord, ProducerIdsRecord
+from heirlog.protocol.records import AbortTransactionRecord, FeatureLevelRecord
 from heirlog.protocol.types import (
     NO_BROKER_EPOCH,
     ZERO_UUID,
     BrokerEpoch,
-    BrokerId,
     PartitionKey,
 )
 from heirlog.raft import control, quorum_state
@@ -52,7 +51,6 @@ from heirlog.storage.identity import PartitionMetadataFile
 
 EPOCH_MARGIN: Final = 1_000
 """Controller elections that may be missing in all available copies."""
-PRODUCER_ID_MARGIN: Final = BLOCK_SIZE << 20
 RECORDS_PER_BATCH: Final = 1_000
 _COPIED_BYTES: Final = 1 << 20
 _OF_THE_NODE: Final = (quorum_state.NAME, COMMITTED_OFFSET)
@@ -181,11 +179,7 @@ def _records(image: Image, base_offset: int, leader_epochs: Mapping[PartitionKey
         offset += 1
     if not image.recovery_manager_enabled:
         yield FeatureLevelRecord(name=RECOVERY_VERSION, feature_level=1)
-    yield ProducerIdsRecord(
-        broker_id=BrokerId(-1),
-        broker_epoch=NO_BROKER_EPOCH,
-        next_producer_id=max(image.next_producer_id, 0) + PRODUCER_ID_MARGIN,
-    )
+    yield after_older_metadata(image)
     for topic_id, partitions in image.partitions.items():
         for index, state in partitions.items():
             found = leader_epochs.get((topic_id, index), -1)

@@ -9,13 +9,15 @@ Four things cannot be judged; records of the first and the last are counted:
 
 * aiokafka does not tell leader epochs: what it read from the offset of a lossy election on may be of either lineage.
 * After two lossy elections of one partition the log of the first winner is not known any more. So it is not known where
-  a reader had to continue when it entered that lineage; what it read before and afterwards is judged.
+  a reader had to continue when it entered that lineage, or how far back it was sent if nothing was written there; what
+  it read before and afterwards is judged.
 * librdkafka, as any client of Kafka, knows the epoch of the last record that it has read, and no earlier ones.
 * A record that was acknowledged while its topic was deleted and created again may belong to either of them.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -100,7 +102,7 @@ def judge(
     )
     history = History(now_ms=lambda: 0)
     _enter_sends(history, record, log, names, judgement)
-    _enter_reads(history, [*record.read, *audit], names, judgement)
+    _enter_reads(history, [*record.read, *audit], names, judgement, _Blind(log, record))
     copies = _enter_transactions(history, record, names)
     history.latest += [
         Latest(names[one.topic, one.partition], one.offset, one.leader_epoch, one.client)
@@ -193,6 +195,40 @@ def _start(change: PartitionChange, epochs: Epochs, seen: Epochs) -> int:
     return min((start for epoch, start in (*epochs, *seen) if epoch > left), default=0)
 
 
+class _Blind:
+    """Elections on a lossy basis whose winner's log is not known: the record does not say where it ended, and another
+    lossy election followed.
+    """
+
+    def __init__(self, log: CommittedLog, record: ClientRecord) -> None:
+        elections: dict[str, list[PartitionChange]] = {}
+        for change in lossy_elections(log):
+            elections.setdefault(partition_name(change.topic, change.index, change.topic_id), []).append(change)
+        self._elections = {
+            name: [
+                (int(basis_of(each).leader_epoch), each.at_ms) for each in changes[:-1] if basis_of(each).end_offset < 0
+            ]
+            for name, changes in elections.items()
+        }
+        answers = sorted((one.answered, one.answered_ms) for one in record.answered)
+        self._ticks, self._times_ms = [tick for tick, _ in answers], [at_ms for _, at_ms in answers]
+
+    def sent_back(self, name: str, before: RecordRead, seen: RecordRead) -> bool:
+        """Whether one of them, between two polls of a reader, may explain that it continued at or below its last
+        record. Polls have no times, but the acknowledgements around them have.
+        """
+        if seen.offset > before.offset or seen.poll == before.poll:
+            return False
+        first, end = bisect_right(self._ticks, before.poll), bisect_right(self._ticks, seen.poll)
+        not_before_ms = self._times_ms[first - 1] if first else 0
+        return any(
+            before.leader_epoch < epoch
+            and at_ms >= not_before_ms
+            and (end == len(self._times_ms) or at_ms <= self._times_ms[end])
+            for epoch, at_ms in self._elections.get(name, ())
+        )
+
+
 # what clients saw
 
 
@@ -228,13 +264,17 @@ def _home(one: Answered, incarnations: Sequence[Incarnation]) -> str | None:
 
 
 def _enter_reads(
-    history: History, reads: Iterable[RecordRead], names: dict[tuple[str, int], str], judgement: Judgement
+    history: History,
+    reads: Iterable[RecordRead],
+    names: dict[tuple[str, int], str],
+    judgement: Judgement,
+    blind: _Blind,
 ) -> None:
     losses: dict[str, list[KnownLoss]] = {}
     for loss in judgement.losses:
         losses.setdefault(loss.partition, []).append(loss)
-    epochs: dict[tuple[str, str], int] = {}
-    """That each client read last, by client and partition."""
+    last: dict[tuple[str, str], RecordRead] = {}
+    """By client and partition."""
     left: set[tuple[str, str]] = set()
     """Clients that tell no epochs, and have left what all lineages of the partition have in common."""
     for one in reads:
@@ -246,10 +286,12 @@ def _enter_reads(
             if (one.client, name) in left:
                 judgement.unjudged += 1
                 continue
-        before = epochs.get((one.client, name), one.leader_epoch)
-        if any(before < loss.leader_epoch <= one.leader_epoch for loss in known[:-1]):
+        before = last.get((one.client, name), one)
+        if blind.sent_back(name, before, one) or any(
+            before.leader_epoch < loss.leader_epoch <= one.leader_epoch for loss in known[:-1]
+        ):
             history.seeks.append(Seek(name, one.client, one.poll, None))
-        epochs[one.client, name] = one.leader_epoch
+        last[one.client, name] = one
         history.observed.append(Observed(name, one.offset, one.value, one.leader_epoch, one.client, one.poll))
 
 

@@ -27,7 +27,7 @@ from typing import Any, Self
 
 from heirlog.blocking import Client
 from heirlog.client.security import Security
-from heirlog.local import data_folder, properties, secure, topics
+from heirlog.local import data_folder, fork_server, properties, secure, topics
 from heirlog.local import layout as layouts
 from heirlog.local.errors import LocalError
 from heirlog.local.format import format_cluster
@@ -36,6 +36,7 @@ from heirlog.local.ports import PortReservation
 from heirlog.local.processes import (
     NodeProcess,
     cancel_run,
+    child_environment,
     run_when_we_end,
     stop_all,
     wait_until_ready,
@@ -136,6 +137,8 @@ class Cluster:
         """Start every node, and return once every broker knows all brokers. Raises ClusterError."""
         if self._is_open:
             raise ClusterError("the cluster is already started")
+        # it imports while the folder is made; and at the interpreter's exit it is still there when the nodes end
+        fork_server.prepare(child_environment())
         self._data = Path(self._given_data or tempfile.mkdtemp(prefix="heirlog-")).resolve()
         atexit.register(self.close)
         if not self._keep_data:

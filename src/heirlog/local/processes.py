@@ -17,7 +17,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -25,6 +24,7 @@ from typing import BinaryIO
 
 import heirlog
 from heirlog.local.errors import LocalError
+from heirlog.local.fork_server import Child, started
 from heirlog.local.layout import HOST, NodeLayout
 
 STOP_TIMEOUT_S = 30.0
@@ -52,7 +52,7 @@ class NodeProcess:
         self._entry = ["heirlog", "node"] if module is None else [module]
         self._ledger = ledger
         self._reuse_port = reuse_port
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Child | None = None
         self._printed_before = 0
         self._asked = False
         self._waker: subprocess.Popen[bytes] | None = None
@@ -90,26 +90,18 @@ class NodeProcess:
         # it may have been killed from outside while it was paused
         self.resume()
         self._asked = False
-        # -P: a file in the working directory must not pass for a module of the standard library
-        command = [sys.executable, "-P", "-m", *self._entry, "--config", str(self.layout.properties_path)]
-        command += ["--output", str(self.layout.output_path)]
+        arguments = [*self._entry, "--config", str(self.layout.properties_path)]
+        arguments += ["--output", str(self.layout.output_path)]
         if self._ledger:
-            command += ["--ledger", str(self.layout.ledger_path)]
+            arguments += ["--ledger", str(self.layout.ledger_path)]
         if self._reuse_port:
-            command.append("--reuse-port")
+            arguments.append("--reuse-port")
         if accept_older_metadata:
-            command.append("--accept-older-metadata")
-        command.append("--stop-with-stdin")
+            arguments.append("--accept-older-metadata")
+        arguments.append("--stop-with-stdin")
         with self.layout.output_path.open("ab") as output:
             self._printed_before = output.tell()
-            self._process = subprocess.Popen(
-                command,
-                stdin=subprocess.PIPE,
-                stdout=output,
-                stderr=output,
-                start_new_session=True,
-                env=child_environment(),
-            )
+            self._process = started(arguments, output, child_environment())
 
     def pause(self) -> None:
         """Its sockets stay open, and nothing of it runs until `resume`, or until this process has died."""

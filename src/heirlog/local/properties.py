@@ -95,7 +95,9 @@ def read_static(path: str | Path, overrides: Mapping[str, str] | None = None) ->
 
     Raises LocalError naming the file and, in it, the property.
     """
+    from heirlog.local.similar_names import server_config_like
     from heirlog.metadata.config_def import ConfigError, parse_static
+    from heirlog.metadata.definition import MISSPELT
 
     found = read(path)
     for name, flag in FOR_ONE_START.items():
@@ -107,7 +109,10 @@ def read_static(path: str | Path, overrides: Mapping[str, str] | None = None) ->
     try:
         return parse_static({**found, **(overrides or {})})
     except ConfigError as error:
-        raise LocalError(f"{path}: {error}") from error
+        # a value that is wrong has a name that exists
+        like = server_config_like(error.name) if error.sentence.endswith(MISSPELT) else None
+        hint = f"; did you mean {like}?" if like else ""
+        raise LocalError(f"{path}: {error}{hint}") from error
 
 
 def refuse_copied(path: str, config: StaticConfig) -> None:

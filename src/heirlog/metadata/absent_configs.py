@@ -103,11 +103,6 @@ _JAVA_SECURITY = (
     string("ssl.provider", None, update=Update.PER_BROKER),
 )
 
-_RELOADING = (
-    boolean("ssl.allow.dn.changes", False),
-    boolean("ssl.allow.san.changes", False),
-)
-
 _JAVA_TLS = (
     string("ssl.keymanager.algorithm", "SunX509", update=Update.PER_BROKER),
     string("ssl.protocol", "TLSv1.3", update=Update.PER_BROKER),
@@ -165,7 +160,6 @@ _FAMILIES: Final[Sequence[tuple[str | None, Sequence[ConfigKey]]]] = (
     ("heirlog has no Kerberos (GSSAPI): use SCRAM, PLAIN or certificates", _KERBEROS),
     ("heirlog's nodes get tokens from a file, or by client id and secret", _OAUTH_CLIENT),
     ("heirlog cannot load Java classes", _JAVA_SECURITY),
-    ("heirlog does not compare a new certificate with the old one", _RELOADING),
     (NO_TIERED_STORAGE, _TIERS),
     ("this version of heirlog has no streams groups", _GROUPS),
     ("heirlog has no two-phase commit", _TRANSACTIONS),

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from heirlog.metadata.definition import ConfigError
+from heirlog.metadata.definition import MISSPELT, ConfigError
 from heirlog.metadata.listener_security import (
     SCRAM,
     SECURITY_PROTOCOLS,
@@ -141,7 +141,7 @@ def parse_static(properties: Mapping[str, str]) -> StaticConfig:
 
 
 def _unknown(name: str) -> str:
-    return f"{name} is not a configuration that heirlog knows; check the spelling or remove it"
+    return f"{name} is not a configuration that heirlog knows; {MISSPELT}"
 
 
 def _metrics_listener(text: str) -> Endpoint | None:

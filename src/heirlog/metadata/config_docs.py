@@ -204,6 +204,8 @@ sasl.jaas.config  The users of PLAIN, and how this node logs in to others; only 
 sasl.mechanism.controller.protocol  How this node logs in to the controllers.
 sasl.mechanism.inter.broker.protocol  How this node logs in to other brokers.
 sasl.server.max.receive.size  The largest request of a client that has not authenticated, in bytes.
+ssl.allow.dn.changes  Whether a dynamic key store may have a certificate with another subject.
+ssl.allow.san.changes  Whether a dynamic key store may have a certificate that lacks a name or address of the old one.
 ssl.cipher.suites  The cipher suites of TLS, by their standard names; empty: OpenSSL's choice.
 ssl.client.auth  Whether clients show a certificate: none, requested or required.
 ssl.enabled.protocols  The versions of TLS: TLSv1.2, TLSv1.3.

@@ -26,7 +26,13 @@ from heirlog.metadata.config_docs import documentation
 from heirlog.metadata.definition import ConfigKey, ConfigType, Update
 from heirlog.metadata.group_configs import GROUP_CONFIGS, default_of
 from heirlog.metadata.image import BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE, Image
-from heirlog.metadata.listener_security import PREFIX, is_listener_config, is_secret, limit_of_listener
+from heirlog.metadata.listener_security import (
+    PREFIX,
+    is_listener_config,
+    is_secret,
+    limit_of_listener,
+    store_of_listener,
+)
 from heirlog.metadata.server_configs import AUTHORIZERS, SERVER_CONFIGS, SHOWN_WHERE_SET, THROTTLES
 from heirlog.metadata.topic_configs import TOPIC_CONFIGS
 
@@ -226,9 +232,10 @@ def describe_group(image: Image, static: StaticConfig, group: str) -> list[Confi
     for name in sorted(GROUP_CONFIGS):
         definition = GROUP_CONFIGS[name]
         own = image.config(GROUP_RESOURCE, group, name)
-        levels = [] if own is None else [ConfigSynonym(name, own, ConfigSource.DYNAMIC_GROUP)]
-        levels.append(ConfigSynonym(name, default_of(static, definition), ConfigSource.DEFAULT))
-        entries.append(_entry(definition, tuple(levels), read_only=False))
+        levels = () if own is None else (ConfigSynonym(name, own, ConfigSource.DYNAMIC_GROUP),)
+        default = ConfigSynonym(name, default_of(static, definition), ConfigSource.DEFAULT)
+        # Kafka lists the default only where the group has no value of its own
+        entries.append(_entry(definition, levels or (default,), read_only=False))
     return entries
 
 
@@ -245,9 +252,9 @@ def _definition(name: str) -> ConfigKey:
     known = SERVER_CONFIGS.get(name)
     if known is not None:
         return known
-    limit = limit_of_listener(name)
-    if limit is not None:
-        return replace(limit, name=name, default=None)
+    of_listener = limit_of_listener(name) or store_of_listener(name)
+    if of_listener is not None:
+        return replace(of_listener, name=name, default=None)
     # a log written by a Kafka controller may store dynamic configurations of features that heirlog lacks
     return ConfigKey(name=name, type=ConfigType.PASSWORD if is_secret(name) else ConfigType.STRING, default=None)
 

@@ -22,6 +22,10 @@ DOUBLE_MAX: Final = "1.7976931348623157E308"
 """As Java writes it."""
 
 
+MISSPELT: Final = "check the spelling or remove it"
+"""Ends the sentence on a name that no configuration has."""
+
+
 class ConfigError(KafkaError):
     """The configuration `name` was refused."""
 

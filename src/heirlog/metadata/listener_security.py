@@ -19,10 +19,10 @@ Source: KIP-43, KIP-103, KIP-684.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from heirlog.metadata.definition import INT_MAX, ConfigError, ConfigKey
+from heirlog.metadata.definition import INT_MAX, MISSPELT, ConfigError, ConfigKey
 from heirlog.metadata.security_configs import (
     FOR_MECHANISM,
     NOT_FOR_LISTENER,
@@ -30,6 +30,7 @@ from heirlog.metadata.security_configs import (
     OF_TOKENS,
     ONLY_FOR_MECHANISM,
     SECURITY,
+    STORES,
     UNSECURED_TOKENS,
 )
 from heirlog.metadata.server_configs import SERVER_CONFIGS
@@ -56,6 +57,12 @@ _LOGIN_MODULES: Final = {
 _BY_NAME: Final[Mapping[str, ConfigKey]] = {key.name: key for key in SECURITY}
 LISTENER_LIMITS: Final = ("max.connections", "max.connection.creation.rate")
 """What is no matter of security, and may be limited for a listener in addition to the node."""
+_INSTEAD_OF: Final[Mapping[str, tuple[str, ...]]] = {
+    "ssl.keystore.key": ("ssl.keystore.location", "ssl.keystore.password"),
+    "ssl.keystore.location": ("ssl.keystore.key", "ssl.keystore.certificate.chain"),
+    "ssl.truststore.certificates": ("ssl.truststore.location", "ssl.truststore.password"),
+    "ssl.truststore.location": ("ssl.truststore.certificates",),
+}
 _JAAS: Final = "sasl.jaas.config"
 _MECHANISMS: Final = "sasl.enabled.mechanisms"
 _VALIDATOR: Final = "sasl.server.callback.handler.class"
@@ -88,6 +95,17 @@ class ListenerSecurity:
     """Passwords of the users of PLAIN."""
     bearer: BearerTokens | None = None
     """None on a listener without OAUTHBEARER."""
+
+    def with_stores(self, stores: Mapping[str, str]) -> ListenerSecurity:
+        """With the stores that dynamic configurations give it.
+
+        A store that is text replaces one that is a file, and the reverse: the file's lines cannot be deleted meanwhile.
+        """
+        if not stores:
+            return self
+        replaced = {name for new, others in _INSTEAD_OF.items() if stores.get(new) for name in others}
+        kept = {name: text for name, text in self.properties.items() if name not in replaced}
+        return replace(self, properties={**kept, **stores})
 
     @property
     def uses_tls(self) -> bool:
@@ -145,6 +163,22 @@ def limit_of_listener(name: str) -> ConfigKey | None:
     return SERVER_CONFIGS[rest] if is_listener_config(name) and rest in LISTENER_LIMITS else None
 
 
+def store_of_listener(name: str) -> ConfigKey | None:
+    """The definition of `listener.name.<listener>.<store>`, one of `STORES`; None for any other name."""
+    rest = name.removeprefix(PREFIX).partition(".")[2]
+    return _BY_NAME[rest] if is_listener_config(name) and rest in STORES else None
+
+
+def stores_by_listener(configs: Mapping[str, str]) -> dict[str, dict[str, str]]:
+    """The stores among dynamic configurations of a node, by listener, without the prefix."""
+    found: dict[str, dict[str, str]] = {}
+    for name, text in configs.items():
+        if store_of_listener(name) is not None:
+            listener, _, rest = name.removeprefix(PREFIX).partition(".")
+            found.setdefault(listener.upper(), {})[rest] = text
+    return found
+
+
 def parse_listener_config(name: str, text: str, listeners: Collection[str]) -> None:
     """Check one `listener.name.` property on its own. Raises ConfigError.
 
@@ -170,9 +204,7 @@ def parse_listener_config(name: str, text: str, listeners: Collection[str]) -> N
             f"{name} needs the SASL mechanism in its name, such as {PREFIX}{listener}.plain.{rest}",
         )
     if definition is None or definition.name in NOT_FOR_LISTENER:
-        raise ConfigError(
-            name, f"{name}: {rest} is not a configuration that one listener can have; check the spelling or remove it"
-        )
+        raise ConfigError(name, f"{name}: {rest} is not a configuration that one listener can have; {MISSPELT}")
     definition.parse(text)
 
 

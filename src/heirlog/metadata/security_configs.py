@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from heirlog.metadata.definition import ConfigKey, Update, class_name, integer, list_of, long, password, string
+from heirlog.metadata.definition import ConfigKey, Update, boolean, class_name, integer, list_of, long, password, string
 from heirlog.security.allowed_urls import ALLOWED_URLS
 
 STORE_TYPES: Final = ("JKS", "PKCS12", "PEM")
@@ -54,6 +54,8 @@ SECURITY: Final[tuple[ConfigKey, ...]] = (
     string("sasl.oauthbearer.token.endpoint.url", None),
     class_name("sasl.server.callback.handler.class", choices=(*SIGNED_TOKENS, UNSECURED_TOKENS)),
     integer("sasl.server.max.receive.size", 524_288, 1),
+    boolean("ssl.allow.dn.changes", False),
+    boolean("ssl.allow.san.changes", False),
     list_of("ssl.cipher.suites", "", update=Update.PER_BROKER),
     string("ssl.client.auth", "none", choices=("none", "requested", "required"), update=Update.PER_BROKER),
     list_of("ssl.enabled.protocols", "TLSv1.2,TLSv1.3", choices=TLS_VERSIONS, update=Update.PER_BROKER),
@@ -71,6 +73,19 @@ SECURITY: Final[tuple[ConfigKey, ...]] = (
     string("ssl.truststore.type", "JKS", choices=STORE_TYPES, update=Update.PER_BROKER),
 )
 
+STORES: Final = (
+    "ssl.key.password",
+    "ssl.keystore.certificate.chain",
+    "ssl.keystore.key",
+    "ssl.keystore.location",
+    "ssl.keystore.password",
+    "ssl.keystore.type",
+    "ssl.truststore.certificates",
+    "ssl.truststore.location",
+    "ssl.truststore.password",
+    "ssl.truststore.type",
+)
+"""What may change for a listener while its node runs (KIP-226)."""
 ONLY_FOR_MECHANISM: Final = (
     "sasl.jaas.config",
     "sasl.login.callback.handler.class",
@@ -82,7 +97,13 @@ FOR_MECHANISM: Final = (
     *(key.name for key in SECURITY if key.name.startswith("sasl.oauthbearer.")),
 )
 """What may differ between the SASL mechanisms of one listener."""
-OF_SERVERS: Final = ("ssl.client.auth", "ssl.cipher.suites", "ssl.principal.mapping.rules")
+OF_SERVERS: Final = (
+    "ssl.allow.dn.changes",
+    "ssl.allow.san.changes",
+    "ssl.cipher.suites",
+    "ssl.client.auth",
+    "ssl.principal.mapping.rules",
+)
 """What has no meaning for a node that connects to others."""
 NOT_FOR_LISTENER: Final = (
     "sasl.mechanism.controller.protocol",

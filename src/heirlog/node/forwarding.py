@@ -8,7 +8,8 @@ that the client spoke and the answer needs no translation. While no controller a
 a capped back-off until the time limit of the wait; then the client gets the API's own refusal with REQUEST_TIMED_OUT. A
 request that may have been executed before the connection broke is sent again: every forwarded API answers a repeat with
 an error of its own (TOPIC_ALREADY_EXISTS, ELECTION_NOT_NEEDED, INVALID_PARTITIONS) or does nothing the second time
-(configurations), as on Apache Kafka.
+(configurations), as on Apache Kafka. For CreateDelegationToken, which would create a second token, the broker chooses
+the id of the token, and sends the same one again.
 
 The answer to a change names the offset of its last record: it reaches the client once this broker's own image holds
 that (`read_your_writes`).
@@ -25,8 +26,10 @@ from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 from heirlog.apis.common.envelopes import envelope_of
 from heirlog.context import Context
+from heirlog.controller.delegation_tokens import new_token_id
 from heirlog.env import Cancel, Env, SendFailure
 from heirlog.pending import Pending
+from heirlog.protocol.api import ApiKey
 from heirlog.protocol.errors import ErrorCode, error_code
 from heirlog.protocol.frames import RequestHeader, decode_response
 from heirlog.protocol.messages import EnvelopeRequest, EnvelopeResponse
@@ -83,7 +86,9 @@ class Forwarder:
         # quotas of client ids count on the controller too
         client_id = FORWARDED_CLIENT if context is None else context.client_id
         header = RequestHeader(request.API_KEY, api_version, 0, client_id)
-        envelope = envelope_of(header, request, context)
+        creates_token = request.API_KEY == ApiKey.CREATE_DELEGATION_TOKEN
+        token_id = new_token_id(self._env.random) if creates_token else None
+        envelope = envelope_of(header, request, context, token_id)
         wait = _Forwarding(
             self._env, self._controller, header, envelope, refusal, self._over, self._client_code, self._when_applied
         )

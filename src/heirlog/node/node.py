@@ -33,6 +33,7 @@ from heirlog.node.audit import AuditLog
 from heirlog.node.authentication import AuthenticationCounts, Authenticators
 from heirlog.node.auto_topic_creation import AutoTopicCreationManager
 from heirlog.node.connection import ClientConnection, ReadAhead, Transport
+from heirlog.node.dynamic_stores import DynamicStores, ListenerStores
 from heirlog.node.forwarding import Forwarder
 from heirlog.node.log_directories import metadata_identity, open_directories
 from heirlog.node.metadata_publisher import MetadataPublisher
@@ -95,10 +96,12 @@ class Node:
         log_levels: LogLevels | None = None,
         now_ns: Callable[[], int] | None = None,
         signatures: Mapping[str, Signatures] | None = None,
+        stores: ListenerStores | None = None,
     ) -> None:
         """unusable: log directories that the body could not take for this process, and why.
 
         signatures: by listener, what checks those of tokens (OAUTHBEARER).
+        stores: the body's key and trust stores, which dynamic configurations may replace.
 
         log_levels: what the body's log shows; changed here as operators ask for it.
         now_ns: a clock finer than the body's `Env.now_ms`, to measure requests by.
@@ -161,6 +164,7 @@ class Node:
         )
         self.authentications = AuthenticationCounts()
         self._audit = AuditLog(env.log)
+        self._stores = DynamicStores(stores, config.node_id)
         self._stopping = False
 
     # for handlers
@@ -224,6 +228,10 @@ class Node:
     def listener_limit(self, listener: str, name: str) -> int:
         """As it counts now for one listener."""
         return listener_limit(self.image, self.config, listener, name)
+
+    def reason_against_stores(self, changes: Mapping[str, str | None]) -> str | None:
+        """Why this node cannot serve its listeners with its configurations changed like this; None: it can."""
+        return self._stores.reason_against(self.image, changes)
 
     def listener(self, name: str) -> ListenerRoutes:
         return self._by_name[name]
@@ -654,6 +662,7 @@ class Node:
         if 0 < self.quorum.high_watermark <= self.image.offset + 1:
             # everything that was committed when this node started is applied
             self._acls_are_loaded()
+            self._stores.follow(self.image)
         self.log_levels.configure(server_value(self.image, self.config, "log.level"))
         self._quotas_changed()
         if self._registration is not None:

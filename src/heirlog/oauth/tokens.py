@@ -30,7 +30,8 @@ class Tokens:
 
     def __init__(self, source: TokenSource, tls: SSLContext | None = None) -> None:
         self._source = source
-        self._tls = tls
+        self.tls = tls
+        """Whoever owns it may replace it: a fetch takes the one that it finds."""
         self._token = ""
         self._good_until = 0.0
 
@@ -78,7 +79,7 @@ class Tokens:
             headers={"Authorization": f"Basic {credentials}", "Accept": "application/json"},
         )
         try:
-            content = json.loads(fetch(request, self._tls))
+            content = json.loads(fetch(request, self.tls))
             token, lifetime_s = str(content["access_token"]), float(content.get("expires_in", 0))
         except FetchFailed as error:
             if error.status:

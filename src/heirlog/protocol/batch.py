@@ -275,20 +275,34 @@ def decode_records(buf: Buffer, position: int = 0, max_bytes: int = MAX_DECOMPRE
 
     Raises InvalidBatch if they are damaged, DecompressionError if they hold more than `max_bytes`.
     """
-    return list(iter_records(buf, position, max_bytes))
+    header, data = _records_of(buf, position, max_bytes)
+    try:
+        return list(_decode_all(data, header))
+    except (IndexError, UnicodeDecodeError) as error:
+        raise _damaged_records(header) from error
 
 
 def iter_records(buf: Buffer, position: int = 0, max_bytes: int = MAX_DECOMPRESSED_BYTES) -> Iterator[Record]:
     """As `decode_records`, one after the other: nine million records fit into a batch of some kilobytes."""
+    header, data = _records_of(buf, position, max_bytes)
+    try:
+        yield from _decode_all(data, header)
+    except (IndexError, UnicodeDecodeError) as error:
+        raise _damaged_records(header) from error
+
+
+def _records_of(buf: Buffer, position: int, max_bytes: int) -> tuple[BatchHeader, bytes]:
+    """The batch's header, and its records as they are when they are not compressed."""
     header = read_header(buf, position)
     if position + header.size > len(buf):
         raise InvalidBatch(f"a batch of {header.size} bytes of which only {len(buf) - position} are there")
     payload = memoryview(buf)[position + HEADER_SIZE : position + header.size]
-    data = bytes(decompress(header.compression, payload, max_bytes))
-    try:
-        yield from _decode_all(data, header)
-    except (IndexError, UnicodeDecodeError) as error:
-        raise InvalidBatch(f"the records of the batch at offset {header.base_offset} are damaged") from error
+    codec = header.attributes & COMPRESSION_MASK
+    return header, bytes(decompress(codec, payload, max_bytes) if codec else payload)
+
+
+def _damaged_records(header: BatchHeader) -> InvalidBatch:
+    return InvalidBatch(f"the records of the batch at offset {header.base_offset} are damaged")
 
 
 def _write_crc(buf: bytearray | memoryview, position: int, size: int) -> None:
@@ -302,10 +316,13 @@ def _encode_record(out: bytearray, delta: int, base_timestamp: int, record: NewR
     put_varint(body, delta)
     _put_bytes(body, key)
     _put_bytes(body, value)
-    put_varint(body, len(headers))
-    for name, content in headers:
-        _put_bytes(body, name.encode())
-        _put_bytes(body, content)
+    if headers:
+        put_varint(body, len(headers))
+        for name, content in headers:
+            _put_bytes(body, name.encode())
+            _put_bytes(body, content)
+    else:
+        body.append(0)
     put_varint(out, len(body))
     out += body
 
@@ -314,7 +331,11 @@ def _put_bytes(out: bytearray, data: bytes | None) -> None:
     if data is None:
         out.append(1)  # -1, zigzag
         return
-    put_varint(out, len(data))
+    size = len(data)
+    if size < 0x40:
+        out.append(size << 1)
+    else:
+        put_varint(out, size)
     out += data
 
 
@@ -364,6 +385,7 @@ def _nullable_bytes(data: bytes, position: int) -> tuple[bytes | None, int]:
 
 def _decode_all(data: bytes, header: BatchHeader) -> Iterator[Record]:
     position = 0
+    value: bytes | None
     append_time_ms = header.max_timestamp if header.log_append_time else None
     base_offset, base_timestamp = header.base_offset, header.base_timestamp
     data_end = len(data)
@@ -388,7 +410,12 @@ def _decode_all(data: bytes, header: BatchHeader) -> Iterator[Record]:
         else:
             offset_delta, position = read_varint(data, position)
         key, position = _nullable_bytes(data, position)
-        value, position = _nullable_bytes(data, position)
+        # `_nullable_bytes` without the call, where the value has less than 64 bytes and is inside the record
+        size = data[position]
+        if size < 0x80 and not size & 1 and (value_end := position + 1 + (size >> 1)) < end:
+            value, position = data[position + 1 : value_end], value_end
+        else:
+            value, position = _nullable_bytes(data, position)
         headers: tuple[tuple[str, bytes | None], ...] = ()
         if data[position] == 0:
             position += 1

@@ -9,7 +9,8 @@
 
     listener.name.<listener>.max.connections
                                        the same for one listener, also for one between nodes: nothing is accepted there
-                                       until one of its connections is closed
+                                       until one of its connections is closed. Between nodes a connection that has not
+                                       authenticated is closed for a new one, so that strangers cannot keep nodes out
     max.connection.creation.rate       per second, of the node (but for the listeners between nodes) and of a listener:
                                        a connection above it is served, and the next one is accepted later
 

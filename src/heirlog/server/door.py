@@ -13,9 +13,9 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from heirlog.client.security import SecurityError, security_from_properties
+from heirlog.client.security import Security, SecurityError, security_from_properties
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.listener_security import ListenerSecurity
 from heirlog.metadata.security_configs import OF_SERVERS
@@ -54,6 +54,9 @@ class Door:
 
 
 OPEN: Final = Door()
+Stores: TypeAlias = Mapping[str, Mapping[str, str]]
+"""By listener, key and trust stores as Kafka's configurations without the listener's prefix."""
+NO_STORES: Final[Stores] = {}
 
 
 class Doors:
@@ -77,9 +80,17 @@ class Doors:
                 turns,
             )
 
-    def contexts(self) -> dict[str, ssl.SSLContext]:
+    def securities(self, stores: Stores = NO_STORES) -> dict[str, ListenerSecurity]:
+        """Of the listeners with TLS. stores: by listener, what differs from the file."""
+        return {
+            security.listener: security.with_stores(stores.get(security.listener, {}))
+            for security in self._guarded()
+            if security.uses_tls
+        }
+
+    def contexts(self, stores: Stores = NO_STORES) -> dict[str, ssl.SSLContext]:
         """By listener, made from stores that are read again. Raises SecurityError."""
-        return {security.listener: server_context_of(security) for security in self._guarded() if security.uses_tls}
+        return {listener: server_context_of(security) for listener, security in self.securities(stores).items()}
 
     def use(self, contexts: Mapping[str, ssl.SSLContext]) -> None:
         """For new connections."""
@@ -99,7 +110,7 @@ def server_context_of(security: ListenerSecurity) -> ssl.SSLContext:
 
     try:
         return server_context(
-            security_from_properties({**_stores(security.properties), "security.protocol": "SSL"}),
+            stores_of(security),
             security.value("ssl.client.auth"),
             security.value("ssl.cipher.suites"),
         )
@@ -107,5 +118,9 @@ def server_context_of(security: ListenerSecurity) -> ssl.SSLContext:
         raise SecurityError(f"listener {security.listener}: {error}") from error
 
 
-def _stores(properties: Mapping[str, str]) -> dict[str, str]:
-    return {name: text for name, text in properties.items() if name.startswith("ssl.") and name not in OF_SERVERS}
+def stores_of(security: ListenerSecurity) -> Security:
+    """Raises SecurityError."""
+    found = {name: text for name, text in security.properties.items() if name.startswith("ssl.")}
+    return security_from_properties(
+        {name: text for name, text in found.items() if name not in OF_SERVERS} | {"security.protocol": "SSL"}
+    )

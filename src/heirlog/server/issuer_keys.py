@@ -39,15 +39,19 @@ EARLY_REFRESH_MS_MIN: Final = 10_000
 
 
 class IssuerKeys:
-    """Of one listener. read: the document with the keys; called in a thread. Raises FetchFailed."""
+    """Of one listener. read: the document with the keys; called in a thread. Raises FetchFailed.
+
+    trust: makes the context for https from stores that are read. Raises SecurityError.
+    """
 
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
         log: EventLog,
         url: str,
-        read: Callable[[], bytes],
+        read: Callable[[SSLContext | None], bytes],
         *,
+        trust: Callable[[], SSLContext | None] = lambda: None,
         refresh_ms: int,
         backoff_ms: int,
         backoff_max_ms: int,
@@ -60,6 +64,8 @@ class IssuerKeys:
         self._refresh_ms = refresh_ms
         self._backoff_ms = backoff_ms
         self._backoff_max_ms = backoff_max_ms
+        self._trust = trust
+        self._context = trust()
         self._keys: JwkSet | None = None
         self._failures = 0
         self._begun_at = 0.0
@@ -68,6 +74,14 @@ class IssuerKeys:
 
     def start(self) -> None:
         self._fetch()
+
+    def context(self) -> SSLContext | None:
+        """For https, from stores that are read again. Raises SecurityError."""
+        return self._trust()
+
+    def use(self, context: SSLContext | None) -> None:
+        """For the next fetch."""
+        self._context = context
 
     def payload(self, token: str, header: Mapping[str, Any]) -> bytes:
         from heirlog.oauth.jwk_set import UnknownKey
@@ -97,7 +111,7 @@ class IssuerKeys:
 
         found: JwkSet | str
         try:
-            found = JwkSet(self._read())
+            found = JwkSet(self._read(self._context))
         except FetchFailed as error:
             found = str(error)
         except UnusableKeySet as error:
@@ -150,7 +164,8 @@ def _keys_of(loop: asyncio.AbstractEventLoop, security: ListenerSecurity, url: s
         loop,
         log,
         url,
-        partial(read_file, url) if is_file else partial(fetch, request, _context(security)),
+        (lambda _: read_file(url)) if is_file else partial(fetch, request),
+        trust=partial(_context, security),
         refresh_ms=security.value("sasl.oauthbearer.jwks.endpoint.refresh.ms", OAUTHBEARER),
         backoff_ms=security.value("sasl.oauthbearer.jwks.endpoint.retry.backoff.ms", OAUTHBEARER),
         backoff_max_ms=security.value("sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms", OAUTHBEARER),

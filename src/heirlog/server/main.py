@@ -29,6 +29,7 @@ from heirlog.log_levels import LogLevels
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.node.node import Node
 from heirlog.protocol.types import Endpoint
+from heirlog.server.certificates import Certificates
 from heirlog.server.client_pool import ClientPool
 from heirlog.server.connection_limits import connection_limits, exempt_listeners, listener_limits
 from heirlog.server.connection_rates import AcceptRates, ConnectionRates
@@ -139,6 +140,7 @@ class NodeServer:
             self._doors = Doors(self._loop, config)
             self._peers = Peers(self._loop, config, log)
             self._issuer_keys = self._keys_of_issuers()
+            self._certificates = Certificates(self._doors, self._peers, self._issuer_keys, log)
         except SecurityError as error:
             raise StartRefused(str(error)) from error
         self._pool = ClientPool(
@@ -150,7 +152,7 @@ class NodeServer:
         )
         self._env = ServerEnv(self._loop, self._files, self._pool, log, self._stopped)
         windows = config.int("quota.window.num"), config.int("quota.window.size.seconds") * 1000
-        self._node = Node(self._env, config, unusable, levels, time.monotonic_ns, self._issuer_keys)
+        self._node = Node(self._env, config, unusable, levels, time.monotonic_ns, self._issuer_keys, self._certificates)
         self._server = Server(
             self._loop,
             self._node.accepted,
@@ -200,7 +202,7 @@ class NodeServer:
             # before another process can see the node, and ask it to stop
             for number in (signal.SIGTERM, signal.SIGINT):
                 self._loop.add_signal_handler(number, self._asked_to_stop)
-            self._loop.add_signal_handler(signal.SIGHUP, self._reload_certificates)
+            self._loop.add_signal_handler(signal.SIGHUP, self._certificates.reload)
             self._listen()
             for keys in self._issuer_keys.values():
                 keys.start()
@@ -252,20 +254,6 @@ class NodeServer:
             return
         self._signalled = True
         self._node.shutdown()
-
-    def _reload_certificates(self) -> None:
-        """SIGHUP: the stores are read again, for new connections in both directions: all, or nothing changes."""
-        try:
-            of_doors, of_peers = self._doors.contexts(), self._peers.contexts()
-            self._peers.check(of_doors, of_peers)
-        except SecurityError as error:
-            self._log("error", "certificates-not-reloaded", why=str(error))
-        except Exception as error:  # no file that is bad in a new way may end a node that serves
-            self._log("error", "certificates-not-reloaded", why=repr(error), exception=traceback.format_exc())
-        else:
-            self._doors.use(of_doors)
-            self._peers.use(of_peers)
-            self._log("info", "certificates-reloaded")
 
     def _failed(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         error = context.get("exception")

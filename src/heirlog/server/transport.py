@@ -38,7 +38,7 @@ OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 RETRY_ACCEPT_SECONDS = 0.1
 UNAUTHENTICATED_MAX = 1000
 """Connections at the listeners between nodes, which `max.connections` leaves open, that have not proved who they are.
-Not beyond: a further one takes the place of the oldest of its own address, or else of all."""
+A further one, and one above the limit of its listener, takes the place of the oldest of its address, or else of all."""
 TOO_LATE = "it did not authenticate in time (heirlog.authentication.timeout.ms)"
 FRAME_REFUSED = re.compile(r"a frame of (\d+) bytes")
 TLS_RECORD = 0x1603
@@ -295,7 +295,7 @@ class Server:
             if len(self._connections) >= limits.total and name not in self._exempt:
                 self._stop_accepting(limits.total)
                 return
-            if self._per_listener[name] >= own.total:
+            if self._per_listener[name] >= own.total and not self._has_unauthenticated(name):
                 self._listener_is_full(name, own.total)
                 return
             try:
@@ -349,10 +349,16 @@ class Server:
             self._add_unauthenticated(connection)
         return True
 
+    def _has_unauthenticated(self, name: str) -> bool:
+        """Whether strangers hold places of a listener between nodes."""
+        return any(one.listener == name for one in self._unauthenticated)
+
     def _add_unauthenticated(self, connection: InboundConnection) -> None:
-        if len(self._unauthenticated) >= UNAUTHENTICATED_MAX:
-            of_all, host = next(iter(self._unauthenticated)), connection.peer_host
-            oldest = next((one for one in self._unauthenticated if one.peer_host == host), of_all)
+        name, host = connection.listener, connection.peer_host
+        is_full = self._per_listener[name] > self._listener_limits(name).total
+        if is_full or len(self._unauthenticated) >= UNAUTHENTICATED_MAX:
+            candidates = [one for one in self._unauthenticated if one.listener == name or not is_full]
+            oldest = next((one for one in candidates if one.peer_host == host), candidates[0])
             del self._unauthenticated[oldest]
             oldest.abort("too many connections that have not authenticated")
         self._unauthenticated[connection] = None

@@ -277,7 +277,8 @@ class SimCluster:
         if self.is_up(name) or name == self._formatting:
             return
         self.say(f"start {name}")
-        env = self.machines.boot(name, machine.release.as_seen)
+        release = machine.release
+        env = self.machines.boot(name, None if release.supports is None else release.as_seen)
         node = Node(env, machine.config)
         machine.node = node
         machine.stopping = False

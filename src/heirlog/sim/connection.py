@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from heirlog.env import OnResult, SendFailure
 from heirlog.protocol.frames import RequestHeader
@@ -23,6 +23,9 @@ from heirlog.protocol.types import Endpoint
 from heirlog.sim.link import NetworkLink, Stream
 from heirlog.sim.loose_transport import LooseTransport
 from heirlog.sim.world import Event, Process, World
+
+HandOver: TypeAlias = Callable[[Any], Any]
+"""Makes the message that a receiver gets from the one that was sent."""
 
 
 class ServerConnection(Protocol):
@@ -70,11 +73,13 @@ class Carrier(Protocol):
 
     def listening(self, endpoint: Endpoint) -> Listening | None: ...
 
+    counts_bytes: bool
+
     def size_of(self, header: RequestHeader, request: Any) -> int: ...
 
-    def hand_over_request(self, header: RequestHeader, request: Any) -> Callable[[], Any]: ...
+    def hand_over_request(self, header: RequestHeader, request: Any) -> HandOver | None: ...
 
-    def hand_over_response(self, header: RequestHeader, response: Any) -> Callable[[], Any]: ...
+    def hand_over_response(self, header: RequestHeader, response: Any) -> tuple[Any, HandOver | None]: ...
 
     def accepted(self, connection: SimConnection) -> None: ...
 
@@ -154,40 +159,41 @@ class SimConnection:
             return
         server = self.server
         if server is None:
-            connects = partial(self._request_connection, header, label, hand_over)
+            connects = partial(self._request_connection, header, label, request, hand_over)
             self._network.put(self.forth, None, label, connects, self)
         else:
-            self._network.put(self.forth, server, label, partial(self._request_arrives, header, hand_over), self)
+            arrives = partial(self._request_arrives, header, request, hand_over)
+            self._network.put(self.forth, server, label, arrives, self)
 
-    def _is_late(
-        self, loose: LooseTransport, header: RequestHeader, request: Any, hand_over: Callable[[], Any]
-    ) -> bool:
+    def _is_late(self, loose: LooseTransport, header: RequestHeader, request: Any, hand_over: HandOver | None) -> bool:
         """Whether the request arrives late, or not at all because an earlier answer comes in its place."""
         answer = loose.late_answer(self.client, request)
         if answer is not None:
             label = f"late answer to {type(request).__name__}"
-            self._world.schedule(1000, self.client, label, partial(self._answered, header.correlation_id, answer))
+            self._world.schedule(1000, self.client, label, partial(self._answered, header.correlation_id, *answer))
             return True
         late_ms = loose.request_late_ms(self.client, request)
         if late_ms is None:
             return False
         self.forth.stalled = True
         label = f"late {type(request).__name__}"
-        self._world.schedule(late_ms * 1000, None, label, partial(self._arrives_late, header, label, hand_over))
+        arrives = partial(self._arrives_late, header, label, request, hand_over)
+        self._world.schedule(late_ms * 1000, None, label, arrives)
         return True
 
-    def _arrives_late(self, header: RequestHeader, label: str, hand_over: Callable[[], Any]) -> None:
+    def _arrives_late(self, header: RequestHeader, label: str, request: Any, hand_over: HandOver | None) -> None:
         """On another connection, whose answers go nowhere; not while its own one is open, which keeps the order."""
         found = self._network.listening(self.endpoint)
         if found is not None and not (self.client_open and self.client.alive):
             late = SimConnection(self._network, self.client, self.endpoint, self.channel)
             late._accept(found)
-            self._world.schedule(0, found.process, label, partial(late._request_is_read, header, hand_over))
+            self._world.schedule(0, found.process, label, partial(late._request_is_read, header, request, hand_over))
 
-    def _answered(self, correlation_id: int, hand_over: Callable[[], Any]) -> None:
+    def _answered(self, correlation_id: int, response: Any, hand_over: HandOver | None) -> None:
         if self.back.cut_us is not None and self.back.is_cut(self._world.now_us):
             return
-        response = hand_over()
+        if hand_over is not None:
+            response = hand_over(response)
         call = self.calls.pop(correlation_id, None)
         if call is None or not self.client_open:
             return
@@ -251,7 +257,7 @@ class SimConnection:
 
     # the server's end
 
-    def _request_connection(self, header: RequestHeader, label: str, hand_over: Callable[[], Any]) -> None:
+    def _request_connection(self, header: RequestHeader, label: str, request: Any, hand_over: HandOver | None) -> None:
         """The first requests of a connection arrive: check whether a process listens."""
         if self.forth.is_cut(self._world.now_us):
             return
@@ -263,7 +269,7 @@ class SimConnection:
             self._accept(found)
         server = self.server
         assert server is not None
-        self._world.schedule(0, server, label, partial(self._request_is_read, header, hand_over))
+        self._world.schedule(0, server, label, partial(self._request_is_read, header, request, hand_over))
 
     def _accept(self, found: Listening) -> None:
         """What the kernel does, even while the process is paused. What the node does is its first event."""
@@ -277,18 +283,21 @@ class SimConnection:
         if self.server_open:
             self.node_end = found.accept(self)
 
-    def _request_arrives(self, header: RequestHeader, hand_over: Callable[[], Any]) -> None:
+    def _request_arrives(self, header: RequestHeader, request: Any, hand_over: HandOver | None) -> None:
         if self.forth.cut_us is None or not self.forth.is_cut(self._world.now_us):
-            self._request_is_read(header, hand_over)
+            self._request_is_read(header, request, hand_over)
 
-    def _request_is_read(self, header: RequestHeader, hand_over: Callable[[], Any]) -> None:
-        request = hand_over()
-        if not self.server_open or self.node_end is None:
+    def _request_is_read(self, header: RequestHeader, request: Any, hand_over: HandOver | None) -> None:
+        if hand_over is not None:
+            request = hand_over(request)
+        node_end = self.node_end
+        if not self.server_open or node_end is None:
             return
-        if self._inbox or self.node_end.paused:
+        if self._inbox or node_end.paused:
             self._inbox.append((header, request))
         else:
-            self.node_end.received(header, request, self._network.size_of(header, request))
+            size = self._network.size_of(header, request) if self._network.counts_bytes else 0
+            node_end.received(header, request, size)
 
     def _server_closes(self) -> None:
         """The closing has reached the server's kernel; its process is notified when it runs."""
@@ -324,22 +333,26 @@ class SimConnection:
         if call is not None and self.server is not None:
             for listener in self._network.answer_listeners:
                 listener(self.server, call.request, response)
+        network = self._network
         try:
-            hand_over = self._network.hand_over_response(header, response)
+            response, hand_over = network.hand_over_response(header, response)
         except OSError as error:
             self._cannot_read(error)
             return
-        loose = self._network.loose
-        if loose is not None and call is not None and loose.keeps_answer(self.client, call.request, hand_over):
+        if (
+            network.loose is not None
+            and call is not None
+            and network.loose.keeps_answer(self.client, call.request, (response, hand_over))
+        ):
             self.back.stalled = True
             return
-        if self._network.answer_delay_us is not None and call is not None:
-            late_us = self._network.answer_delay_us(call.request)
+        if network.answer_delay_us is not None and call is not None:
+            late_us = network.answer_delay_us(call.request)
             if late_us:
                 self.back.clear_at_us = max(self.back.clear_at_us, self._world.now_us + late_us)
-        correlation_id = header.correlation_id
         label = f"{self.endpoint.host}<{type(response).__name__}"
-        self._network.put(self.back, self.client, label, partial(self._answered, correlation_id, hand_over), self)
+        answered = partial(self._answered, header.correlation_id, response, hand_over)
+        network.put(self.back, self.client, label, answered, self)
 
     def send_token(self, token: bytes) -> None:
         raise AssertionError("listeners of the simulator have no SASL")

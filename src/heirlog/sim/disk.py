@@ -68,6 +68,8 @@ class SimDisk:
         """A flush succeeds and does nothing, as on a volatile cache that ignores the command to write it back."""
         self.has_lost_flushed = False
         """A power cut took back what such a flush had called durable."""
+        self.is_broken = False
+        """A part of it is, at least."""
         self._broken: dict[str, str] = {}
         self.damages: list[Damage] = []
         """Oldest first."""
@@ -76,25 +78,27 @@ class SimDisk:
         """Everything at or below `path` is broken from now on; `how` is one of `BREAKAGES`."""
         assert how in BREAKAGES, how
         self._broken[path] = how
-
-    @property
-    def is_broken(self) -> bool:
-        return bool(self._broken)
+        self.is_broken = True
 
     def repair(self) -> None:
         self._broken.clear()
+        self.is_broken = False
 
     @contextmanager
     def readable(self) -> Iterator[None]:
         """A checker can read what is on the disk, broken or not."""
-        broken, self._broken = self._broken, {}
+        is_broken, self.is_broken = self.is_broken, False
         try:
             yield
         finally:
-            self._broken = broken
+            self.is_broken = is_broken
 
     def check(self, path: str, operation: str) -> None:
-        """Raises OSError if `operation` ("write", "read" or "flush") fails there."""
+        """Raises OSError if `operation` ("write", "read" or "flush") fails there. No caller needs to ask unless
+        `is_broken`.
+        """
+        if not self.is_broken:
+            return
         for broken, how in self._broken.items():
             if path == broken or path.startswith(f"{broken}/"):
                 if how == "full" and operation == "write":

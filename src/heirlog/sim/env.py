@@ -23,9 +23,11 @@ class SimEnv:
         network: Network,
         disk: SimDisk,
         process: Process,
-        as_seen: Callable[[Any], Any] = lambda request: request,
+        as_seen: Callable[[Any], Any] | None = None,
     ) -> None:
-        """as_seen: gets every request of the process and returns what leaves it (`heirlog.sim.releases`)."""
+        """as_seen: gets every request of the process and returns what leaves it (`heirlog.sim.releases`); None: the
+        request itself leaves it.
+        """
         self._world = world
         self._as_seen = as_seen
         self._network = network
@@ -53,8 +55,10 @@ class SimEnv:
         newest: int | None = None,
     ) -> None:
         """newest: the newest version to use, for clients that speak an older one of an API."""
+        if self._as_seen is not None:
+            request = self._as_seen(request)
         timeout_us = self._host.true_delay_us(timeout_ms)
-        self._network.send(self._process, to, channel, self._as_seen(request), on_result, timeout_us, newest)
+        self._network.send(self._process, to, channel, request, on_result, timeout_us, newest)
 
     def disconnect(self, to: Endpoint) -> None:
         self._network.disconnect(self._process, to)

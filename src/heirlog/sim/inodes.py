@@ -12,6 +12,7 @@ Nothing here copies a file: appends extend a bytearray, a cut deletes its end.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from random import Random
 from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
@@ -211,6 +212,7 @@ def _prefix(random: Random, length: int) -> int:
     return random.randrange(0, length + 1)
 
 
-def parts_of(path: str) -> list[str]:
+@lru_cache(maxsize=4096)
+def parts_of(path: str) -> tuple[str, ...]:
     """The names on the way to a file or directory."""
-    return [name for name in path.split("/") if name]
+    return tuple(name for name in path.split("/") if name)

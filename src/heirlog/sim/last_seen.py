@@ -39,17 +39,21 @@ class SeenReplica(NamedTuple):
     @classmethod
     def of(cls, process: Process | None, partition: Partition) -> SeenReplica:
         log = partition.log
-        return cls(
-            process,
-            partition,
-            partition.role,
-            partition.leader_epoch,
-            partition.partition_epoch,
-            partition.isr,
-            partition.high_watermark,
-            log.log_end_offset,
-            log.log_start_offset,
-            log.epochs.latest,
+        # as cls(...) does, without the call in between
+        return tuple.__new__(
+            cls,
+            (
+                process,
+                partition,
+                partition.role,
+                partition.leader_epoch,
+                partition.partition_epoch,
+                partition.isr,
+                partition.high_watermark,
+                log.log_end_offset,
+                log.log_start_offset,
+                log.epochs.latest,
+            ),
         )
 
 
@@ -124,19 +128,29 @@ class SeenController(NamedTuple):
     @classmethod
     def of(cls, node: Node) -> SeenController:
         quorum, controller = node.quorum, node.controller
-        log = quorum.log
-        return cls(
-            log,
-            -1 if log is None else log.end_offset,
-            -1 if log is None else log.start_offset,
-            -1 if log is None else log.log.epochs.latest,
-            () if log is None else tuple(log.snapshots),
-            () if log is None else log.voters,
-            -1 if log is None else log.voters_offset,
+        metadata_log = quorum.log
+        of_quorum = (
             quorum.high_watermark,
             quorum.applied_offset,
             quorum.state,
             quorum.durable_state,
             controller.is_active,
             controller.epoch,
+        )
+        if metadata_log is None:
+            return cls(None, -1, -1, -1, (), (), -1, *of_quorum)
+        log = metadata_log.log
+        # as cls(...) does, without the call in between: this is asked after each event of a controller
+        return tuple.__new__(
+            cls,
+            (
+                metadata_log,
+                log.log_end_offset,
+                log.log_start_offset,
+                log.epochs.latest,
+                tuple(metadata_log.store.ids),
+                metadata_log.voters,
+                metadata_log.voters_offset,
+                *of_quorum,
+            ),
         )

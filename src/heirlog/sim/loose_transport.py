@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from heirlog.protocol.messages import BrokerRegistrationRequest
 from heirlog.sim.world import Process
@@ -27,11 +27,13 @@ KEPT_ANSWERS = (BrokerRegistrationRequest,)
 ANSWERS_PER_REQUEST = 20
 """A broker registers much more rarely than it fetches."""
 LATE_MS = 8000
+Answer: TypeAlias = tuple[Any, Callable[[Any], Any] | None]
+"""As of `heirlog.sim.network.Network.hand_over_response`."""
 
 
 class _KeptAnswer(NamedTuple):
     asked_by: Process
-    hand_over: Callable[[], Any]
+    answer: Answer
 
 
 class LooseTransport:
@@ -65,7 +67,7 @@ class LooseTransport:
         self.late_from = client.host.name
         return self._random.randrange(*self._late_ms)
 
-    def keeps_answer(self, client: Process, request: Any, hand_over: Callable[[], Any]) -> bool:
+    def keeps_answer(self, client: Process, request: Any, answer: Answer) -> bool:
         """Whether the answer to this request does not arrive now."""
         if self._only or not isinstance(request, KEPT_ANSWERS):
             return False
@@ -73,10 +75,10 @@ class LooseTransport:
         if host not in self._next_of and self._random.random() >= ANSWERS_PER_REQUEST * self.share:
             return False
         self._next_of.discard(host)
-        self._answers[host, type(request)] = _KeptAnswer(client, hand_over)
+        self._answers[host, type(request)] = _KeptAnswer(client, answer)
         return True
 
-    def late_answer(self, client: Process, request: Any) -> Callable[[], Any] | None:
+    def late_answer(self, client: Process, request: Any) -> Answer | None:
         """An answer that an earlier incarnation was to get, and that this request gets."""
         key = client.host.name, type(request)
         kept = self._answers.get(key)
@@ -84,4 +86,4 @@ class LooseTransport:
             return None
         del self._answers[key]
         self.late_answers += 1
-        return kept.hand_over
+        return kept.answer

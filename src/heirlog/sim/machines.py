@@ -41,7 +41,7 @@ class Machines:
             found = self._disks[name] = SimDisk(self.world, self.world.host(name), self.world.stream(f"disk {name}"))
         return found
 
-    def boot(self, name: str, as_seen: Callable[[Any], Any] = lambda request: request) -> SimEnv:
+    def boot(self, name: str, as_seen: Callable[[Any], Any] | None = None) -> SimEnv:
         """Begin a new incarnation; what it runs is started with `launch`. as_seen: of `SimEnv`."""
         disk = self.disk(name)
         process = self.world.begin(self.world.host(name))

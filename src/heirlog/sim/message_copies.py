@@ -65,19 +65,20 @@ def request_bytes(header: RequestHeader, request: Any) -> int:
     return len(_frame(encode_request(header, request)))
 
 
-def request_over_the_wire(header: RequestHeader, request: Any) -> Callable[[], Any]:
+def request_over_the_wire(header: RequestHeader, request: Any) -> Callable[[Any], Any]:
+    """What the receiver decodes, from bytes and not from the argument."""
     frame = _frame(encode_request(header, request))
 
-    def decoded() -> Any:
+    def decoded(_: Any) -> Any:
         parsed, position = parse_header(frame)
         return decode_request(parsed, frame, position)
 
     return decoded
 
 
-def response_over_the_wire(header: RequestHeader, response: Any) -> Callable[[], Any]:
+def response_over_the_wire(header: RequestHeader, response: Any) -> Callable[[Any], Any]:
     frame = _frame(encode_response(header.api_key, header.api_version, header.correlation_id, response))
-    return lambda: decode_response(header.api_key, header.api_version, frame)[1]
+    return lambda _: decode_response(header.api_key, header.api_version, frame)[1]
 
 
 def _frame(parts: list[Part]) -> memoryview:

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from functools import partial
 from random import Random
 from typing import Any
 
@@ -28,7 +27,7 @@ from heirlog.protocol.frames import RequestHeader
 from heirlog.protocol.messages import ProduceRequest
 from heirlog.protocol.types import Endpoint
 from heirlog.sim import message_copies
-from heirlog.sim.connection import Listening, ServerConnection, SimConnection
+from heirlog.sim.connection import HandOver, Listening, ServerConnection, SimConnection
 from heirlog.sim.link import Item, NetworkLink, Stream
 from heirlog.sim.loose_transport import LooseTransport
 from heirlog.sim.world import Process, World
@@ -146,7 +145,12 @@ class Network:
             link.held.append((stream, Item(process, label, deliver)))
             return
         world = self.world
-        arrives_us = self._arrival_us(stream, world.now_us)
+        # `_arrival_us` without the call: half of all events arrive here
+        chance = self.random.random()
+        arrives_us = world.now_us + link.low_us + int(link.span_us * chance * chance * chance)
+        if arrives_us <= stream.clear_at_us:
+            arrives_us = stream.clear_at_us + 1
+        stream.clear_at_us = arrives_us
         if stream.cut_us is None or arrives_us <= stream.cut_us:
             world.deliver_at(arrives_us, process, label, deliver)
 
@@ -254,35 +258,31 @@ class Network:
         """Bytes of the request's frame; 0 where no node counts them."""
         return message_copies.request_bytes(header, request) if self.counts_bytes else 0
 
-    def hand_over_request(self, header: RequestHeader, request: Any) -> Callable[[], Any]:
-        """The message that the receiver gets, as a function to call there."""
+    def hand_over_request(self, header: RequestHeader, request: Any) -> HandOver | None:
+        """What makes the message that the receiver gets, called there; None: it gets the request itself."""
         if self.wire:
             return message_copies.request_over_the_wire(header, request)
-        if isinstance(request, ProduceRequest):
-            return self._unchanged(request, partial(message_copies.owned_request, request))
-        return self._unchanged(request, partial(_as_it_is, request))
-
-    def hand_over_response(self, header: RequestHeader, response: Any) -> Callable[[], Any]:
-        if self.wire:
-            return message_copies.response_over_the_wire(header, response)
-        resolved = message_copies.resolved_response(response)
-        return self._unchanged(resolved, partial(_as_it_is, resolved))
-
-    def _unchanged(self, message: Any, taken: Callable[[], Any]) -> Callable[[], Any]:
+        owned = message_copies.owned_request if isinstance(request, ProduceRequest) else None
         self._until_sampled -= 1
-        if self._until_sampled:
-            return taken
+        return owned if self._until_sampled else self._unchanged(request, owned)
+
+    def hand_over_response(self, header: RequestHeader, response: Any) -> tuple[Any, HandOver | None]:
+        """The response as it leaves, and as of `hand_over_request`."""
+        if self.wire:
+            return response, message_copies.response_over_the_wire(header, response)
+        resolved = message_copies.resolved_response(response)
+        self._until_sampled -= 1
+        return resolved, None if self._until_sampled else self._unchanged(resolved, None)
+
+    def _unchanged(self, message: Any, taken: HandOver | None) -> HandOver:
+        """`taken`, after a check that the message is still as it was sent."""
         self._until_sampled = SAMPLED_MESSAGES
         before = message_copies.digest(message)
         self.world.note("-", f"{type(message).__name__} {before:08x}")
 
-        def checked() -> Any:
+        def checked(message: Any) -> Any:
             if message_copies.digest(message) != before:
                 raise ChangedAfterSend(f"{type(message).__name__} was changed after it was sent: {message!r}")
-            return taken()
+            return message if taken is None else taken(message)
 
         return checked
-
-
-def _as_it_is(message: Any) -> Any:
-    return message

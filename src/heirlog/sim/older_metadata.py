@@ -11,6 +11,10 @@ accepted-metadata
                  starts the broker is killed after it has set its copy aside and before it is registered. No disk is
                  lost, so no acknowledged record may be lost
 
+accepted-transactions
+                 the same with transactions, whose ids expire and get other producer ids: the older copy does not know
+                 which of these were given out since it was made
+
 In `older-metadata` the operator has found the controller's own newest copy after all, or seeds it from the newest copy
 that the brokers have left (`heirlog recover controller`). This copy may lack committed records, because newer copies
 may be lost, alone or with the whole disk of their broker. So its ISR may name a replica that lags.
@@ -31,6 +35,7 @@ from heirlog.sim.operator_seeds import copies, seed_controller
 from heirlog.sim.plan import RunPlan
 from heirlog.sim.script import KILL, POWER_CUT, STOP, Script
 from heirlog.sim.simulation import Simulation
+from heirlog.sim.swarms import drawn_transaction_version, let_ids_expire
 from heirlog.sim.world import Exit
 
 SET_ASIDE_LIMIT_MS = 10_000
@@ -125,6 +130,14 @@ def accepted_plan(random: Random) -> RunPlan:
     )
 
 
+def accepted_transactions_plan(random: Random) -> RunPlan:
+    plan = accepted_plan(random)
+    plan.transactions, plan.transaction_version = True, drawn_transaction_version(random)
+    # each broker that returns takes a new block of producer ids
+    let_ids_expire(plan)
+    return plan
+
+
 def accepted_metadata(simulation: Simulation) -> None:
     script = Script(simulation, "accepted-metadata")
     cluster, random, controller = simulation.cluster, simulation.random, simulation.cluster.controller.name
@@ -171,6 +184,12 @@ def accepted_metadata(simulation: Simulation) -> None:
             simulation.checker.suspended = False
     script.until_led()
     simulation.world.counters["metadata.accepted"] += 1
+
+
+def accepted_transactions(simulation: Simulation) -> None:
+    accepted_metadata(simulation)
+    # producers that begin again get ids from a controller that does not know which ones were given out
+    simulation.cluster.run_for(simulation.random.randrange(4000, 8000))
 
 
 def _kill_before_registered(script: Script, broker: BrokerId) -> None:

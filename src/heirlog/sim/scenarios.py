@@ -10,7 +10,7 @@
     split-followers, back-to-back-failures, lost-voter-disk     `heirlog.sim.quorum_elections`
     controller-power-cut    the controller loses power in the midst of registrations and ISR changes
     whole-power-cut, wrong-order, repeated-batches, failed-directory    `heirlog.sim.outages`
-    older-metadata, seeded-aggressive, accepted-metadata    `heirlog.sim.older_metadata`
+    older-metadata, seeded-aggressive, accepted-metadata, accepted-transactions    `heirlog.sim.older_metadata`
     broken-disks            `heirlog.sim.broken_disks`
     bit-rot                 `heirlog.sim.bit_rot`
     voter-rot               `heirlog.sim.voter_rot`
@@ -289,6 +289,7 @@ SCENARIOS: Mapping[str, Scenario] = {
     "older-metadata": Scenario(older_metadata.older_metadata_plan, older_metadata.older_metadata),
     "seeded-aggressive": Scenario(older_metadata.aggressive_plan, older_metadata.older_metadata),
     "accepted-metadata": Scenario(older_metadata.accepted_plan, older_metadata.accepted_metadata),
+    "accepted-transactions": Scenario(older_metadata.accepted_transactions_plan, older_metadata.accepted_transactions),
     "transactions": Scenario(transaction_races.transactions_plan, transaction_races.transactions),
     "late-coordinators": Scenario(transaction_races.late_coordinators_plan, transaction_races.late_coordinators),
     "late-verifications": Scenario(transaction_races.late_coordinators_plan, transaction_races.late_verifications),

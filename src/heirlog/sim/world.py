@@ -103,6 +103,9 @@ class Host:
         return self.monotonic_offset_ms + self._elapsed_us() // 1000
 
     def wall_ms(self) -> int:
+        if self.drift_ppm == 0:
+            passed_us = self._then_us + self.world.now_us - self._since_us
+            return START_WALL_MS + self.wall_offset_ms + passed_us // 1000
         return START_WALL_MS + self.wall_offset_ms + self._elapsed_us() // 1000
 
     def true_delay_us(self, delay_ms: int) -> int:

@@ -288,11 +288,14 @@ class Log:
 
     # reading
 
-    def read(self, offset: int, max_bytes: int, upto_offset: int, min_one: bool = True) -> FetchDataInfo:
+    def read(
+        self, offset: int, max_bytes: int, upto_offset: int, min_one: bool = True, *, as_it_is: bool = False
+    ) -> FetchDataInfo:
         """Whole batches, from the one that holds `offset` to at most `upto_offset`, out of one segment.
 
         `min_one`: the first batch comes even if it is larger than `max_bytes` (KIP-74). Raises OffsetOutsideLog, and
-        DamagedLog if these bytes are read for the first time and are not what was written.
+        DamagedLog if these bytes are read for the first time and are not what was written. as_it_is: for a reader that
+        can skip what is damaged. It is raised only if the file is not a row of batches there.
         """
         if offset < self.log_start_offset or offset > self.log_end_offset:
             raise OffsetOutsideLog(str(self), offset, self.log_start_offset, self.log_end_offset)
@@ -305,12 +308,21 @@ class Log:
         if offset < segment.base_offset:
             segment, segment_end = self._segments.closed_at(offset)
         try:
-            return self._read(segment, offset, max_bytes, upto_offset, segment_end, min_one)
+            return self._read(segment, offset, max_bytes, upto_offset, segment_end, min_one, as_it_is)
         except (InvalidBatch, DamagedLog) as error:
-            return self._read_by_new_indexes(segment, error, offset, max_bytes, upto_offset, segment_end, min_one)
+            return self._read_by_new_indexes(
+                segment, error, offset, max_bytes, upto_offset, segment_end, min_one, as_it_is
+            )
 
     def _read(
-        self, segment: Segment, offset: int, max_bytes: int, upto_offset: int, segment_end: int, min_one: bool
+        self,
+        segment: Segment,
+        offset: int,
+        max_bytes: int,
+        upto_offset: int,
+        segment_end: int,
+        min_one: bool,
+        as_it_is: bool,
     ) -> FetchDataInfo:
         start = segment.position_of(offset)
         if start >= segment.size:
@@ -323,7 +335,7 @@ class Log:
                 end = segment.end_of_batch(start)
         if end <= start:
             return _NOTHING
-        if start < segment.unchecked.end:
+        if start < segment.unchecked.end and not as_it_is:
             segment.check(offset, start, end, self.epochs)
         return FetchDataInfo([Region(segment.log, start, end - start)], end - start)
 
@@ -504,11 +516,16 @@ class Log:
         """Whether a flush is due. Ask after appends, from time to time, and when a flush has ended."""
         return self._flusher.needs_flush(self.log_end_offset, self.config, wall_ms)
 
-    def accept_damage(self, error: DamagedLog) -> None:
-        """Read the segment as it is from now on, for a reader that can skip what is damaged."""
-        for segment in self.segments:
-            if segment.base_offset == error.base_offset:
-                segment.unchecked.all_checked()
+    def has_damage(self, error: DamagedLog) -> bool:
+        """Whether what was found there is still part of the log: retention or a truncation may have removed it."""
+        return any(
+            segment.base_offset == error.base_offset and error.position < segment.size for segment in self.segments
+        )
+
+    def segment_end(self, offset: int) -> int:
+        """The offset at which the segment after that of `offset` begins; in the last one, the log's end."""
+        in_last = offset >= self._segments.active.base_offset
+        return self.log_end_offset if in_last else self._segments.closed_at(offset)[1]
 
     def distrust(self, offset: int) -> None:
         """Damaged records were found in the segment that begins there: the next start has to read it."""

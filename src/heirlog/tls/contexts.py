@@ -71,6 +71,18 @@ def server_context(security: Security, client_auth: str, cipher_suites: Sequence
     return context
 
 
+def certificate_of(security: Security) -> bytes:
+    """The certificate of the key store itself, in DER. Raises SecurityError."""
+    assert security.key is not None, "a server has one"
+    text = security.key.pem or _text_of(security.key, "ssl.keystore", security.key_password)
+    _, begin, rest = text.partition(ssl.PEM_HEADER)
+    inside, end, _ = rest.partition(ssl.PEM_FOOTER)
+    try:
+        return ssl.PEM_cert_to_DER_cert(begin + inside + end)
+    except ValueError as error:
+        raise SecurityError("ssl.keystore: there is no certificate in it that can be read") from error
+
+
 def _set_versions(context: ssl.SSLContext, security: Security) -> None:
     wanted = [VERSIONS[version] for version in security.tls_versions]
     context.minimum_version, context.maximum_version = min(wanted), max(wanted)

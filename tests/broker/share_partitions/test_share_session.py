@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from heirlog.broker.share_partitions.share_session import PARTITIONS_MAX, SessionKey, ShareSessionCache
+from heirlog.broker.share_partitions.share_session import PARTITIONS_MAX, UNREADABLE_MAX, SessionKey, ShareSessionCache
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.types import Uuid
 
@@ -61,6 +61,21 @@ def test_a_session_has_only_so_many_partitions() -> None:
     assert refused.value.code is ErrorCode.INVALID_REQUEST
     session.update([(TOPIC, PARTITIONS_MAX)], [(TOPIC, 0)])
     assert session.partition_count == PARTITIONS_MAX
+
+
+def test_a_session_has_few_partitions_that_its_member_cannot_read() -> None:
+    session = Cache().open(A, "connection")
+    session.update([(TOPIC, index) for index in range(UNREADABLE_MAX + 1)], [], lambda key: key[1] > 0)
+    session.update([(TOPIC, 0)], [], lambda key: False)
+    assert session.partition_count == UNREADABLE_MAX + 1
+    with pytest.raises(KafkaError) as refused:
+        session.update([(TOPIC, 10_000 + index) for index in range(UNREADABLE_MAX)], [], lambda key: False)
+    assert refused.value.code is ErrorCode.INVALID_REQUEST
+    assert session.partition_count == UNREADABLE_MAX + 1, "nothing has changed"
+    session.update([(TOPIC, 10_000 + index) for index in range(UNREADABLE_MAX)], [(TOPIC, 0)], lambda key: False)
+    # what exists meanwhile counts no more, once it is named again
+    session.update([(TOPIC, 10_000 + index) for index in range(UNREADABLE_MAX)], [], lambda key: True)
+    session.update([(TOPIC, 20_000)], [], lambda key: False)
 
 
 def test_a_new_session_of_the_same_member_replaces_the_old_one_silently() -> None:

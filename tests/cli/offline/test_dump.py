@@ -16,6 +16,10 @@ from hypothesis import strategies as st
 from heirlog.broker.groups.consumer.records import CurrentMember, GroupEpoch, write_consumer_record
 from heirlog.broker.groups.offsets import OffsetAndMetadata
 from heirlog.broker.groups.records import group_record, offset_record
+from heirlog.broker.share_coordinator.batches import StateBatch
+from heirlog.broker.share_coordinator.records import write_record
+from heirlog.broker.share_coordinator.state import SharePartitionKey, ShareRecord, ShareState, ShareUpdate
+from heirlog.broker.share_partitions.delivery_window import RecordState
 from heirlog.cli.offline.decode import Decoder, Stopped
 from heirlog.protocol.batch import encode_batch, read_header
 from heirlog.protocol.metadata_record import encode_record
@@ -27,6 +31,7 @@ from heirlog.protocol.records import (
     TransactionLogKey,
     TransactionLogValue,
 )
+from heirlog.protocol.types import Uuid
 from heirlog.raft.quorum_state import QuorumState
 from heirlog.raft.quorum_state import encode as encode_quorum_state
 from heirlog.raft.snapshot import encode as encode_snapshot
@@ -175,6 +180,32 @@ def test_transactions_are_decoded_in_their_topic_and_elsewhere_on_request(heirlo
     assert rows(heirlog, elsewhere, "--transaction-log-decoder")[1]["state"] == "Ongoing"
     refused = heirlog("dump", "--transaction-log-decoder", "--offsets-decoder", str(elsewhere))
     assert refused.code == 2 and "exclude each other" in refused.err
+
+
+def test_states_of_share_groups_are_decoded_in_their_topic_and_elsewhere_on_request(
+    heirlog: Heirlog, tmp_path: Path
+) -> None:
+    key = SharePartitionKey("g", Uuid(b"t" * 16), 1)
+    batches = (StateBatch(40, 49, RecordState.ACKNOWLEDGED, 2),)
+    stored = [
+        write_record(ShareRecord(key, ShareState(1, 2, 3, 40, 0, batches, NOW_MS, NOW_MS))),
+        write_record(ShareRecord(key, ShareUpdate(1, 3, 50, 10, ()))),
+        write_record(ShareRecord(key, None)),
+        (b"\x00\x63?", b"v"),
+    ]
+    data = bytes(encode_batch([(key, value, (), NOW_MS) for key, value in stored]))
+    path = put(tmp_path / "__share_group_state-7", "00000000000000000000.log", data)
+    _, snapshot, update, deleted, unknown = rows(heirlog, path)
+    where = {"group": "g", "topic_id": "dHR0dHR0dHR0dHR0dHR0dA", "partition": 1}
+    assert (snapshot["record"], update["record"]) == ("ShareSnapshot", "ShareUpdate")
+    assert snapshot.items() >= where.items() and update.items() >= where.items()
+    assert snapshot["fields"]["state_batches"] == [
+        {"first_offset": 40, "last_offset": 49, "delivery_state": 2, "delivery_count": 2}
+    ]
+    assert (update["fields"]["start_offset"], update["fields"]["delivery_complete_count"]) == (50, 10)
+    assert (deleted["record"], deleted["fields"], unknown["record"]) == ("ShareSnapshot", None, "unknown")
+    elsewhere = put(tmp_path / "copy-7", "00000000000000000000.log", data)
+    assert rows(heirlog, elsewhere, "--share-group-state-decoder")[2]["record"] == "ShareUpdate"
 
 
 def whole_files() -> dict[str, bytes]:

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from heirlog.apis.common.ports import Describes, Forwards
+from heirlog.apis.common.ports import ConfiguresItself, Forwards
 from heirlog.controller.alter_configs import check_keys
 from heirlog.controller.configs import check_server_values
 from heirlog.metadata import dynamic_changes
@@ -25,7 +25,7 @@ from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode, KafkaError
 
 
-class ForwardsConfigs(Describes, Forwards, Protocol):
+class ForwardsConfigs(ConfiguresItself, Forwards, Protocol):
     pass
 
 
@@ -62,7 +62,7 @@ def answer_with(
 
 
 def refusals(
-    node: Describes,
+    node: ConfiguresItself,
     resources: Sequence[Any],
     changes_of: Callable[[Image, Any], Mapping[str, str | None]],
     response_class: Any,
@@ -93,7 +93,7 @@ def _refusal(resource: Any, reason: str | None, response_class: Any) -> Any:
 
 
 def _reason_against(
-    node: Describes, resource: Any, changes_of: Callable[[Image, Any], Mapping[str, str | None]]
+    node: ConfiguresItself, resource: Any, changes_of: Callable[[Image, Any], Mapping[str, str | None]]
 ) -> str | None:
     try:
         check_keys(resource)
@@ -106,7 +106,7 @@ def _reason_against(
 
 
 def _reason_against_broker(
-    node: Describes, resource: Any, changes_of: Callable[[Image, Any], Mapping[str, str | None]]
+    node: ConfiguresItself, resource: Any, changes_of: Callable[[Image, Any], Mapping[str, str | None]]
 ) -> str | None:
     name, me = resource.resource_name, str(node.config.node_id)
     if name not in ("", me):
@@ -119,4 +119,5 @@ def _reason_against_broker(
     except KafkaError as error:
         # of an operation that the value does not have the controller says what is wrong
         return error.message if error.code == ErrorCode.INVALID_REQUEST else None
-    return dynamic_changes.reason_against(node.image, node.config, name, changes)
+    reason = dynamic_changes.reason_against(node.image, node.config, name, changes)
+    return node.reason_against_stores(changes) if reason is None and name == me else reason

@@ -21,13 +21,19 @@ PRINCIPAL_VERSION: Final = b"\0\0"
 NO_TAGS: Final = 0
 
 
-def envelope_of(header: RequestHeader, request: Message, context: Context | None) -> EnvelopeRequest:
-    """context: of the client that sent the request; None: this broker sends it."""
+def envelope_of(
+    header: RequestHeader, request: Message, context: Context | None, new_token_id: str | None = None
+) -> EnvelopeRequest:
+    """context: of the client that sent the request; None: this broker sends it.
+
+    new_token_id: for a request that creates a delegation token. A repeat of it creates no second one.
+    """
     return EnvelopeRequest(
         request_data=_flat(encode_request(header, request))[LENGTH_PREFIX_BYTES:],
         request_principal=None if context is None else principal_bytes(context.principal, context.by_delegation_token),
         client_host_address=UNNAMED_HOST if context is None else host_bytes(context.client_host),
         wants_metadata_offset=True,
+        new_token_id=new_token_id,
     )
 
 
@@ -54,6 +60,7 @@ def context_of(header: RequestHeader, envelope: EnvelopeRequest, carrier: Contex
         carrier.connection,
         principal,
         by_token,
+        envelope.new_token_id,
     )
 
 

@@ -50,6 +50,11 @@ class Describes(HasImage, HasConfig, Protocol):
     """For answers from the image and the configuration of this node."""
 
 
+class ConfiguresItself(Describes, Protocol):
+    def reason_against_stores(self, changes: Mapping[str, str | None]) -> str | None:
+        """Why this node cannot serve its listeners with its configurations changed like this; None: it can."""
+
+
 class OnBroker(Protocol[Part]):
     @property
     def broker(self) -> Part:
@@ -198,7 +203,7 @@ class HasEnv(Protocol):
 
 
 class Ports(
-    Describes,
+    ConfiguresItself,
     Forwards,
     KnowsAuthorizer,
     NamesControllers,

@@ -104,8 +104,8 @@ def _describe_consumer(
         return refused(error_code=shard)
     group = shard.groups.get(group_id)
     if not isinstance(group, ConsumerGroup) or not group.committed.exists:
-        what = "not found" if group is None else "is not a consumer group"
-        return refused(error_code=ErrorCode.GROUP_ID_NOT_FOUND, error_message=f"Group {group_id} {what}.")
+        why = shard.why_no_consumer_group(group_id)
+        return refused(error_code=ErrorCode.GROUP_ID_NOT_FOUND, error_message=why)
     refuses = context.refuses
     may_describe = None if refuses is None else lambda topic: not refuses(topic)
     return described(group.committed, coordinator.image(), coordinator.assignors, operations, may_describe)
@@ -135,8 +135,8 @@ def _describe_share(
         return refused(error_code=shard)
     group = shard.shares.groups.get(group_id)
     if group is None or not group.committed.exists:
-        what = "is not a share group" if group_id in shard.groups else "not found"
-        return refused(error_code=ErrorCode.GROUP_ID_NOT_FOUND, error_message=f"Group {group_id} {what}.")
+        why = shard.why_no_share_group(group_id)
+        return refused(error_code=ErrorCode.GROUP_ID_NOT_FOUND, error_message=why)
     refuses = context.refuses
     may_describe = None if refuses is None else lambda topic: not refuses(topic)
     return share_requests.described(

@@ -270,6 +270,13 @@ class GroupCoordinatorShard:
         self.groups[group_id] = classic
         return classic
 
+    def why_no_consumer_group(self, group_id: str) -> str:
+        is_other = isinstance(self.groups.get(group_id), ClassicGroup) or group_id in self.shares.groups
+        return f"Group {group_id} {'is not a consumer group' if is_other else 'not found'}."
+
+    def why_no_share_group(self, group_id: str) -> str:
+        return f"Group {group_id} {'is not a share group' if group_id in self.groups else 'not found'}."
+
     def forget_if_no_record(self, group: ClassicGroup) -> None:
         if group.has_no_record and self.groups.get(group.group_id) is group:
             del self.groups[group.group_id]

@@ -40,7 +40,6 @@ from heirlog.protocol.messages import (
 )
 from heirlog.protocol.types import Uuid
 
-_NO_ID = Uuid(bytes(16))
 NO_OFFSET = -1
 
 Answer: TypeAlias = Callable[[Any], None]
@@ -173,48 +172,58 @@ class ShareCoordinator:
         topic_class: Any,
         ask: Callable[[ShareCoordinatorShard, SharePartitionKey, Any, Answer], None],
     ) -> Any:
-        """Ask the shard of each partition of the request; the answers keep its order."""
-        response = response_class(
-            results=[
-                topic_class(topic_id=topic.topic_id, partitions=[None] * len(topic.partitions))
-                for topic in request.topics
-            ]
-        )
-        left = sum(len(topic.partitions) for topic in request.topics)
-        if not left:
-            return response
+        """Ask the shard of each partition of the request; the answers keep its order.
+
+        As on Apache Kafka, a partition that is in the request twice is asked twice and answered once, with the last
+        result; and there is no result at all without a group.
+        """
+        if not request.group_id:
+            return response_class()
+        asked_for = [(topic.topic_id, asked) for topic in request.topics for asked in topic.partitions]
+        slots: dict[Uuid, dict[int, Any]] = {}
+        last: dict[tuple[Uuid, int], int] = {}
+        for position, (topic_id, asked) in enumerate(asked_for):
+            last[topic_id, asked.partition] = position
+            slots.setdefault(topic_id, {})[asked.partition] = None
+        left = len(asked_for)
         pending: Pending[Any] = Pending()
 
-        def answered(results: list[Any], index: int) -> Answer:
+        def response() -> Any:
+            return response_class(
+                results=[
+                    topic_class(topic_id=topic_id, partitions=list(results.values()))
+                    for topic_id, results in slots.items()
+                ]
+            )
+
+        def answered(topic_id: Uuid, partition: int, position: int) -> Answer:
             def answer(result: Any) -> None:
                 nonlocal left
-                results[index] = result
+                if last[topic_id, partition] == position:
+                    slots[topic_id][partition] = result
                 left -= 1
                 if not left:
-                    pending.complete(response)
+                    pending.complete(response())
 
             return answer
 
-        for topic, results in zip(request.topics, response.results, strict=True):
-            for index, asked in enumerate(topic.partitions):
-                key = SharePartitionKey(request.group_id, Uuid(bytes(topic.topic_id)), asked.partition)
-                answer = answered(results.partitions, index)
-                refusal = _coded(response_class.PartitionResult, key, answer)
-                wrong = _wrong_in(key)
-                shard = ErrorCode.INVALID_REQUEST if wrong else self._shard_of(key)
-                if isinstance(shard, ErrorCode):
-                    refusal(shard, wrong)
-                else:
-                    ask(shard, key, asked, answer)
+        if not left:
+            return response()
+        for position, (topic_id, asked) in enumerate(asked_for):
+            key = SharePartitionKey(request.group_id, Uuid(bytes(topic_id)), asked.partition)
+            answer = answered(topic_id, asked.partition, position)
+            refusal = _coded(response_class.PartitionResult, key, answer)
+            wrong = _wrong_in(key)
+            shard = ErrorCode.INVALID_REQUEST if wrong else self._shard_of(key)
+            if isinstance(shard, ErrorCode):
+                refusal(shard, wrong)
+            else:
+                ask(shard, key, asked, answer)
         return pending
 
 
 def _wrong_in(key: SharePartitionKey) -> str | None:
     """Why no share partition can have this key."""
-    if not key.group:
-        return "The group id is empty."
-    if key.topic_id == _NO_ID:
-        return "The topic id cannot be null."
     return "The partition id cannot be a negative number." if key.partition < 0 else None
 
 

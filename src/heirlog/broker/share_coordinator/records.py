@@ -11,13 +11,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from struct import Struct
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 
 from heirlog.broker.share_coordinator.batches import StateBatch
 from heirlog.broker.share_coordinator.state import SharePartitionKey, ShareRecord, ShareState, ShareUpdate
 from heirlog.protocol.primitives import Malformed, decode, encode_bytes
 from heirlog.protocol.records import ShareSnapshotKey, ShareSnapshotValue, ShareUpdateKey, ShareUpdateValue
 from heirlog.protocol.types import Uuid
+
+ShareKey: TypeAlias = ShareSnapshotKey | ShareUpdateKey
+ShareValue: TypeAlias = ShareSnapshotValue | ShareUpdateValue
+V = TypeVar("V", ShareSnapshotValue, ShareUpdateValue)
 
 SNAPSHOT_KEY, UPDATE_KEY = 0, 1
 _VERSION = Struct(">h")
@@ -56,36 +60,48 @@ def write_record(record: ShareRecord) -> tuple[bytes, bytes | None]:
     )
 
 
-def _value(message: ShareSnapshotValue | ShareUpdateValue) -> bytes:
+def _value(message: ShareValue) -> bytes:
     return _VERSION.pack(_VALUE_VERSION) + encode_bytes(message, _VALUE_VERSION)
 
 
 def read_record(key: bytes | None, value: bytes | None) -> ShareRecord | None:
     """None for a record of a kind that is not known. Raises Malformed."""
+    found = read_messages(key, value)
+    if found is None:
+        return None
+    names, content = found
+    if isinstance(content, ShareUpdateValue):
+        return ShareRecord(
+            _key(names),
+            ShareUpdate(
+                content.snapshot_epoch,
+                content.leader_epoch,
+                content.start_offset,
+                content.delivery_complete_count,
+                _batches(content.state_batches),
+            ),
+        )
+    if content is not None:
+        return ShareRecord(_key(names), _snapshot(content))
+    return ShareRecord(_key(names), None) if isinstance(names, ShareSnapshotKey) else None
+
+
+def read_messages(key: bytes | None, value: bytes | None) -> tuple[ShareKey, ShareValue | None] | None:
+    """Key and value; None for a record of a kind that is not known. Raises Malformed."""
     kind = _version_of(key)
     assert key is not None
     if kind == SNAPSHOT_KEY:
-        names = decode(ShareSnapshotKey, key, 0, _VERSION.size)
-        return ShareRecord(_key(names), None if value is None else _snapshot(value))
+        return decode(ShareSnapshotKey, key, 0, _VERSION.size), _read_value(ShareSnapshotValue, value)
     if kind == UPDATE_KEY:
-        if value is None:
-            return None
-        update = decode(ShareUpdateValue, value, _version_of(value), _VERSION.size)
-        return ShareRecord(
-            _key(decode(ShareUpdateKey, key, 0, _VERSION.size)),
-            ShareUpdate(
-                update.snapshot_epoch,
-                update.leader_epoch,
-                update.start_offset,
-                update.delivery_complete_count,
-                _batches(update.state_batches),
-            ),
-        )
+        return decode(ShareUpdateKey, key, 0, _VERSION.size), _read_value(ShareUpdateValue, value)
     return None
 
 
-def _snapshot(data: bytes) -> ShareState:
-    value = decode(ShareSnapshotValue, data, _version_of(data), _VERSION.size)
+def _read_value(kind: type[V], data: bytes | None) -> V | None:
+    return None if data is None else decode(kind, data, _version_of(data), _VERSION.size)
+
+
+def _snapshot(value: ShareSnapshotValue) -> ShareState:
     return ShareState(
         value.snapshot_epoch,
         value.state_epoch,
@@ -98,7 +114,7 @@ def _snapshot(data: bytes) -> ShareState:
     )
 
 
-def _key(names: ShareSnapshotKey | ShareUpdateKey) -> SharePartitionKey:
+def _key(names: ShareKey) -> SharePartitionKey:
     return SharePartitionKey(names.group_id, Uuid(bytes(names.topic_id)), names.partition)
 
 

@@ -151,6 +151,14 @@ class ShareAcknowledgeHandler:
                 call.result(key, error)
         call.step()
 
+    def is_readable(self, key: PartitionKey, context: Context) -> bool:
+        """Whether the partition exists, here or on another broker, and the client may read its topic."""
+        topic_id, index = key
+        name = self._replicas.topic_name(topic_id)
+        if name is None or self._replicas.state_of(topic_id, "", index) is None:
+            return False
+        return context.refuses is None or not context.refuses(name)
+
     def led(self, key: PartitionKey, context: Context) -> Partition:
         """The partition, if the client may read it and this broker leads it. Raises KafkaError."""
         topic_id, index = key
@@ -172,16 +180,17 @@ class ShareAcknowledgeHandler:
             topic = topics.get(key[0])
             if topic is None:
                 topic = topics[key[0]] = ShareAcknowledgeResponse.ShareAcknowledgeTopicResponse(topic_id=key[0])
-            leader, epoch = self.leader_of(key, error)
-            leaders.add(leader)
-            topic.partitions.append(
-                ShareAcknowledgeResponse.PartitionData(
-                    partition_index=key[1],
-                    error_code=ErrorCode.NONE if error is None else error.code,
-                    error_message=None if error is None else error.message,
-                    current_leader=ShareAcknowledgeResponse.LeaderIdAndEpoch(leader_id=leader, leader_epoch=epoch),
-                )
+            part = ShareAcknowledgeResponse.PartitionData(
+                partition_index=key[1],
+                error_code=ErrorCode.NONE if error is None else error.code,
+                error_message=None if error is None else error.message,
             )
+            known = self.leader_of(key, error)
+            if known is not None:
+                leader, epoch = known
+                part.current_leader = ShareAcknowledgeResponse.LeaderIdAndEpoch(leader_id=leader, leader_epoch=epoch)
+                leaders.add(leader)
+            topic.partitions.append(part)
         response.responses = list(topics.values())
         response.node_endpoints = [
             ShareAcknowledgeResponse.NodeEndpoint(
@@ -191,10 +200,13 @@ class ShareAcknowledgeHandler:
         ]
         return response
 
-    def leader_of(self, key: PartitionKey, error: KafkaError | None) -> tuple[int, int]:
-        """Leader and epoch, for a client that asked the wrong broker."""
+    def leader_of(self, key: PartitionKey, error: KafkaError | None) -> tuple[int, int] | None:
+        """Leader and epoch, for a client that asked the wrong broker.
+
+        None: it did not. The fields of the answer are 0 then, as on Apache Kafka.
+        """
         if error is None or error.code is not ErrorCode.NOT_LEADER_OR_FOLLOWER:
-            return _NO_LEADER
+            return None
         state = self._replicas.state_of(key[0], "", key[1])
         return _NO_LEADER if state is None else (state.leader, state.leader_epoch)
 

@@ -116,9 +116,7 @@ class _FetchedPartition:
         self.loaded: LoadedSharePartition | None = None
         self.size = 0
         """Bytes of its records."""
-        self.data = ShareFetchResponse.PartitionData(
-            partition_index=key[1], current_leader=_unknown_leader(ShareFetchResponse), records=b""
-        )
+        self.data = ShareFetchResponse.PartitionData(partition_index=key[1], records=b"")
 
     def fail(self, error: KafkaError) -> None:
         if self.partition is not None:
@@ -159,7 +157,8 @@ class ShareFetchHandler:
             self._check_fetch(request, given)
             fetch.session = self._session(SessionKey(fetch.group_id, fetch.member), epoch, context)
             if epoch != FINAL_EPOCH:
-                fetch.session.update(_named(request), _forgotten(request))
+                is_readable = partial(self._acknowledge.is_readable, context=context)
+                fetch.session.update(_named(request), _forgotten(request), is_readable)
         except KafkaError as error:
             return self._refused(request, error)
         fetch.deadline_ms = self._env.now_ms() + max(0, request.max_wait_ms)
@@ -387,8 +386,9 @@ class ShareFetchHandler:
             if not (is_full or data.error_code or data.acquired_records or key in fetch.acknowledged):
                 continue
             for code in (data.error_code, data.acknowledge_error_code):
-                leader, epoch = self._acknowledge.leader_of(key, KafkaError(ErrorCode(code), ""))
-                if leader >= 0:
+                known = self._acknowledge.leader_of(key, KafkaError(ErrorCode(code), ""))
+                if known is not None:
+                    leader, epoch = known
                     data.current_leader = ShareFetchResponse.LeaderIdAndEpoch(leader_id=leader, leader_epoch=epoch)
                     leaders.add(leader)
             topic = topics.get(key[0])
@@ -401,7 +401,3 @@ class ShareFetchHandler:
             for node, endpoint in self._replicas.endpoints_of(sorted(leaders), fetch.context.listener)
         ]
         return response
-
-
-def _unknown_leader(response: type[ShareFetchResponse]) -> ShareFetchResponse.LeaderIdAndEpoch:
-    return response.LeaderIdAndEpoch(leader_id=-1, leader_epoch=-1)

@@ -7,6 +7,10 @@
     refused     SHARE_SESSION_NOT_FOUND        ended, evicted or never opened: the client opens one
                 INVALID_SHARE_SESSION_EPOCH    a request or its answer was lost
                 SHARE_SESSION_LIMIT_REACHED    this broker has `group.share.max.share.sessions` of them
+                INVALID_REQUEST                too many partitions, or too many that the member cannot read
+
+A partition that does not exist, or whose topic the member may not read, stays in its session as any other: the client
+believes that it is there, and metadata may be on its way. Each request asks for it again, so few of them are taken.
 
 Group and member identify a session. It belongs to the connection that opened it, and ends with that connection; so an
 idle client loses its session when the broker closes its connection (`connections.max.idle.ms`). The owner of the cache
@@ -28,6 +32,8 @@ FINAL_EPOCH: Final = -1
 _LAST_EPOCH: Final = 2**31 - 1
 PARTITIONS_MAX: Final = 100_000
 """Limit of the partitions of one session."""
+UNREADABLE_MAX: Final = 1000
+"""Limit of those among them that the member could not read when it named them."""
 
 
 class SessionKey(NamedTuple):
@@ -41,15 +47,30 @@ class ShareSession:
         self.connection = connection
         self.epoch = 1
         """The epoch of the next request."""
-        self._partitions: dict[PartitionKey, None] = {}
+        self._partitions: dict[PartitionKey, bool] = {}
+        """And whether the member could read it when it named it."""
 
-    def update(self, named: Iterable[PartitionKey], forgotten: Iterable[PartitionKey]) -> None:
-        """Raises KafkaError with INVALID_REQUEST for too many partitions; then nothing has changed."""
-        partitions = self._partitions | dict.fromkeys(named)
+    def update(
+        self,
+        named: Iterable[PartitionKey],
+        forgotten: Iterable[PartitionKey],
+        is_readable: Callable[[PartitionKey], bool] = lambda key: True,
+    ) -> None:
+        """Raises KafkaError with INVALID_REQUEST for too many partitions; then nothing has changed.
+
+        is_readable: whether a partition exists, of a topic that the member may read.
+        """
+        readable = {key: is_readable(key) for key in named}
+        partitions = self._partitions | readable
         for key in forgotten:
             partitions.pop(key, None)
         if len(partitions) > PARTITIONS_MAX:
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"a share session has at most {PARTITIONS_MAX} partitions")
+        if not all(readable.values()) and sum(not one for one in partitions.values()) > UNREADABLE_MAX:
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST,
+                f"a share session has at most {UNREADABLE_MAX} partitions that do not exist or may not be read",
+            )
         self._partitions = partitions
 
     @property

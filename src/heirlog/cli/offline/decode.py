@@ -6,9 +6,9 @@
     leader-epoch-checkpoint, *-offset-checkpoint, quorum-state,
     meta.properties, partition.metadata, .kafka_cleanshutdown
 
-Records of `__cluster_metadata`, `__consumer_offsets` and `__transaction_state` are decoded wherever they are. A file
-that was cut or damaged gives its rows up to there, and then `Stopped` says where and why. Secrets that metadata may
-hold are not shown.
+Records of `__cluster_metadata`, `__consumer_offsets`, `__transaction_state` and `__share_group_state` are decoded
+wherever they are. A file that was cut or damaged gives its rows up to there, and then `Stopped` says where and why.
+Secrets that metadata may hold are not shown.
 """
 
 from __future__ import annotations
@@ -23,13 +23,14 @@ from heirlog.broker.groups.consumer.records import as_messages
 from heirlog.broker.groups.records import StoredGroup, StoredOffset, read_record
 from heirlog.broker.groups.share.records import ShareGroupRecord
 from heirlog.broker.groups.share.records import as_messages as share_messages
+from heirlog.broker.share_coordinator.records import read_messages
 from heirlog.broker.transactions.records import read_value
 from heirlog.broker.transactions.state import TransactionState
 from heirlog.cli.offline.overlay import read_real
 from heirlog.cli.render import text_or_base64
 from heirlog.metadata.image import BROKER_RESOURCE
 from heirlog.metadata.listener_security import is_secret
-from heirlog.metadata.topic_name import TRANSACTIONS_TOPIC
+from heirlog.metadata.topic_name import SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC
 from heirlog.protocol.batch import (
     HEADER_SIZE,
     BatchHeader,
@@ -55,6 +56,7 @@ Row: TypeAlias = dict[str, Any]
 
 CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 GROUP_TOPIC: Final = "__consumer_offsets"
+DECODED_TOPICS: Final = (METADATA_TOPIC, GROUP_TOPIC, TRANSACTIONS_TOPIC, SHARE_STATE_TOPIC)
 REDACTED: Final = "(redacted)"
 SECRET_FIELDS: Final = frozenset({"salt", "stored_key", "server_key", "hmac"})
 UUID_FIELDS: Final = frozenset({"directories", "log_dirs", "id"})
@@ -94,7 +96,7 @@ class Decoder:
         folder = os.path.basename(os.path.dirname(os.path.abspath(path)))
         topic = records_of or folder.rpartition("-")[0]
         self._topic = METADATA_TOPIC if self._name.endswith(".checkpoint") else topic
-        self._deep = deep or self._topic in (METADATA_TOPIC, GROUP_TOPIC, TRANSACTIONS_TOPIC)
+        self._deep = deep or self._topic in DECODED_TOPICS
         self._from_offset = from_offset
         self._read = self._reader()
 
@@ -160,6 +162,8 @@ class Decoder:
                 return _group(record)
             if self._topic == TRANSACTIONS_TOPIC:
                 return _transaction(record)
+            if self._topic == SHARE_STATE_TOPIC:
+                return _share_state(record)
         except (KafkaError, ValueError) as error:
             return {"error": str(error), **_payload(record)}
         return _payload(record)
@@ -346,6 +350,16 @@ def _transaction(record: Record) -> Row:
     state = stored.value.transaction_status
     row["state"] = TransactionState(state).text if state in set(TransactionState) else "unknown"
     return {**row, "fields": _fields(stored.value)}
+
+
+def _share_state(record: Record) -> Row:
+    stored = read_messages(record.key, record.value)
+    if stored is None:
+        return {"record": "unknown", **_payload(record)}
+    key, value = stored
+    names = {"group" if name == "group_id" else name: text for name, text in _fields(key).items()}
+    fields = None if value is None else _fields(value)
+    return {"record": type(key).__name__.removesuffix("Key"), **names, "fields": fields}
 
 
 def _fields(struct: Struct) -> Row:

@@ -98,7 +98,7 @@ def inconsistent_offsets(
         others = first.setdefault(at, [])
         if not others:
             others.append(seen)
-        elif all(other.value != seen.value or other.leader_epoch != seen.leader_epoch for other in others):
+        elif not _is_as_read(others[0], seen) and not any(_is_as_read(other, seen) for other in others):
             found += [
                 Finding(
                     INCONSISTENT_OFFSETS,
@@ -122,6 +122,10 @@ def inconsistent_offsets(
             )
             found.append(Finding(INCONSISTENT_OFFSETS, sentence))
     return found
+
+
+def _is_as_read(before: Observed, seen: Observed) -> bool:
+    return before.value == seen.value and before.leader_epoch == seen.leader_epoch
 
 
 def stray(acknowledged: Iterable[AcknowledgedRecord], observed: Iterable[Observed]) -> list[Finding]:

@@ -348,6 +348,7 @@ def test_what_a_classic_member_must_not_do_in_a_consumer_group(rig: Coordinating
     )
     answer = answer_of(rig.broker.groups.join_group(request, context(9)))
     assert answer.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    assert not answer.member_id, "only a classic group repeats the id in an error"
 
 
 @pytest.mark.parametrize("policy", ["disabled", "bidirectional"])

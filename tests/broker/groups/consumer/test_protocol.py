@@ -365,6 +365,14 @@ def test_topics_of_a_regular_expression_are_assigned_after_they_are_looked_up(ri
     assert rig.group().state.members["b"].regex == "fo+", "nothing of a refused heartbeat is kept"
 
 
+def test_an_expression_that_matches_nothing_moves_no_member(rig: Coordinating) -> None:
+    a = Consumer(rig, "a", subscribed_topic_regex="nothing")
+    assert a.join() == "1 foo:0,1,2,3,4,5"
+    rig.env.advance(10)
+    assert rig.group().state.regexes["nothing"].topics == frozenset(), "it is looked up"
+    assert a.beat() == "1 foo:0,1,2,3,4,5"
+
+
 def test_a_created_topic_that_matches_is_found_after_ten_seconds(rig: Coordinating) -> None:
     """G16."""
     a = Consumer(rig, "a", subscribed_topic_names=None, subscribed_topic_regex=".*")

@@ -93,7 +93,7 @@ def test_records_have_kafkas_bytes() -> None:
     assert value == struct.pack(">hiib", 0, 7, 6, 1) + b"\2" + A + b"\2\0\0\0\1\0" + b"\1\0"
     member = ConsumerGroupMember("m", "i", None, "c", "/h", frozenset({"t"}), None, 9, "range")
     _, value = write_consumer_record(MemberSubscription("g", "m", member))
-    assert value == b"\0\0\2i\0\2c\3/h\2\2t\0\0\0\0\x09\6range\0"
+    assert value == b"\0\0\2i\0\2c\3/h\2\2t\1\0\0\0\x09\6range\0"
 
 
 def test_a_value_of_an_unknown_version_is_damage() -> None:

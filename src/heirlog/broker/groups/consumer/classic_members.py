@@ -69,7 +69,8 @@ class ClassicMembers:
     ) -> JoinGroupResponse | Pending[Any]:
         version, state = context.api_version, group.state
 
-        def refused(code: ErrorCode, member_id: str = request.member_id) -> JoinGroupResponse:
+        def refused(code: ErrorCode, member_id: str = "") -> JoinGroupResponse:
+            # unlike a classic group, this one does not repeat the id in an error
             return join_refusal(code, version, member_id)
 
         around = self._protocol.surroundings(group)

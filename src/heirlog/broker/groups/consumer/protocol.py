@@ -438,13 +438,14 @@ class ConsumerGroupProtocol:
             records: list[ConsumerGroupRecord] = [
                 RegexTopics(group.group_id, regex, resolved) for regex, resolved in changed.items()
             ]
+            # an expression that is new and matches nothing moves no partition
             is_other = any(
-                regex not in state.regexes or state.regexes[regex].topics != resolved.topics
+                resolved.topics != (state.regexes[regex].topics if regex in state.regexes else frozenset())
                 for regex, resolved in changed.items()
             )
-            if is_other:
-                names = set(state.subscribers).union(*(each.topics for each in changed.values()))
-                new_hash = metadata_hash(known_topics(self._image(), names))
+            names = set(state.subscribers).union(*(each.topics for each in changed.values()))
+            new_hash = metadata_hash(known_topics(self._image(), names))
+            if records and (is_other or new_hash != state.metadata_hash):
                 records.append(GroupEpoch(group.group_id, state.epoch + 1, new_hash))
             if records:
                 self._write(group, records, lambda: None, settled)

@@ -3,8 +3,10 @@
 Start offsets belong to the state of share partitions, so share coordinators are asked (`state_requests.py`). A group is
 only changed while it has no members (NON_EMPTY_GROUP); altering offsets of a group that does not exist makes one.
 
-    start offset -1    the state is not initialized, or no member has fetched yet
-    lag                end offset - start offset - records that need no delivery any more; -1 if any of them is unknown
+    start offset -1    the state is not initialized, or no member has fetched yet; the group, the topic or the partition
+                       does not exist: like OffsetFetch, DescribeShareGroupOffsets has no error for that
+    lag                end offset - start offset - records that need no delivery any more; -1 if any of them is unknown,
+                       and below 0 where an operator has moved the start offset behind the end
 
 Source: KIP-932; KIP-1226 (lag).
 """
@@ -44,10 +46,16 @@ Altered = AlterShareGroupOffsetsResponse
 Deleted = DeleteShareGroupOffsetsResponse
 
 
-def _shard_of(coordinator: GroupCoordinator, group_id: str) -> GroupCoordinatorShard | ErrorCode:
+def _shard_of(
+    coordinator: GroupCoordinator, group_id: str, *, needs_id: bool = True
+) -> GroupCoordinatorShard | ErrorCode:
     if not coordinator.serves_share_groups:
         return ErrorCode.UNSUPPORTED_VERSION
-    return coordinator.shard_of(group_id) if group_id else ErrorCode.INVALID_GROUP_ID
+    return coordinator.shard_of(group_id) if group_id or not needs_id else ErrorCode.INVALID_GROUP_ID
+
+
+def _why(code: ErrorCode) -> str | None:
+    return "The group id is empty." if code is ErrorCode.INVALID_GROUP_ID else None
 
 
 # -- describe ---------------------------------------------------------------------------------------------------------
@@ -77,18 +85,13 @@ def _describe(
     asked: DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup,
     done: Callable[[DescribedGroup], None],
 ) -> None:
-    shard = _shard_of(coordinator, asked.group_id)
+    shard = _shard_of(coordinator, asked.group_id, needs_id=False)
     if isinstance(shard, ErrorCode):
         done(DescribedGroup(group_id=asked.group_id, error_code=shard))
         return
-    group = shard.shares.groups.get(asked.group_id)
-    if group is None or not group.committed.exists:
-        why = f"Group {asked.group_id} not found."
-        done(DescribedGroup(group_id=asked.group_id, error_code=ErrorCode.GROUP_ID_NOT_FOUND, error_message=why))
-        return
-    image = coordinator.image()
+    group, image = shard.shares.groups.get(asked.group_id), coordinator.image()
     if asked.topics is None:
-        known = group.committed.topics.initialized
+        known = {} if group is None else group.committed.topics.initialized
         wanted = [(image.topics[each].name, sorted(known[each].partitions)) for each in known if each in image.topics]
     else:
         wanted = [(topic.topic_name, list(topic.partitions)) for topic in asked.topics]
@@ -123,12 +126,11 @@ def _described(
 ) -> DescribedPartition:
     result = results.get(SharePartitionKey(group_id, image.topic_ids.get(name, NO_ID), index))
     if result is None or result.code is not ErrorCode.NONE:
-        code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if result is None else result.code
-        return DescribedPartition(partition_index=index, start_offset=UNINITIALIZED_OFFSET, error_code=code)
+        return DescribedPartition(partition_index=index, start_offset=UNINITIALIZED_OFFSET, lag=UNKNOWN_LAG)
     lag, end = UNKNOWN_LAG, ends.get((name, index))
     start, finished = result.start_offset, result.delivery_complete_count
     if start != UNINITIALIZED_OFFSET and finished != UNKNOWN_COUNT and end is not None:
-        lag = max(0, end - start - finished)
+        lag = end - start - finished
     return DescribedPartition(partition_index=index, start_offset=start, leader_epoch=result.leader_epoch, lag=lag)
 
 
@@ -140,10 +142,10 @@ def alter(
 ) -> AlterShareGroupOffsetsResponse | Pending[Any]:
     shard = _shard_of(coordinator, request.group_id)
     if isinstance(shard, ErrorCode):
-        return Altered(error_code=shard)
+        return Altered(error_code=shard, error_message=_why(shard))
     group = shard.shares.groups.get(request.group_id)
     if request.group_id in shard.groups:
-        why = f"Group {request.group_id} is not a share group."
+        why = shard.why_no_share_group(request.group_id)
         return Altered(error_code=ErrorCode.GROUP_ID_NOT_FOUND, error_message=why)
     if group is not None and not group.is_empty:
         return Altered(error_code=ErrorCode.NON_EMPTY_GROUP, error_message="The group has members; stop them first.")
@@ -212,10 +214,10 @@ def delete(
 ) -> DeleteShareGroupOffsetsResponse | Pending[Any]:
     shard = _shard_of(coordinator, request.group_id)
     if isinstance(shard, ErrorCode):
-        return Deleted(error_code=shard)
+        return Deleted(error_code=shard, error_message=_why(shard))
     group = shard.shares.groups.get(request.group_id)
     if group is None or not group.exists:
-        why = f"Group {request.group_id} not found."
+        why = shard.why_no_share_group(request.group_id)
         return Deleted(error_code=ErrorCode.GROUP_ID_NOT_FOUND, error_message=why)
     if not group.is_empty:
         return Deleted(error_code=ErrorCode.NON_EMPTY_GROUP, error_message="The group has members; stop them first.")

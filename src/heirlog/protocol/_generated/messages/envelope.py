@@ -22,6 +22,7 @@ class EnvelopeRequest(Message):
         "request_principal": "Principal of the client, in Kafka's format; null if not authenticated.",
         "client_host_address": "Address of the client, as 4 or 16 bytes.",
         "wants_metadata_offset": "Whether the answer shall say at which metadata offset the change was committed.",
+        "new_token_id": "Id for the delegation token that the request inside creates, the same when it is sent again; null for another request.",
     }
     API_KEY = 58
     MIN_VERSION = 0
@@ -35,11 +36,13 @@ class EnvelopeRequest(Message):
         request_principal: bytes | None = None,
         client_host_address: bytes = b"",
         wants_metadata_offset: bool = False,
+        new_token_id: str | None = None,
     ) -> None:
         self.request_data: bytes = request_data
         self.request_principal: bytes | None = request_principal
         self.client_host_address: bytes = client_host_address
         self.wants_metadata_offset: bool = wants_metadata_offset
+        self.new_token_id: str | None = new_token_id
 
 
 def _read_request(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[EnvelopeRequest], int]:
@@ -47,6 +50,7 @@ def _read_request(buf: memoryview, pos: int, count: int, version: int) -> tuple[
     for _ in range(count):
         x = new(EnvelopeRequest)
         x.wants_metadata_offset = False
+        x.new_token_id = None
         x.request_data, pos = p.read_compact_bytes(buf, pos)
         x.request_principal, pos = p.read_compact_nullable_bytes(buf, pos)
         x.client_host_address, pos = p.read_compact_bytes(buf, pos)
@@ -63,6 +67,10 @@ def _read_request(buf: memoryview, pos: int, count: int, version: int) -> tuple[
                     pos += 1
                     if pos != end:
                         raise p.bad_tag("WantsMetadataOffset")
+                elif tag == 10001:
+                    x.new_token_id, pos = p.read_compact_nullable_string(buf, pos)
+                    if pos != end:
+                        raise p.bad_tag("NewTokenId")
                 else:
                     pos = end
         items.append(x)
@@ -76,12 +84,16 @@ def _write_request(out: Out, items: Sequence[EnvelopeRequest], version: int) -> 
         w(p.compact_byte_field(x.request_data))
         w(p.compact_nullable_byte_field(x.request_principal))
         w(p.compact_byte_field(x.client_host_address))
-        if x.wants_metadata_offset:
+        if x.wants_metadata_offset or x.new_token_id is not None:
             tagged = []
             if x.wants_metadata_offset:
                 inner = Out()
                 inner.small.append(_pack_o(x.wants_metadata_offset))
                 tagged.append((10000, inner))
+            if x.new_token_id is not None:
+                inner = Out()
+                inner.small.append(p.compact_string(x.new_token_id))
+                tagged.append((10001, inner))
             p.write_tags(out, tagged)
         else:
             w(b"\0")

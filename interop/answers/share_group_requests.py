@@ -1,0 +1,290 @@
+"""Share groups (KIP-932): members, fetches, acknowledgements, offsets, and the state that leaders keep of them.
+
+Each client is one member of each group; its member id is its own choice. What an answer has given to it is what it
+acknowledges, mostly. No lock ends while a sequence is played.
+
+The group of the state APIs has no members and no leaders: only there does it depend on the requests alone.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from answers import consumer_group_requests
+from answers.consumer_group_requests import GROUP, member_id
+from answers.scene import CLIENTS, Scene
+from answers.world import Batch
+
+Fields = dict[str, Any]
+FIRST_WAIT_MS = 2000
+"""Of the first fetch of a partition: its leader has to read the state of the group first."""
+GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)
+
+
+def group(scene: Scene) -> str:
+    return f"{scene.name}-{scene.one('g', 'g', 'g', 'g', 'h')}" if scene.happens(0.97) else scene.one("", "none")
+
+
+def _topic(scene: Scene) -> str:
+    a, b, c = scene.topics
+    return scene.one(a, a, a, b) if scene.happens(0.96) else scene.one(c, f"{scene.name}-none")
+
+
+def _partition(scene: Scene) -> int:
+    return scene.one(0, 0, 0, 0, 1) if scene.happens(0.96) else scene.one(-1, 99)
+
+
+def produce(scene: Scene) -> Fields:
+    values = (b"v",) * scene.one(1, 2, 3, 5, 10)
+    part = {"index": scene.one(0, 0, 0, 1), "records": Batch(values)}
+    topic = scene.topics[0]
+    data = {"name": topic, "topic_id": scene.known_id(topic), "partition_data": [part]}
+    return {"transactional_id": None, "acks": -1, "timeout_ms": 5000, "topic_data": [data]}
+
+
+def heartbeat(scene: Scene) -> Fields:
+    client, of = scene.rng.randrange(CLIENTS), group(scene)
+    a, b, _ = scene.topics
+    who = {"group_id": of, "member_id": member_id(scene, client), "client": client}
+    who["rack_id"] = scene.one("r", "") if scene.happens(0.05) else None
+    stored = scene.member_epochs.get((of, f"~m{client}"), 0)
+    subscription = scene.one([a], [a], [a, b], [b], [a, f"{scene.name}-none"])
+    if (stored <= 0 and scene.happens(0.92)) or scene.happens(0.04):
+        return who | {"member_epoch": 0, "subscribed_topic_names": subscription if scene.happens(0.97) else []}
+    if scene.happens(0.08):
+        return who | {"member_epoch": scene.one(-1, -1, -1, -2)}
+    epoch = stored if scene.happens(0.9) else scene.one(stored - 1, stored + 1, -3)
+    return who | {"member_epoch": epoch, "subscribed_topic_names": subscription if scene.happens(0.15) else None}
+
+
+def describe(scene: Scene) -> Fields:
+    return {"group_ids": scene.some(lambda: group(scene)), "include_authorized_operations": scene.happens(0.2)}
+
+
+def _session_epoch(scene: Scene, of: str, client: int) -> int:
+    known = scene.share_sessions.get((of, client), 0)
+    return known if scene.happens(0.88) else scene.one(-1, -1, 0, known + 1, known - 1, 5)
+
+
+def _types(scene: Scene, count: int) -> list[int]:
+    kinds = (ACCEPT, ACCEPT, ACCEPT, RELEASE, RELEASE, REJECT, GAP) if scene.happens(0.92) else (RENEW, -1, 5, ACCEPT)
+    if scene.happens(0.6):
+        return [scene.one(*kinds)]
+    if scene.happens(0.05):
+        return scene.one([], [ACCEPT] * (count + 1))
+    return [scene.one(*kinds) for _ in range(min(count, 100))]
+
+
+def _acknowledgements(scene: Scene, of: str, client: int) -> dict[tuple[str, int], list[Fields]]:
+    """By topic and partition: ranges of what the client holds; now and then ones that overlap, leave gaps, or come
+    again.
+    """
+    found: dict[tuple[str, int], list[Fields]] = {}
+    for topic, partition, first, last in sorted(scene.acquired.get((of, client), [])):
+        if scene.happens(0.3):
+            continue
+        begin = first if scene.happens(0.6) else scene.rng.randint(first, last)
+        end = last if scene.happens(0.6) else scene.rng.randint(begin, last)
+        if scene.happens(0.07):
+            begin, end = scene.one((begin, end + 1), (end + 1, begin), (max(0, begin - 1), end), (-1, end))
+        batch = {"first_offset": begin, "last_offset": end, "acknowledge_types": _types(scene, end - begin + 1)}
+        found.setdefault((topic, partition), []).extend([batch] * scene.one(*[1] * 20, 2))
+    if not found and scene.happens(0.3):
+        first = scene.one(0, 0, 1, 3, 50)
+        batch = {"first_offset": first, "last_offset": first + scene.one(0, 1, 4), "acknowledge_types": [ACCEPT]}
+        found[_topic(scene), _partition(scene)] = [batch]
+    return found
+
+
+def _by_topic(scene: Scene, parts: dict[tuple[str, int], list[Fields]]) -> list[Fields]:
+    topics: dict[str, list[Fields]] = {}
+    for (topic, partition), batches in parts.items():
+        topics.setdefault(topic, []).append({"partition_index": partition, "acknowledgement_batches": batches})
+    return [{"topic_id": scene.known_id(topic), "partitions": each} for topic, each in topics.items()]
+
+
+def fetch(scene: Scene) -> Fields:
+    client, of = scene.rng.randrange(2), group(scene)
+    epoch = _session_epoch(scene, of, client)
+    parts = _acknowledgements(scene, of, client) if epoch > 0 and scene.happens(0.5) else {}
+    renews = scene.happens(0.04)
+    asked = {(_topic(scene), _partition(scene))} if scene.happens(0.97) else set()
+    if epoch == 0 or scene.happens(0.3):
+        for place in sorted(asked):
+            parts.setdefault(place, [])
+    first = any((of, *place) not in scene.shared for place in asked)
+    scene.shared |= {(of, *place) for place in asked}
+    forgotten = [{"topic_id": scene.known_id(_topic(scene)), "partitions": [_partition(scene)]}]
+    nothing = {"max_wait_ms": 0, "min_bytes": 0, "max_bytes": 0, "max_records": 0}
+    limits = {
+        "max_wait_ms": FIRST_WAIT_MS if first else scene.one(0, 0, 50),
+        "min_bytes": scene.one(0, 1, 1),
+        "max_bytes": 1 << 20,
+        "max_records": scene.one(1, 2, 5, 100, 500),
+    }
+    return {
+        "group_id": of if scene.happens(0.99) else None,
+        "member_id": member_id(scene, client) if scene.happens(0.99) else None,
+        "share_session_epoch": epoch,
+        **(nothing if renews and scene.happens(0.8) else limits),
+        "batch_size": scene.one(1, 10, 500),
+        "share_acquire_mode": scene.one(0, 0, 1),
+        "is_renew_ack": renews,
+        "topics": _by_topic(scene, parts),
+        "forgotten_topics_data": forgotten if epoch > 0 and scene.happens(0.08) else [],
+        "client": client,
+    }
+
+
+def acknowledge(scene: Scene) -> Fields:
+    client, of = scene.rng.randrange(2), group(scene)
+    renews = scene.happens(0.1)
+    parts = _acknowledgements(scene, of, client)
+    if renews:
+        for batch in (each for batches in parts.values() for each in batches):
+            batch["acknowledge_types"] = [RENEW]
+    return {
+        "group_id": of,
+        "member_id": member_id(scene, client),
+        "share_session_epoch": _session_epoch(scene, of, client),
+        "is_renew_ack": renews if scene.happens(0.9) else not renews,
+        "topics": _by_topic(scene, parts),
+        "client": client,
+    }
+
+
+# -- offsets ----------------------------------------------------------------------------------------------------------
+
+
+def _names(scene: Scene) -> list[str]:
+    return sorted({_topic(scene) for _ in range(scene.one(1, 1, 2))})
+
+
+def describe_offsets(scene: Scene) -> Fields:
+    topics = [
+        {"topic_name": name, "partitions": sorted({_partition(scene) for _ in range(scene.one(1, 2))})}
+        for name in _names(scene)
+    ]
+    groups = sorted({group(scene) for _ in range(scene.one(1, 1, 2))})
+    return {"groups": [{"group_id": each, "topics": topics if scene.happens(0.5) else None} for each in groups]}
+
+
+def alter_offsets(scene: Scene) -> Fields:
+    topics = []
+    for name in _names(scene):
+        indexes = sorted({_partition(scene) for _ in range(scene.one(1, 2))})
+        parts = [{"partition_index": index, "start_offset": scene.one(0, 0, 1, 3, 100)} for index in indexes]
+        topics.append({"topic_name": name, "partitions": parts})
+    return {"group_id": group(scene), "topics": topics}
+
+
+def delete_offsets(scene: Scene) -> Fields:
+    return {"group_id": group(scene), "topics": [{"topic_name": name} for name in _names(scene)]}
+
+
+def configure(scene: Scene) -> Fields:
+    changes = [
+        ("share.auto.offset.reset", scene.one("earliest", "earliest", "latest", "by_duration:PT1H", "nonsense")),
+        ("share.record.lock.duration.ms", scene.one("20000", "60000", "1", None)),
+        ("share.session.timeout.ms", scene.one("50000", "1")),
+        ("share.heartbeat.interval.ms", scene.one("6000", None)),
+        ("share.isolation.level", scene.one("read_committed", "read_uncommitted", "nonsense")),
+        ("share.delivery.count.limit", scene.one("3", "1", None)),
+    ]
+    name, value = scene.one(*[changes[0]] * 4, *changes)
+    change = {"name": name, "config_operation": 0 if value is not None else 1, "value": value}
+    resources = [{"resource_type": GROUP, "resource_name": f"{scene.name}-g", "configs": [change]}]
+    return {"resources": resources, "validate_only": scene.happens(0.05)}
+
+
+# -- the state of a partition ------------------------------------------------------------------------------------------
+
+
+def _state(scene: Scene, part: Any, field: str = "partition") -> Fields:
+    topics = [
+        {
+            "topic_id": scene.known_id(name) if scene.happens(0.96) else scene.topic_id(f"{name}?"),
+            "partitions": [
+                {field: index} | part() for index in sorted({_partition(scene) for _ in range(scene.one(1, 1, 2))})
+            ],
+        }
+        for name in _names(scene)
+    ]
+    return {
+        "group_id": f"{scene.name}-{scene.one('s', 's', 's', 'v')}" if scene.happens(0.97) else "",
+        "topics": topics,
+    }
+
+
+def initialize_state(scene: Scene) -> Fields:
+    return _state(scene, lambda: {"state_epoch": scene.one(0, 0, 1, 2), "start_offset": scene.one(-1, 0, 0, 5)})
+
+
+def read_state(scene: Scene) -> Fields:
+    return _state(scene, lambda: {"leader_epoch": scene.one(-1, 0, 0, 1, 2)})
+
+
+def write_state(scene: Scene) -> Fields:
+    def batches() -> list[Fields]:
+        found, at = [], scene.one(0, 5, 7)
+        for _ in range(scene.one(0, 1, 1, 2, 3)):
+            last = at + scene.one(0, 1, 4) if scene.happens(0.95) else at - 1
+            batch = {"first_offset": at, "last_offset": last}
+            found.append(batch | {"delivery_state": scene.one(0, 0, 2, 4), "delivery_count": scene.one(0, 1, 1, 2, 5)})
+            at = max(0, last + scene.one(1, 1, 1, 3, 0, -2))
+        return found
+
+    return _state(
+        scene,
+        lambda: {
+            "state_epoch": scene.one(-1, 0, 0, 1, 2),
+            "leader_epoch": scene.one(-1, 0, 0, 1, 2),
+            "start_offset": scene.one(-1, -1, 0, 3, 6),
+            "delivery_complete_count": scene.one(-1, 0, 1, 3),
+            "state_batches": batches(),
+        },
+    )
+
+
+def delete_state(scene: Scene) -> Fields:
+    return _state(scene, dict)
+
+
+def read_state_summary(scene: Scene) -> Fields:
+    return _state(scene, lambda: {"leader_epoch": scene.one(-1, 0, 1, 2)})
+
+
+def list_groups(scene: Scene) -> Fields:
+    return consumer_group_requests.list_groups(scene)
+
+
+def delete_groups(scene: Scene) -> Fields:
+    return {"groups_names": sorted({group(scene) for _ in range(scene.one(1, 1, 2))})}
+
+
+def mixed_up(scene: Scene) -> Fields:
+    """A member of the other protocol."""
+    return consumer_group_requests.heartbeat(scene)
+
+
+BUILDERS = {
+    0: produce,
+    16: list_groups,
+    42: delete_groups,
+    44: configure,
+    68: mixed_up,
+    69: describe,
+    76: heartbeat,
+    77: describe,
+    78: fetch,
+    79: acknowledge,
+    83: initialize_state,
+    84: read_state,
+    85: write_state,
+    86: delete_state,
+    87: read_state_summary,
+    90: describe_offsets,
+    91: alter_offsets,
+    92: delete_offsets,
+}
+OFTEN = (*(0,) * 6, *(76,) * 10, 77, *(78,) * 14, *(79,) * 10, 85, 84, 83, 90)

@@ -1,0 +1,329 @@
+r"""Starts nodes by forking one process that has imported everything a node needs, instead of one interpreter each.
+
+    this process                         fork server                          node
+        |---- starts it, once ----------->| imports, freezes
+        |-- arguments, stdin, output ---->|-- fork ----------------------------->| runs as `python -m ...` does
+        |<-- its id, and a descriptor ----|                                      |
+        |== signals, by the descriptor =========================================>|
+        |-- "how did it end?" ----------->|-- waits for it, as its parent
+        |<-- status ----------------------|
+
+A node that is forked starts in a third of the time, and shares the pages of what was imported with the others. The
+server has one thread and does nothing between two requests. It ends when this process has ended or closes its socket;
+the nodes notice that by themselves, by their standard input.
+
+A process id may belong to another process once its own has been waited for. So a node is signalled through its
+descriptor (pidfd), and the server waits for a node only when it is asked, after the descriptor has told its end.
+
+Only on Linux: macOS has no such descriptors, and its libraries do not survive a fork. There `started` gives a plain
+child, as it does where the server cannot be had.
+"""
+
+from __future__ import annotations
+
+import errno
+import gc
+import json
+import os
+import runpy
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import weakref
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Any, BinaryIO, Protocol
+
+ROOM = 1_000
+"""Bytes for the command line of a node, as `ps` shows it."""
+REQUEST_LIMIT = 1 << 17
+"""Bytes; an environment is most of a request."""
+ANSWER_TIMEOUT_S = 60.0
+"""Also for what it imports first, on a machine that is very busy."""
+BEFORE_MAIN = ("PYTHON", "LD_", "MALLOC_", "GLIBC_", "OPENSSL_", "LC_", "LANG")
+"""Prefixes of variables that work when an interpreter starts, not later: another value needs another server."""
+LOST = int(-signal.SIGKILL)
+"""The status of a node whose server is gone, and with it the knowledge."""
+
+
+class Child(Protocol):
+    """What `subprocess.Popen` and `ForkedChild` have in common."""
+
+    pid: int
+    stdin: Any
+    """Its end ends the node."""
+
+    def poll(self) -> int | None: ...
+    def wait(self, timeout: float | None = None) -> int: ...
+    def send_signal(self, sig: int) -> None: ...
+
+
+def started(arguments: Sequence[str], output: BinaryIO, environment: Mapping[str, str]) -> Child:
+    """A process that does what `python -P -m ARGUMENTS` does, in a session of its own.
+
+    Its standard input is a pipe, `output` takes its standard output and error. Raises OSError if it cannot be started.
+    """
+    server = prepare(environment)
+    if server is not None:
+        with suppress(ServerGone):
+            return server.fork(arguments, output, environment)
+    # -P: a file in the working directory must not pass for a module of the standard library
+    return subprocess.Popen(
+        [sys.executable, "-P", "-m", *arguments],
+        stdin=subprocess.PIPE,
+        stdout=output,
+        stderr=output,
+        start_new_session=True,
+        env=environment,
+    )
+
+
+class ServerGone(Exception):
+    """Something ended the fork server."""
+
+
+class ForkedChild:
+    """A node whose parent is the fork server; used by one thread at a time, as is a Popen."""
+
+    def __init__(self, server: ForkServer, pid: int, descriptor: int, stdin: int) -> None:
+        self.pid = pid
+        self.stdin = open(stdin, "wb", buffering=0)  # noqa: SIM115
+        self.returncode: int | None = None
+        self._server = server
+        self._descriptor = descriptor
+
+    def poll(self) -> int | None:
+        if self.returncode is None and self._has_ended(0):
+            self.returncode = self._server.status(self.pid)
+            os.close(self._descriptor)
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        if self.returncode is None and not self._has_ended(timeout):
+            raise subprocess.TimeoutExpired(f"process {self.pid}", timeout or 0.0)
+        code = self.poll()
+        assert code is not None, "it has ended"
+        return code
+
+    def send_signal(self, sig: int) -> None:
+        if self.poll() is None:
+            with suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._descriptor, sig)
+
+    def _has_ended(self, timeout_s: float | None) -> bool:
+        waiting = select.poll()
+        waiting.register(self._descriptor, select.POLLIN)
+        return bool(waiting.poll(None if timeout_s is None else max(0, round(timeout_s * 1000))))
+
+    def __del__(self) -> None:
+        if self.returncode is None:
+            os.close(self._descriptor)
+
+
+class ForkServer:
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        """Raises OSError if it cannot be started, or the system has no pidfd."""
+        os.close(os.pidfd_open(os.getpid()))
+        self.environment = _before_main(environment)
+        self.owner = os.getpid()
+        self._lock = threading.Lock()
+        self._asked = 0
+        self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._socket.settimeout(ANSWER_TIMEOUT_S)
+        with theirs:
+            process = subprocess.Popen(
+                [sys.executable, "-P", "-m", __name__, " " * ROOM],
+                stdin=theirs.fileno(),
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+                env=environment,
+            )
+        self._end = weakref.finalize(self, _end, self._socket, process, self.owner)
+
+    @property
+    def is_usable(self) -> bool:
+        return self._end.alive and self.owner == os.getpid()
+
+    def fork(self, arguments: Sequence[str], output: BinaryIO, environment: Mapping[str, str]) -> ForkedChild:
+        """Raises ServerGone, or OSError if there is no room for a further process."""
+        request = {"arguments": list(arguments), "environment": dict(environment), "folder": _folder()}
+        theirs, ours = os.pipe()
+        try:
+            answer, descriptors = self._ask(request, [theirs, output.fileno()])
+            if not descriptors:
+                number = answer.get("errno", errno.EMFILE)
+                raise OSError(number, os.strerror(number))
+        except BaseException:
+            # a node that was forked all the same ends with it
+            os.close(ours)
+            raise
+        finally:
+            os.close(theirs)
+        return ForkedChild(self, answer["pid"], descriptors[0], ours)
+
+    def status(self, pid: int) -> int:
+        """How a node that has ended did so, as `subprocess` says it."""
+        try:
+            answer, _ = self._ask({"ended": pid}, [])
+        except ServerGone:
+            return LOST
+        return answer["status"]
+
+    def _ask(self, request: Mapping[str, Any], descriptors: Sequence[int]) -> tuple[dict[str, int], list[int]]:
+        with self._lock:
+            self._asked = number = self._asked + 1
+            try:
+                socket.send_fds(self._socket, [json.dumps({**request, "number": number}).encode()], descriptors)
+                while True:
+                    answer, received, _, _ = socket.recv_fds(self._socket, REQUEST_LIMIT, 1)
+                    if not answer:
+                        raise EOFError
+                    if (found := json.loads(answer))["number"] == number:
+                        return found, received
+                    # to a question whose asker was interrupted
+                    for descriptor in received:
+                        os.close(descriptor)
+            except (OSError, EOFError) as error:
+                self._end()
+                raise ServerGone from error
+
+
+def _end(control: socket.socket, process: subprocess.Popen[bytes], owner: int) -> None:
+    control.close()
+    # a process that was forked from ours has a copy of both
+    if owner == os.getpid():
+        # it may still be importing; its nodes are not concerned
+        process.kill()
+        process.wait()
+
+
+_lock = threading.Lock()
+_current: ForkServer | None = None
+
+
+def prepare(environment: Mapping[str, str]) -> ForkServer | None:
+    """The server of this process, begun on the first call, before the first node is needed; None without one."""
+    global _current
+    if sys.platform != "linux":
+        return None
+    with _lock:
+        if _current is None or not _current.is_usable or _current.environment != _before_main(environment):
+            _current = None
+            with suppress(OSError):
+                _current = ForkServer(environment)
+        return _current
+
+
+def _before_main(environment: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in environment.items() if name.startswith(BEFORE_MAIN)}
+
+
+def _folder() -> str:
+    try:
+        return os.getcwd()
+    except OSError:
+        return "/"  # it was removed
+
+
+def main() -> None:
+    gc.disable()  # what is imported stays, and pages that nothing touches stay shared
+    command_line = CommandLine()
+    _import_what_nodes_need()
+    gc.collect()
+    gc.freeze()
+    sys.argv = serve()
+    gc.enable()
+    command_line.show([sys.executable, "-P", "-m", *sys.argv])
+    runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+
+
+def _import_what_nodes_need() -> None:
+    import structlog  # noqa: F401
+
+    import heirlog.broker.broker
+    import heirlog.controller.controller
+    import heirlog.controller.controller_registration_manager
+    import heirlog.local.node_command
+    import heirlog.local.node_log
+    import heirlog.local.properties
+    import heirlog.node.client_quotas
+    import heirlog.node.request_metrics
+    import heirlog.server.ledger_files
+    import heirlog.server.main  # noqa: F401
+
+
+def serve() -> list[str]:
+    """Returns in each node, with its arguments. The server does not return: it ends with the process that asks."""
+    control = socket.socket(fileno=sys.stdin.fileno())
+    while True:
+        message, descriptors, _, _ = socket.recv_fds(control, REQUEST_LIMIT, 2)
+        if not message:
+            os._exit(0)
+        request = json.loads(message)
+        answer = partial(_answer, control, request["number"])
+        if "ended" in request:
+            _, status = os.waitpid(request["ended"], 0)
+            answer({"status": os.waitstatus_to_exitcode(status)})
+            continue
+        try:
+            if len(descriptors) < 2:
+                raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+            pid = os.fork()
+        except OSError as error:
+            answer({"errno": error.errno})
+        else:
+            if pid == 0:
+                control.detach()
+                return _become_node(request, *descriptors)
+            child = os.pidfd_open(pid)
+            answer({"pid": pid}, child)
+            os.close(child)
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+
+def _answer(control: socket.socket, number: int, said: Mapping[str, Any], *descriptors: int) -> None:
+    socket.send_fds(control, [json.dumps({**said, "number": number}).encode()], descriptors)
+
+
+def _become_node(request: Mapping[str, Any], stdin: int, output: int) -> list[str]:
+    os.setsid()
+    os.dup2(stdin, 0)
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    os.close(stdin)
+    os.close(output)
+    os.environ.clear()
+    os.environ.update(request["environment"])
+    time.tzset()
+    with suppress(OSError):  # as for a child that is started there
+        os.chdir(request["folder"])
+    return list(request["arguments"])
+
+
+class CommandLine:
+    """What `ps` shows of this process: it is in the memory of each, at the place where the kernel put it."""
+
+    def __init__(self) -> None:
+        with open("/proc/self/stat", encoding="utf-8", errors="replace") as file:
+            # after the name, which may contain anything, the third field and those that follow
+            fields = file.read().rpartition(")")[2].split()
+        self._begin, self._end = int(fields[45]), int(fields[46])
+
+    def show(self, arguments: Sequence[str]) -> None:
+        """As much of them as there is room for. Where the system does not allow it, the old ones stay."""
+        room = self._end - self._begin
+        shown = os.fsencode("\0".join(arguments))[: room - 1]
+        with suppress(OSError), open("/proc/self/mem", "r+b", buffering=0) as memory:
+            memory.seek(self._begin)
+            memory.write(shown.ljust(room, b"\0"))
+
+
+if __name__ == "__main__":
+    main()

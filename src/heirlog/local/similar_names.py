@@ -1,0 +1,82 @@
+"""Which configuration was meant by a name that does not exist.
+
+The names of a server's configurations are compared with those of heirlog; a name with a prefix (`listener.name.x.`) by
+what follows the prefix. Client properties have no complete list: a client ignores what it does not know, and files are
+shared with other programs. So only a name that is almost one of those that heirlog reads is a mistake, and only where
+the file does not have that one too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from difflib import get_close_matches
+from typing import Final
+
+from heirlog.local.errors import LocalError
+
+_ALMOST: Final = 0.9
+_LIKE: Final = 0.75
+CLIENT_PROPERTIES: Final = (
+    "bootstrap.servers",
+    "client.id",
+    "sasl.jaas.config",
+    "sasl.login.callback.handler.class",
+    "sasl.mechanism",
+    "sasl.oauthbearer.client.credentials.client.id",
+    "sasl.oauthbearer.client.credentials.client.secret",
+    "sasl.oauthbearer.scope",
+    "sasl.oauthbearer.token.endpoint.url",
+    "security.protocol",
+    "ssl.enabled.protocols",
+    "ssl.endpoint.identification.algorithm",
+    "ssl.key.password",
+    "ssl.keystore.certificate.chain",
+    "ssl.keystore.key",
+    "ssl.keystore.location",
+    "ssl.keystore.password",
+    "ssl.keystore.type",
+    "ssl.truststore.certificates",
+    "ssl.truststore.location",
+    "ssl.truststore.password",
+    "ssl.truststore.type",
+)
+"""What heirlog's commands read."""
+_OF_OTHERS: Final = ("sasl.client.callback.handler.class", "sasl.login.class", "ssl.cipher.suites", "ssl.protocol")
+"""Kafka's, which must not be taken for a misspelled one."""
+
+
+def similar(name: str, known: Iterable[str], cutoff: float = _LIKE) -> str | None:
+    """The known name that is most like it; None if there is none."""
+    close = get_close_matches(name.lower(), list(known), 1, cutoff)
+    return close[0] if close else None
+
+
+def server_config_like(name: str) -> str | None:
+    from heirlog.metadata.listener_security import LISTENER_LIMITS, PREFIX, SERVED_MECHANISMS, is_listener_config
+    from heirlog.metadata.security_configs import SECURITY
+    from heirlog.metadata.server_configs import SERVER_CONFIGS
+
+    if not is_listener_config(name):
+        return similar(name, SERVER_CONFIGS)
+    listener, _, rest = name.removeprefix(PREFIX).partition(".")
+    prefix = f"{PREFIX}{listener}."
+    mechanism, _, of_mechanism = rest.partition(".")
+    if mechanism.upper() in SERVED_MECHANISMS:
+        prefix, rest = f"{prefix}{mechanism}.", of_mechanism
+    found = similar(rest, [*(key.name for key in SECURITY), *LISTENER_LIMITS])
+    return None if found is None else prefix + found
+
+
+def check_client_properties(path: str, properties: Mapping[str, str]) -> None:
+    """Raises LocalError for a name that is almost one which a command reads."""
+    for name in properties:
+        meant = _client_property_like(name, properties)
+        if meant is not None:
+            raise LocalError(f"{path}: {name} is not a property of a client; did you mean {meant}?")
+
+
+def _client_property_like(name: str, given: Collection[str]) -> str | None:
+    if name in CLIENT_PROPERTIES or name in _OF_OTHERS:
+        return None
+    meant = similar(name, CLIENT_PROPERTIES, _ALMOST)
+    return None if meant in given else meant

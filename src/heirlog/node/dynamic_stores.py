@@ -1,0 +1,51 @@
+"""Key and trust stores of listeners that change while the node runs, by its dynamic configurations (KIP-226).
+
+    asked for    the node itself tries the stores before the request is forwarded: what it cannot use is not stored
+    stored       once its image is as new as the quorum's: the body makes new contexts, for new connections
+    at a start   the same; until then the stores of the file count
+
+What is stored and cannot be used (a file that is gone, a change that was sent to a controller) leaves everything as it
+is. As on Kafka, files are read again with each dynamic configuration of this node, whichever it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from heirlog.metadata.image import BROKER_RESOURCE, Image
+from heirlog.metadata.listener_security import store_of_listener, stores_by_listener
+
+
+class ListenerStores(Protocol):
+    """The body's. stores: by listener, what differs from the file, as Kafka's configurations without their prefix."""
+
+    def reason_against(self, stores: Mapping[str, Mapping[str, str]]) -> str | None: ...
+
+    def use(self, stores: Mapping[str, Mapping[str, str]]) -> None: ...
+
+
+class DynamicStores:
+    def __init__(self, body: ListenerStores | None, node_id: int) -> None:
+        """body: None in a body without files and sockets."""
+        self._body = body
+        self._name = str(node_id)
+        self._applied: Mapping[str, str] = {}
+
+    def follow(self, image: Image) -> None:
+        configs = self._configs(image)
+        if self._body is not None and configs != self._applied:
+            self._applied = dict(configs)
+            self._body.use(stores_by_listener(configs))
+
+    def reason_against(self, image: Image, changes: Mapping[str, str | None]) -> str | None:
+        """Why the node cannot serve its listeners with its configurations changed like this; None: it can."""
+        if self._body is None or not any(store_of_listener(name) for name in changes):
+            return None
+        then = {**self._configs(image), **changes}
+        return self._body.reason_against(
+            stores_by_listener({name: text for name, text in then.items() if text is not None})
+        )
+
+    def _configs(self, image: Image) -> Mapping[str, str]:
+        return image.configs.get((BROKER_RESOURCE, self._name), {})

@@ -1,0 +1,105 @@
+"""What a leader does whose log has rotted: it gives its copy up once another replica is in the ISR."""
+
+from __future__ import annotations
+
+import pytest
+
+from heirlog.broker.internal_topic_loader import InternalTopicLoader
+from heirlog.protocol.errors import ErrorCode
+from heirlog.protocol.messages import FetchResponse
+
+from .fakes import Rig, answer_of, batch, restarted, state
+
+BATCHES = 4
+SIZE = len(batch(value=b"value-0"))
+LENGTH_AT, VALUE_AT = 8, SIZE - 3
+"""In a batch."""
+
+
+def rotten(at: int, offset: int = 1, *, roll_after: int | None = None) -> Rig:
+    """A broker whose log of four batches has a flipped bit, and that leads alone.
+
+    at: byte of the batch at `offset`. roll_after: the next batches are in another segment.
+    """
+    rig = Rig().started()
+    partition = rig.show(state([1, 2], [1]))
+    for number in range(BATCHES):
+        rig.produce(1, batch(value=b"value-%d" % number))
+        if number == roll_after:
+            partition.log.roll()
+    rig.env.advance(100)
+    rig = restarted(rig)
+    rig.set_partition(state([1, 2], [1], leader_epoch=6))
+    rig.started()
+    # a start reads the headers of the active segment
+    file = rig.env.files.open(f"/data/foo-0/{0:020d}.log")
+    position = offset * SIZE + at
+    file.pwrite(bytes([file.pread(1, position)[0] ^ 1]), position)
+    return rig
+
+
+def loaded(rig: Rig) -> tuple[list[int], list[int], list[bool]]:
+    """Offsets of the records and of what is skipped, and whether loading has ended."""
+    records: list[int] = []
+    unreadable: list[int] = []
+    done: list[bool] = []
+    loader = InternalTopicLoader(
+        rig.env,
+        rig.broker.replicas,
+        rig.partition(),
+        on_record=lambda header, record: records.append(record.offset),
+        on_unreadable=lambda offset, error: unreadable.append(offset),
+        on_done=lambda: done.append(True),
+    )
+    loader.read()
+    rig.env.advance(10)
+    return records, unreadable, done
+
+
+def fetched(rig: Rig, offset: int, replica: int = -1) -> FetchResponse.PartitionData:
+    found: FetchResponse.PartitionData = answer_of(rig.fetch(offset, replica=replica)).responses[0].partitions[0]
+    return found
+
+
+def events(rig: Rig) -> list[str]:
+    return [event for event, _ in rig.env.events if event.startswith("damaged-batch")]
+
+
+def test_the_only_copy_of_an_internal_topic_is_loaded_as_far_as_it_can_be_decoded() -> None:
+    rig = rotten(at=VALUE_AT, offset=2)
+    assert loaded(rig) == ([0, 1, 2, 3], [], [True])
+    assert events(rig) == ["damaged-batch-kept"] and not rig.partition().offline
+
+
+def test_what_was_loaded_although_it_is_damaged_is_not_served() -> None:
+    rig = rotten(at=VALUE_AT, offset=2)
+    loaded(rig)
+    assert fetched(rig, 2, replica=2).error_code == ErrorCode.CORRUPT_MESSAGE
+    assert fetched(rig, 2).error_code == ErrorCode.CORRUPT_MESSAGE
+    assert fetched(rig, 3).error_code == ErrorCode.NONE
+
+
+@pytest.mark.parametrize(("roll_after", "records"), [(None, [0]), (2, [0, 3])])
+def test_a_segment_whose_batches_cannot_be_told_apart_is_skipped(roll_after: int | None, records: list[int]) -> None:
+    rig = rotten(at=LENGTH_AT, roll_after=roll_after)
+    assert loaded(rig) == (records, [1], [True])
+
+
+def test_the_copy_is_given_up_when_another_replica_joins_the_isr_although_nobody_reads() -> None:
+    rig = rotten(at=VALUE_AT, offset=2)
+    loaded(rig)
+    rig.show(state([1, 2], [1, 2], leader_epoch=6, partition_epoch=2))
+    rig.env.advance(10)
+    assert events(rig) == ["damaged-batch-kept", "damaged-batch-found"] and rig.partition().offline
+
+
+def test_damage_that_was_deleted_meanwhile_costs_no_directory() -> None:
+    rig = rotten(at=VALUE_AT, offset=1, roll_after=1)
+    loaded(rig)
+    log = rig.partition().log
+    log.increment_log_start(2)
+    log.delete_old_segments(rig.env.wall_ms(), rig.partition().high_watermark)
+    rig.env.advance(100_000)
+    rig.show(state([1, 2], [1, 2], leader_epoch=6, partition_epoch=2))
+    rig.env.advance(10)
+    assert events(rig) == ["damaged-batch-kept"] and not rig.partition().offline
