@@ -484,7 +484,7 @@ class ReplicaManager:
         return True
 
     def _give_up_damaged(self, key: PartitionKey) -> None:
-        """Another replica may be in the ISR by now: it has what is damaged here, which coordinators may have skipped."""
+        """Another replica may be in the ISR by now: it has the damaged records, which coordinators skipped."""
         error, partition = self._kept.get(key), self.partition(key)
         if error is None or partition is None or not partition.log.has_damage(error):
             self._kept.pop(key, None)
