@@ -1,8 +1,8 @@
 """Runs in which all coordinators are at work at once, on the same brokers: transactions, a group of each protocol and a
 share group.
 
-every-coordinator     a swarm; in half of the runs operators move replicas too, also those of internal topics, and in a
-                      third transaction.version goes up and down
+every-coordinator     a swarm; in half of the runs operators move replicas too, also those of internal topics, in a
+                      third transaction.version goes up and down, and in a third share groups are switched off and on
 rotten-coordinators   `heirlog.sim.bit_rot`: files of internal topics, producers and aborted transactions rot as well
 broken-coordinators   `heirlog.sim.broken_disks`: directories with internal topics fill up, or answer EIO
 """
@@ -12,11 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
+from heirlog.metadata.state import SHARE_VERSION
 from heirlog.metadata.topic_name import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC
 from heirlog.sim import consumer_group_races, share_group_races, swarms
 from heirlog.sim.bit_rot import bit_rot, bit_rot_plan
 from heirlog.sim.broken_disks import broken_disks, broken_disks_plan
 from heirlog.sim.clients import consumer_member, share_member
+from heirlog.sim.clients.admin import Admin, FeatureChanger
 from heirlog.sim.clients.reassigner import Reassigner
 from heirlog.sim.nemesis import DRIFTS_PPM
 from heirlog.sim.plan import RunPlan
@@ -58,16 +60,24 @@ def every_coordinator_plan(random: Random) -> RunPlan:
 
 
 def _swarm(simulation: Simulation) -> None:
-    cluster = simulation.cluster
+    cluster, random = simulation.cluster, simulation.random
     topics, brokers = [*simulation.topics(), *MOVED_TOPICS], list(range(1, len(cluster.broker_names) + 1))
-    mover = (
-        cluster.run_client("mover", lambda env: Reassigner(env, "mover", cluster.bootstrap, topics, brokers))
-        if simulation.random.randrange(0, 2)
-        else None
-    )
+    operators: list[Admin] = []
+    if random.randrange(0, 2):
+        operators.append(
+            cluster.run_client("mover", lambda env: Reassigner(env, "mover", cluster.bootstrap, topics, brokers))
+        )
+    if not random.randrange(0, 3):
+        feature = [SHARE_VERSION]
+        operators.append(
+            cluster.run_client(
+                "share-switch",
+                lambda env: FeatureChanger(env, "share-switch", cluster.bootstrap, feature, ends_on=feature),
+            )
+        )
     swarms.swarm(simulation)
-    if mover is not None:
-        mover.stop()
+    for operator in operators:
+        operator.stop()
 
 
 every_coordinator = _among_clients(_swarm, FASTEST_CLOCK)

@@ -111,7 +111,8 @@ def settle(simulation: Simulation, shares: Shares) -> None:
         member.settle_down()
     for producer in simulation.producers:
         producer.stop()
-    finished = simulation.supervised(lambda: _is_finished(simulation))
+    image = simulation.checker.oracle.image
+    finished = simulation.supervised(lambda: bool(image.share_version) and _is_finished(simulation))
     simulation.wait("the group finishes all partitions", finished, SETTLE_LIMIT_MS)
     for member in shares.members:
         member.stop()

@@ -101,13 +101,24 @@ class ShareMember(Client):
         def answered(response: Any) -> None:
             step = Step.FIND_COORDINATOR
             if member is self._membership and not isinstance(response, OSError):
-                step = member.answered(response)
+                step = self._step(member, response)
             if step is Step.FIND_COORDINATOR:
                 self.cluster.coordinators[CoordinatorType.GROUP].pop(group, None)
             self._fetch_all()
             self.env.call_later(member.interval_ms if step is Step.HEARTBEAT else RETRY_MS, self._heartbeat)
 
         self.driver.send(Send(endpoint, member.request(), REQUEST_TIMEOUT_S), "share-group", answered)
+
+    def _step(self, member: ShareGroupMember, response: Any) -> Step:
+        try:
+            return member.answered(response)
+        except KafkaError as error:
+            if error.code != ErrorCode.UNSUPPORTED_VERSION:
+                raise
+            # an operator has switched share groups off: it joins again once they are on
+            self._sessions = {}
+            self._membership = self._new_member()
+            return Step.FIND_COORDINATOR
 
     def _plan_leave(self) -> None:
         self.env.call_later(self.env.random.randrange(STAYS_MS // 2, STAYS_MS * 3), self._leave)
