@@ -177,9 +177,9 @@ class ShareCoordinator:
         """Ask the shard of each partition of the request; the answers keep its order.
 
         As on Apache Kafka, a partition that is in the request twice is asked twice and answered once, with the last
-        result; and there is no result at all without a group.
+        result; and there is no result at all without a group, or where a topic is named without partitions.
         """
-        if not request.group_id:
+        if not request.group_id or not all(topic.partitions for topic in request.topics):
             return response_class()
         asked_for = [(topic.topic_id, asked) for topic in request.topics for asked in topic.partitions]
         slots: dict[Uuid, dict[int, Any]] = {}
