@@ -29,6 +29,8 @@ BEATING = 100
 """Members of the group whose heartbeats are counted."""
 REBALANCE_TIMEOUT_MS = 300_000
 LIMIT_S = 60.0
+NOT_YET = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+"""Of a group whose partition of `__consumer_offsets` has just been created."""
 _NUMBERS = itertools.count()
 
 R = ConsumerGroupHeartbeatRequest
@@ -72,9 +74,14 @@ class Group:
         self.settle()
 
     def beat(self, member: Member) -> None:
-        answer = self._client.send_to_broker(self._coordinator, member.request(self.name))
-        if answer.error_code != ErrorCode.NONE:
-            raise RuntimeError(f"a heartbeat was refused: {ErrorCode(answer.error_code).name}")
+        until = time.monotonic() + LIMIT_S
+        while True:
+            answer = self._client.send_to_broker(self._coordinator, member.request(self.name))
+            if answer.error_code == ErrorCode.NONE:
+                break
+            if answer.error_code not in NOT_YET or time.monotonic() > until:
+                raise RuntimeError(f"a heartbeat was refused: {ErrorCode(answer.error_code).name}")
+            self._coordinator = _coordinator(self._client, self.name)
         member.epoch, member.says_owned = answer.member_epoch, False
         if answer.assignment is not None:
             member.owned = {bytes(each.topic_id): each.partitions for each in answer.assignment.topic_partitions}

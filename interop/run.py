@@ -57,7 +57,7 @@ import spark_sweep
 import streams
 import transactional_client
 import transactions
-from suites import golang, kafka_python, kafkajs, librdkafka, own_words, sarama
+from suites import golang, kafka_python, kafkajs, librdkafka, librdkafka_later, own_words, sarama
 
 import tools
 
@@ -137,6 +137,7 @@ CHECKS: list[Check] = [
     ("Spark on a standalone cluster", spark_cluster.check),
     ("a sweep on a standalone cluster", spark_sweep.check),
     ("suites: franz-go and kafka-go", golang.check),
+    ("suites: librdkafka, later protocols", librdkafka_later.check),
     ("suites: librdkafka", librdkafka.check),
     ("Spark's own connector beside ours", spark.connector),
 ]

@@ -11,13 +11,13 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from suites import golang, kafka_python, kafkajs, librdkafka, own_words, sarama
+from suites import golang, kafka_python, kafkajs, librdkafka, librdkafka_later, own_words, sarama
 from suites.nodes import kafka_node
 from suites.verdict import HERE
 
 
 def main() -> None:
-    for client in (kafka_python, golang, sarama, librdkafka, kafkajs, own_words):
+    for client in (kafka_python, golang, sarama, librdkafka, librdkafka_later, kafkajs, own_words):
         if sys.argv[1:] and client.CLIENT not in sys.argv[1:]:
             continue
         outcomes = client.record(kafka_node)
