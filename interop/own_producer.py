@@ -1,13 +1,18 @@
 """heirlog's own client as a transactional producer of Apache Kafka, at transaction.version 0 and 2.
 
 Commits, aborts, offsets in transactions, a producer that fences another one, several writers in one transaction, and
-the claims of Spark's tasks, which use epochs of transactional ids as a compare-and-set.
+the claims of Spark's tasks, which use epochs of transactional ids as a compare-and-set. The ledger of Spark's batches
+expires with offsets.retention.minutes, and the note of the batch that was about to be committed stays.
 """
 
 from __future__ import annotations
 
 import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 
 import jars
 from apache_kafka import eventually, started
@@ -17,21 +22,34 @@ from heirlog.client.aborted import AbortedTransactions
 from heirlog.client.record_accumulator import ProducerIdAndEpoch
 from heirlog.protocol.batch import decode_records, encode_batch, walk
 from heirlog.protocol.messages import CreateTopicsRequest
+from heirlog.spark import ledger
 from heirlog.spark.exactly_once import BatchAborted, claim
+from heirlog.spark.ledger import KnownBatches
 from heirlog.testing.apache_kafka import free_ports, write_properties
 
 TOPIC = "own"
 PARTITIONS = 2
 LEVELS = (0, 2)
 TRANSACTIONS = 20
+RETENTION = {"offsets.retention.minutes": "1", "offsets.retention.check.interval.ms": "1000"}
+EXPIRED_S = 180
 
 
 def check() -> str:
     jars.fetch()
-    return ", ".join(f"{_at_level(level)} at transaction.version {level}" for level in LEVELS)
+    played = ", ".join(f"{_at_level(level)} at transaction.version {level}" for level in LEVELS)
+    _expire()
+    return f"{played}, and a ledger that expired"
 
 
 def _at_level(level: int) -> str:
+    with _node(level) as client:
+        return _played(client, level)
+
+
+@contextmanager
+def _node(level: int, config: Mapping[str, str] = MappingProxyType({})) -> Iterator[Client]:
+    topic = CreateTopicsRequest.CreatableTopic(name=TOPIC, num_partitions=PARTITIONS, replication_factor=1)
     with tempfile.TemporaryDirectory(prefix="heirlog-interop-") as name:
         home = Path(name)
         plain, controller = (f"127.0.0.1:{port}" for port in free_ports(2))
@@ -51,18 +69,18 @@ def _at_level(level: int) -> str:
                 "transaction.state.log.replication.factor": 1,
                 "transaction.state.log.min.isr": 1,
                 "transaction.state.log.num.partitions": 2,
+                **config,
             },
         )
         with started(home, "--feature", f"transaction.version={level}") as node:
             node.wait_until_it_knows({1}, plain)
             with Client(plain) as client:
-                return _played(client, level)
+                answer = client.send_to_any(CreateTopicsRequest(topics=[topic])).topics[0]
+                assert answer.error_code == 0, answer.error_message
+                yield client
 
 
 def _played(client: Client, level: int) -> str:
-    topic = CreateTopicsRequest.CreatableTopic(name=TOPIC, num_partitions=PARTITIONS, replication_factor=1)
-    answer = client.send_to_any(CreateTopicsRequest(topics=[topic])).topics[0]
-    assert answer.error_code == 0, answer.error_message
     with client.transactional_producer("own") as producer:
         for number in range(TRANSACTIONS):
             producer.begin()
@@ -113,6 +131,21 @@ def _share(client: Client) -> None:
     ending.commit()
     owner.initialize()
     assert [entry.metadata for entry in client.committed("shared").values()] == ["batch 1"]
+
+
+def _expire() -> None:
+    """The ledger of a batch expires, and not the note that the next one was about to be committed."""
+    with _node(LEVELS[-1], RETENTION) as client:
+        _share(client)
+        ledger.note(client, "shared", (TOPIC, 0), "batch 2")
+        assert ledger.read(client, "shared") == KnownBatches(frozenset({"batch 1"}))
+        deadline = time.monotonic() + EXPIRED_S
+        while client.committed("shared"):
+            assert time.monotonic() < deadline, f"the ledger is there after {EXPIRED_S} s"
+            time.sleep(1)
+        notes = client.committed("shared-committing").values()
+        assert [note.metadata.partition(" ")[2] for note in notes] == ["batch 2"]
+        assert ledger.read(client, "shared") == KnownBatches(frozenset())
 
 
 def _claim(client: Client) -> None:

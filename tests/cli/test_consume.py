@@ -18,6 +18,10 @@ from confluent_kafka import Consumer
 from patience import eventually
 
 from heirlog.blocking import Client
+from heirlog.cli import record_reader, waiting
+from heirlog.cli.record_reader import Reader
+from heirlog.cli.waiting import Saying, once
+from heirlog.protocol.batch import encode_batch
 from heirlog.protocol.messages import DeleteRecordsRequest
 from heirlog.testing import Cluster
 
@@ -145,6 +149,41 @@ def reading(command: list[str]) -> Iterator[subprocess.Popen[bytes]]:
         finally:
             limit.cancel()
             process.kill()
+
+
+def test_what_is_waited_for_without_brokers_is_said_once(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(record_reader, "ANSWER_S", 0.5)
+    cluster.create_topic("outage", 2)
+    with Client(cluster.bootstrap_servers) as client:
+        rounds = Reader(client, {("outage", 0): 0, ("outage", 1): 0}).rounds()
+        assert next(rounds) == []
+        capfd.readouterr()
+        cluster.kill(cluster.brokers[0])
+        assert [next(rounds) for _ in range(2)] == [[], []]
+        said = capfd.readouterr().err
+        assert said.count("\n") == 1 and "outage-0 cannot be read now: " in said and "trying for 30 s" in said
+        cluster.start(cluster.brokers[0])
+        cluster.wait_until_ready()
+        client.produce("outage", 1, encode_batch([(None, b"a", (), 0)]))
+        found: list[bytes | None] = []
+        while not found:
+            found = [record.value for _, records in next(rounds) for record in records]
+        assert found == [b"a"]
+
+
+def test_a_group_s_wait_is_said(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(waiting, "SAID_EVERY_S", 0.01)
+    said: list[str] = []
+
+    def heard() -> bool:
+        said.append(capfd.readouterr().err)
+        return bool("".join(said))
+
+    with Saying(once("waiting for it")):
+        eventually(heard)
+    assert "".join(said) == "waiting for it\n"
 
 
 def committed(heirlog: Heirlog, group: str) -> dict[int, int]:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterator
 
 import pytest
 from cli.conftest import Heirlog, rows
 from hypothesis import given
 from hypothesis import strategies as st
+from patience import eventually
 
-from heirlog.cli import perf
-from heirlog.cli.perf import Latencies
+from heirlog.blocking import Client
+from heirlog.cli import perf, waiting
+from heirlog.cli.perf import Came, Latencies, Load
 from heirlog.testing import Cluster
 
 
@@ -57,6 +60,35 @@ def test_what_was_produced_is_in_the_topic_and_is_consumed(heirlog: Heirlog, clu
         "perf", "produce", "--topic", "perf", "--num-records", "10", "--acks", "1", "--compression", "zstd"
     ).out
     assert text.startswith("10 records sent, ") and "ms 99.9th." in text
+
+
+def test_an_outage_is_named_while_it_lasts(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(waiting, "SAID_EVERY_S", 0.2)
+    cluster.create_topic("outage")
+    said = ""
+
+    def is_said(what: str) -> bool:
+        nonlocal said
+        said += capfd.readouterr().err
+        return what in said
+
+    with Client(cluster.bootstrap_servers) as client:
+        load = Load(client, perf.ALL, "outage", 1, 100, 0)
+        thread = threading.Thread(target=load.run, args=(500, 100.0))
+        thread.start()
+        eventually(lambda: load.latencies.count > 0 and is_said("of 500 acknowledged"))
+        cluster.kill(cluster.brokers[0])
+        eventually(lambda: is_said(" of 500 acknowledged, none in the last "))
+        cluster.start(cluster.brokers[0])
+        thread.join(60)
+    assert load.latencies.count == 500
+
+
+def test_a_read_that_does_not_go_on_is_named() -> None:
+    came = Came("t", records=1, size=10)
+    assert [came.said(), came.said()] == [None, "nothing of t came in the last 5 s: waiting"]
 
 
 @pytest.mark.usefixtures("default_cluster")

@@ -10,8 +10,15 @@ from typing import Any
 import pytest
 
 from heirlog.spark.columns import COLUMNS, PLAIN_COLUMNS
-from heirlog.spark.option_names import CLIENT_PROPERTIES, SINK_OPTIONS, SOURCE_OPTIONS, STRATEGIES
+from heirlog.spark.option_names import (
+    CLIENT_PROPERTIES,
+    SINK_OPTIONS,
+    SOURCE_OPTIONS,
+    STRATEGIES,
+    warn_of_ineffective,
+)
 from heirlog.spark.options import EARLIEST, LATEST, OnDataLoss, OptionError, columns_of, read_options, sink_options
+from heirlog.spark.source import HeirlogDataSource
 
 SERVERS = {"kafka.bootstrap.servers": "h:1"}
 MINIMAL = {**SERVERS, "subscribe": "t"}
@@ -306,12 +313,15 @@ def test_options_that_programs_share_and_properties_without_effect_are_ignored_i
     both = {**MINIMAL, **shared, "topic": "t", "batchId": "1", "kafka.sasl.oauthbearer.jwks.endpoint.url": "x"}
     read_options(both, streaming=False)
     sink_options({**MINIMAL, **shared, "topic": "t", "startingOffsets": "latest"})
+    warn_of_ineffective(both)
     assert not caplog.records
 
 
 def test_an_option_of_another_format_has_one_warning(caplog: pytest.LogCaptureFixture) -> None:
+    batch(maxFilesPerTrigger="3", mergeSchema="true")
+    source = HeirlogDataSource({**MINIMAL, "maxFilesPerTrigger": "3", "mergeSchema": "true"})
     for _ in range(2):
-        batch(maxFilesPerTrigger="3", mergeSchema="true")
+        source.reader(source.schema())
     assert [record.getMessage() for record in caplog.records] == [
         "the option 'maxfilespertrigger' has no effect on the format heirlog; did you mean maxOffsetsPerTrigger?",
         "the option 'mergeschema' has no effect on the format heirlog",

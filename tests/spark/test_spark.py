@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow.dataset
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.testing import assertDataFrameEqual
@@ -111,6 +112,24 @@ def test_ranges_are_split_and_bounded_and_columns_left_out(spark: SparkSession, 
 
 def test_an_empty_topic_is_an_empty_frame(spark: SparkSession, topics: Topics) -> None:
     assert source(spark, topics, topics.create(2)).count() == 0
+
+
+def test_a_topic_that_does_not_exist_is_answered_with_those_like_it(spark: SparkSession, topics: Topics) -> None:
+    topics.create(name="measurements")
+    with pytest.raises(PySparkException, match="'measurement' does not exist; did you mean measurements"):
+        source(spark, topics, "measurement").count()
+    with pytest.raises(PySparkException, match="'zzzzz' does not exist\n"):
+        source(spark, topics, "zzzzz").count()
+
+
+def test_options_may_be_numbers_and_true(spark: SparkSession, topics: Topics) -> None:
+    """As Spark's own methods take them."""
+    topic = topics.create(1)
+    options = {"kafka.bootstrap.servers": topics.servers, "kafka.transactional.id": f"id-{topic}"}
+    heirlog.spark.write(
+        spark.range(5).selectExpr("'v' value"), **options, topic=topic, exactlyOnce=True, **{"kafka.batch.size": 1000}
+    )
+    assert source(spark, topics, topic).count() == 5
 
 
 def test_a_file_of_client_properties_is_enough_to_connect(spark: SparkSession, topics: Topics, tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ from heirlog.cli.group_options import GroupOptions
 from heirlog.cli.group_topics import GroupTopics
 from heirlog.cli.next_steps import with_next_step
 from heirlog.cli.record_reader import Reader
+from heirlog.cli.waiting import Saying, once
 from heirlog.client import offsets
 from heirlog.client.assignment import is_cooperative, member_metadata
 from heirlog.client.groups import COORDINATOR_LOST, NO_MEMBER_ID, REJOIN, GroupMember, State, Step
@@ -167,13 +168,17 @@ class GroupReader:
         """One request of the membership; the caller looks at its state afterwards."""
         request = self._member.request()
         within_s = self._member.answer_within_ms / 1000 + ANSWER_S
-        response = self._client.send_to_coordinator(
-            self._group, request, error_code=lambda answer: int(answer.error_code), timeout_s=within_s
-        )
+        with self._waiting():
+            response = self._client.send_to_coordinator(
+                self._group, request, error_code=lambda answer: int(answer.error_code), timeout_s=within_s
+            )
         step = self._member.answered(request, response)
         if step in (Step.PAUSE, Step.FIND_COORDINATOR):
             time.sleep(PAUSE_S)
         self._next_heartbeat_s = time.monotonic() + self._options.heartbeat_interval_ms / 1000
+
+    def _waiting(self) -> Saying:
+        return Saying(once(f"waiting for the coordinator of group {self._group}, or for its other members"))
 
     def _is_member(self) -> bool:
         """Whether the generation is still the same. When a heartbeat is due, what was written is committed before it:
@@ -224,9 +229,10 @@ class GroupReader:
             codes = {error_code(found) for _, found, _ in offsets.commit_codes(response)}
             return next((int(found) for found in codes if found in COORDINATOR_LOST), 0)
 
-        response = self._client.send_to_coordinator(
-            self._group, request, error_code=code, newest=offsets.NEWEST_COMMIT_BY_NAME, timeout_s=timeout_s
-        )
+        with self._waiting():
+            response = self._client.send_to_coordinator(
+                self._group, request, error_code=code, newest=offsets.NEWEST_COMMIT_BY_NAME, timeout_s=timeout_s
+            )
         for at, found, _ in offsets.commit_codes(response):
             failure = error_code(found)
             if failure is ErrorCode.NONE:

@@ -11,7 +11,8 @@ import os
 import sys
 import time
 from collections import Counter, deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -23,6 +24,7 @@ from heirlog.cli.names import given_once
 from heirlog.cli.places import partition_count
 from heirlog.cli.produce import Acks, Compression
 from heirlog.cli.render import Json, show_json
+from heirlog.cli.waiting import SAID_EVERY_S, Saying
 from heirlog.protocol.batch import encode_batch, walk
 from heirlog.protocol.compression import CODEC_NAMES
 
@@ -43,7 +45,6 @@ TopicOption = Annotated[
 ]
 
 MIB = 1024 * 1024
-SAID_EVERY_S = 5.0
 BUSY_PERCENT = 90
 """A client that is busier than this is the limit of what it has measured."""
 BATCH_BYTES = 16_384
@@ -124,13 +125,28 @@ class Load:
         """per_second: 0 for as many as possible. Raises KafkaError, OSError."""
         # without idempotence one request at a time, so that batches of a partition stay in order
         in_flight = 5 if self._acks == ALL else 1
-        with self._client.producer(
-            idempotent=self._acks == ALL, acks=self._acks, max_in_flight=in_flight, on_delivered=self._delivered
-        ) as producer:
+        with (
+            Saying(self._acknowledged_of(records)),
+            self._client.producer(
+                idempotent=self._acks == ALL, acks=self._acks, max_in_flight=in_flight, on_delivered=self._delivered
+            ) as producer,
+        ):
             self._produce(producer, records, per_second)
 
+    def _acknowledged_of(self, records: int) -> Callable[[], str]:
+        before = 0
+
+        def said() -> str:
+            nonlocal before
+            now, since = self.latencies.count, self.latencies.count - before
+            before = now
+            stands = "" if since else f", none in the last {SAID_EVERY_S:.0f} s: waiting for the brokers"
+            return f"{now} of {records} acknowledged{stands}"
+
+        return said
+
     def _produce(self, producer: BatchProducer, records: int, per_second: float) -> None:
-        began = said_at = time.monotonic()
+        began = time.monotonic()
         sent = 0
         while sent < records:
             now = time.monotonic()
@@ -141,9 +157,6 @@ class Load:
                 sent += size
             else:
                 producer.poll(POLL_S)
-            if now - said_at >= SAID_EVERY_S:
-                said_at = now
-                print(f"{self.latencies.count} of {records} acknowledged", file=sys.stderr, flush=True)
         producer.flush()
 
     def _send(self, producer: BatchProducer, records: int) -> None:
@@ -157,6 +170,20 @@ class Load:
     def _delivered(self, delivered: Delivered) -> None:
         sent_at, records = self._sent[delivered.batch.partition[1]].popleft()
         self.latencies.add((time.monotonic() - sent_at) * 1000, records)
+
+
+@dataclass
+class Came:
+    """What `perf consume` has read so far."""
+
+    topic: str
+    records: int = 0
+    size: int = 0
+    _before: int = 0
+
+    def said(self) -> str | None:
+        is_waiting, self._before = self.size == self._before, self.size
+        return f"nothing of {self.topic} came in the last {SAID_EVERY_S:.0f} s: waiting" if is_waiting else None
 
 
 @app.command("produce")
@@ -214,20 +241,22 @@ def consume(
     from heirlog.blocking import EARLIEST, LATEST
 
     topic = given_once("topic", "TOPIC", topic_argument, "--topic", topic)
-    records = size = 0
     with connected(bootstrap_server) as client:
         partitions = [(topic, number) for number in range(partition_count(client, topic))]
         begins = client.list_offsets(dict.fromkeys(partitions, EARLIEST))
         ends = client.list_offsets(dict.fromkeys(partitions, LATEST))
         stopwatch = Stopwatch()
-        for at in partitions:
-            if num_records is not None and records >= num_records:
-                break
-            for part in client.fetch(*at, begins[at].offset, ends[at].offset):
-                records += sum(header.record_count for _, header in walk(part.records))
-                size += len(part.records)
-                if num_records is not None and records >= num_records:
+        came = Came(topic)
+        with Saying(came.said):
+            for at in partitions:
+                if num_records is not None and came.records >= num_records:
                     break
+                for part in client.fetch(*at, begins[at].offset, ends[at].offset):
+                    came.records += sum(header.record_count for _, header in walk(part.records))
+                    came.size += len(part.records)
+                    if num_records is not None and came.records >= num_records:
+                        break
+        records, size = came.records, came.size
         found = stopwatch.rates(records, size)
     if not records:
         raise CommandError(f"{topic} has no records; heirlog perf produce {topic} writes some")

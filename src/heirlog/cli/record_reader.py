@@ -1,7 +1,7 @@
 """Reading partitions in turn, from given offsets, without end or up to given ones.
 
 A partition that cannot be read now, such as one without a leader, does not keep the others from being read: it is
-skipped, and asked again in the next round. If that lasts, it is an error.
+skipped, and asked again in the next round. If that lasts, it is an error. A sentence on stderr says what is waited for.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Generator, Mapping
 from typing import TYPE_CHECKING
 
 from heirlog.cli.errors import CommandError
+from heirlog.cli.waiting import say
 from heirlog.client.aborted import AbortedTransactions
 from heirlog.client.offsets import TopicPartition
 from heirlog.client.retriable import REFRESH_AND_RETRY
@@ -84,14 +85,14 @@ class Reader:
             data = self._client.fetch_at(
                 *partition, wanted, isolation=self._isolation, max_wait_ms=wait_ms, timeout_s=ANSWER_S
             )
-        except (KafkaError, OSError):
-            if self._is_unreadable_for_long(partition):
+        except (KafkaError, OSError) as error:
+            if self._is_unreadable_for_long(partition, str(error)):
                 raise
             return []
         if data.error_code:
-            if data.error_code in REFRESH_AND_RETRY and not self._is_unreadable_for_long(partition):
-                return []
             code = error_code(data.error_code)
+            if code in REFRESH_AND_RETRY and not self._is_unreadable_for_long(partition, code.name):
+                return []
             advice = (
                 "; its records were deleted meanwhile, or an election gave them up: start again, for example with "
                 "--from-beginning"
@@ -116,6 +117,9 @@ class Reader:
             self.positions[partition] = header.next_offset
         return records
 
-    def _is_unreadable_for_long(self, partition: TopicPartition) -> bool:
+    def _is_unreadable_for_long(self, partition: TopicPartition, why: str) -> bool:
         now_s = time.monotonic()
+        if not self._unreadable_since_s:
+            # of several, one is enough to know
+            say(f"{partition[0]}-{partition[1]} cannot be read now: {why}; trying for {UNREADABLE_MAX_S:.0f} s")
         return now_s - self._unreadable_since_s.setdefault(partition, now_s) >= UNREADABLE_MAX_S

@@ -118,7 +118,8 @@ class Cluster:
             refused = yield from self.refresh_metadata_elsewhere(names, retry_timer.remaining_s())
         while refused:
             name, code = min(refused.items())
-            failure = KafkaError(code, f"topic {name!r} cannot be used")
+            is_missing = code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            failure = KafkaError(code, f"topic {name!r} {'does not exist' if is_missing else 'cannot be used'}")
             if not create or code not in TOPIC_MAY_COME:
                 raise failure
             yield from retry_timer.back_off(failure)

@@ -58,26 +58,32 @@ def register(spark: SparkSession) -> None:
         spark.conf.set(_REDACTION, _SECRET_OPTIONS if known == "(?i)url" else f"{known}|{_SECRET_OPTIONS}")
 
 
-def write(rows: DataFrame, **options: str) -> None:
+def write(rows: DataFrame, **options: str | bool | int) -> None:
     """Append the rows to topics. The same as `rows.write.format("heirlog").mode("append")` with these options and
     `save()`.
 
     options: see docs/reference/spark.md. Pass options whose names have a dot as a mapping, `**{...}`. With exactlyOnce
     the rows pass through `by_partition` first.
     """
-    if any(name.lower() == "exactlyonce" and value.lower() == "true" for name, value in options.items()):
-        rows = by_partition(rows, **options)
-    rows.write.format("heirlog").mode("append").options(**options).save()
+    texts = _texts(options)
+    if any(name.lower() == "exactlyonce" and value.lower() == "true" for name, value in texts.items()):
+        rows = by_partition(rows, **texts)
+    rows.write.format("heirlog").mode("append").options(**texts).save()
 
 
-def by_partition(rows: DataFrame, **options: str) -> DataFrame:
+def by_partition(rows: DataFrame, **options: str | bool | int) -> DataFrame:
     """The rows, batch or stream, arranged so that each partition is written by one task, as exactlyOnce requires.
 
     options: those of the sink.
     """
     from heirlog.spark import arranged
 
-    return arranged.by_partition(rows, options)
+    return arranged.by_partition(rows, _texts(options))
+
+
+def _texts(options: Mapping[str, str | bool | int]) -> dict[str, str]:
+    """As Spark's own methods take options: true and numbers as such."""
+    return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in options.items()}
 
 
 def commit_progress(query: StreamingQuery, group: str, options: Mapping[str, str]) -> None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import difflib
 import functools
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from heirlog.client.security import KAFKAS_OWN_CLASSES, REFUSED
 
@@ -60,17 +60,23 @@ _OF_SPARK = {name.lower() for name in OF_SPARK}
 
 
 def misspelled(given: Iterable[str]) -> str | None:
-    """What to say about the first name that is a mistake; warns about those that have no effect."""
-    for name in given:
-        lower = name.lower()
-        if lower in _KNOWN or lower in _OF_SPARK:
-            continue
-        meant = _meant(lower)
+    """What to say about the first name that is a mistake."""
+    for name in _unknown(given):
+        meant = _meant(name.lower())
         if meant is not None:
             return f"the option '{name}' is unknown: did you mean {meant}? docs/reference/spark.md has all options"
-        if not lower.startswith(KAFKA):
-            _warn(lower)
     return None
+
+
+def warn_of_ineffective(given: Iterable[str]) -> None:
+    """Once in a process for each name, when a query is planned: Spark asks for a source more than once."""
+    for name in _unknown(given):
+        if not name.lower().startswith(KAFKA):
+            _warn(name.lower())
+
+
+def _unknown(given: Iterable[str]) -> Iterator[str]:
+    return (name for name in given if name.lower() not in _KNOWN and name.lower() not in _OF_SPARK)
 
 
 def _meant(lower: str) -> str | None:
@@ -88,7 +94,6 @@ def _meant(lower: str) -> str | None:
 
 @functools.cache
 def _warn(lower: str) -> None:
-    """Once in a process: Spark asks for a source several times in each query."""
     close = difflib.get_close_matches(lower, _KNOWN, 1)
     guess = f"; did you mean {_KNOWN[close[0]]}?" if close else ""
     _log.warning("the option '%s' has no effect on the format heirlog%s", lower, guess)

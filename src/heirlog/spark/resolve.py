@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import TypeVar
 
 from heirlog.blocking import READ_UNCOMMITTED, AuthenticationFailed, Client, OffsetAt, Topic
@@ -78,8 +79,10 @@ def _found(client: Client, names: Sequence[str], tolerated: Collection[str]) -> 
     try:
         return list(client.topics(names).values())
     except KafkaError as error:
-        if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION or not tolerated:
+        if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             raise
+        if not tolerated:
+            raise _with_similar(client, names, error) from error
     # one of them does not exist; only a request for each alone shows which
     found: list[Topic] = []
     for name in names:
@@ -89,6 +92,13 @@ def _found(client: Client, names: Sequence[str], tolerated: Collection[str]) -> 
             if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION or name not in tolerated:
                 raise
     return found
+
+
+def _with_similar(client: Client, names: Sequence[str], error: KafkaError) -> KafkaError:
+    """The error, with topics whose names are like the missing ones."""
+    there = client.topic_names()
+    similar = [close for name in names if name not in there for close in get_close_matches(name, there)]
+    return KafkaError(error.code, f"{error.message}; did you mean {' or '.join(similar)}?") if similar else error
 
 
 def resolved(

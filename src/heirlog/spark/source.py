@@ -32,7 +32,7 @@ from pyspark.sql.types import (
 )
 
 from heirlog.blocking import Client
-from heirlog.spark import loss, resolve, sizes
+from heirlog.spark import loss, option_names, resolve, sizes
 from heirlog.spark.current_state import CurrentState
 from heirlog.spark.loss import Cause, Loss
 from heirlog.spark.narrow import Narrowing, narrowing
@@ -87,11 +87,13 @@ class HeirlogDataSource(DataSource):
         return spark_schema(columns_of(self.options))
 
     def reader(self, schema: StructType) -> HeirlogReader:
+        option_names.warn_of_ineffective(self.options)
         options = read_options(self.options, streaming=False)
         _refuse_other_schema(schema, options)
         return HeirlogReader(options, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        option_names.warn_of_ineffective(self.options)
         try:
             options = read_options(self.options, streaming=True)
             _refuse_other_schema(schema, options)
@@ -102,9 +104,11 @@ class HeirlogDataSource(DataSource):
     def writer(self, schema: StructType, overwrite: bool) -> HeirlogWriter:
         if overwrite:
             raise OptionError("save mode overwrite is not allowed for a topic: records are only ever added; use append")
+        option_names.warn_of_ineffective(self.options)
         return HeirlogWriter(sink_options(self.options), schema)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> HeirlogStreamWriter:
+        option_names.warn_of_ineffective(self.options)
         return HeirlogStreamWriter(sink_options(self.options, streaming=True), schema)
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from heirlog.broker.groups.activity import GroupActivity
 from heirlog.broker.groups.consumer.group import ConsumerGroup
 from heirlog.broker.groups.consumer.protocol import ConsumerGroupConfig, GroupTimes, heartbeat_refusal
 from heirlog.broker.groups.consumer.requests import check_heartbeat
@@ -101,6 +102,7 @@ class GroupCoordinator:
         self._share_states = share_states
         self._replicas = replicas
         self.image = image
+        self.activity = GroupActivity()
         self._shards = InternalTopicShards(OFFSETS_TOPIC, replicas, image, self._new_shard)
         self.metadata_max_bytes = static.int("offset.metadata.max.bytes")
         self._limits = GroupLimits(
@@ -181,6 +183,7 @@ class GroupCoordinator:
             lambda group_id: self._times_of(group_id, _TIMES),
             lambda group_id: self._times_of(group_id, _SHARE_TIMES),
             self._share_states,
+            self.activity,
         )
 
     def _times_of(self, group_id: str, names: Sequence[str]) -> GroupTimes:

@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 from heirlog.broker.internal_topic_shards import InternalTopicShards
 from heirlog.broker.partition import Partition
 from heirlog.broker.replica_manager import ReplicaManager
+from heirlog.broker.share_coordinator.activity import ShareStateActivity
 from heirlog.broker.share_coordinator.batches import StateBatch, are_well_formed
 from heirlog.broker.share_coordinator.shard import ShareCoordinatorConfig, ShareCoordinatorShard
 from heirlog.broker.share_coordinator.state import SharePartitionKey, ShareState, StateWrite
@@ -51,6 +52,7 @@ class ShareCoordinator:
         self._env = env
         self._replicas = replicas
         self._image = image
+        self.activity = ShareStateActivity()
         self._config = ShareCoordinatorConfig(
             write_timeout_ms=static.int("share.coordinator.write.timeout.ms"),
             updates_per_snapshot=static.int("share.coordinator.snapshot.update.records.per.snapshot"),
@@ -59,7 +61,7 @@ class ShareCoordinator:
         self._shards = InternalTopicShards(SHARE_STATE_TOPIC, replicas, image, self._new_shard)
 
     def _new_shard(self, partition: Partition) -> ShareCoordinatorShard:
-        return ShareCoordinatorShard(self._env, self._replicas, partition, self._config, self._image)
+        return ShareCoordinatorShard(self._env, self._replicas, partition, self._config, self._image, self.activity)
 
     # -- which share partitions this broker coordinates ----------------------------------------------------------
 
