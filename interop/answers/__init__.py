@@ -6,7 +6,11 @@
     shape.py       a request for one node; an answer in a form that can be compared
     wire.py        connections, and answers that come later
     deviations.py  the differences that docs/compatibility.md names
-    tidying.py     what ends a sequence
+    families.py    which requests are played together
+    avoided.py     what no sequence sends
+    sequence.py    one sequence
+    tidying.py     what ends it
+    three_nodes.py starts them
     play.py        one sequence after another, and what is said of them
 
 Three nodes play: heirlog, a node of Apache Kafka, and a second one of Apache Kafka as the control. A field in which the

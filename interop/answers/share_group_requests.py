@@ -133,19 +133,21 @@ def fetch(scene: Scene) -> Fields:
     renews = scene.happens(0.04)
     version = 2 if renews else None
     asked = {_place(scene, of)} if scene.happens(0.97) else set()
+    # the state is also read again after the last session has ended
+    is_open = any(each == of for each, _ in scene.share_sessions)
+    first = bool(asked) and (not is_open or any((of, *place) not in scene.shared for place in asked))
+    if first and epoch != 0:
+        # what the session has already would be answered while the leader still loads this one
+        asked, first = set(), False
+    parts = {} if first else {place: each for place, each in parts.items() if (of, *place) in scene.shared}
     if epoch == 0 or scene.happens(0.3):
         for place in sorted(asked):
             parts.setdefault(place, [])
-    # the state is also read again after the last session has ended
-    is_open = any(each == of for each, _ in scene.share_sessions)
-    first = not is_open or any((of, *place) not in scene.shared for place in asked)
-    if first:
-        parts = {}
     forgotten = [{"topic_id": scene.known_id(_topic(scene)), "partitions": [_partition(scene)]}]
     nothing = {"max_wait_ms": 0, "min_bytes": 0, "max_bytes": 0, "max_records": 0}
     limits = {
         "max_wait_ms": FIRST_WAIT_MS if first else scene.one(0, 0, 50),
-        "min_bytes": scene.one(0, 1, 1),
+        "min_bytes": 1 if first else scene.one(0, 1, 1),
         "max_bytes": 1 << 20,
         "max_records": scene.one(1, 2, 5, 100, 500),
     }
