@@ -2,8 +2,8 @@
 recovery, simulator, Spark.
 
 python -m benchmarks [--rounds N] [--quick]
-    [--controllers-only | --partitions-only | --recovery-only | --transactions-only | --simulator-only | --spark-only |
-     --spark-large-only | --audit-only]
+    [--controllers-only | --partitions-only | --recovery-only | --transactions-only | --groups-only |
+     --simulator-only | --spark-only | --spark-large-only | --audit-only]
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import NamedTuple
 from benchmarks import (
     audit,
     fail_over,
+    groups,
     interruption,
     load,
     metadata,
@@ -149,6 +150,11 @@ def transactional(rounds: int, scale: float) -> None:
     transactions.report(rounds, 10.0 * scale, row)
 
 
+def members(rounds: int, scale: float) -> None:
+    table("groups of the consumer protocol", "cost")
+    groups.report(rounds, 1.0 if scale < 1 else 5.0, row)
+
+
 def interruptions(rounds: int) -> None:
     table("acks=all, RF 3, is interrupted for", "seconds")
     with cluster() as nodes:
@@ -174,6 +180,7 @@ def main() -> None:
     parser.add_argument("--partitions-only", action="store_true", help="what a hundred to a hundred thousand cost")
     parser.add_argument("--recovery-only", action="store_true", help="ten thousand leaderless partitions at once")
     parser.add_argument("--transactions-only", action="store_true", help="transactions of librdkafka producers")
+    parser.add_argument("--groups-only", action="store_true", help="heartbeats and rebalances of KIP-848")
     parser.add_argument("--simulator-only", action="store_true", help="seeds per minute, and where the time goes")
     parser.add_argument("--spark-only", action="store_true", help="our Spark source and sink next to Spark's connector")
     parser.add_argument("--spark-large-only", action="store_true", help="a topic of 5 GB: memory of Spark's workers")
@@ -195,6 +202,9 @@ def main() -> None:
     if options.transactions_only:
         transactional(rounds, scale)
         return
+    if options.groups_only:
+        members(rounds, scale)
+        return
     if options.simulator_only:
         simulator.report(scale)
         return
@@ -213,6 +223,7 @@ def main() -> None:
     throughput(rounds, scale)
     latency(rounds)
     transactional(rounds, scale)
+    members(rounds, scale)
     interruptions(rounds)
     controllers(controller_rounds, scale)
     partitions.report(scale)

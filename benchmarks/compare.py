@@ -1,6 +1,7 @@
 """`make bench-kafka`: Apache Kafka and heirlog on the same machine, in one run, under the same client.
 
-python -m benchmarks.compare --jars DIR [--rounds N] [--quick] [--controllers-only | --transactions-only]
+python -m benchmarks.compare --jars DIR [--rounds N] [--quick]
+    [--controllers-only | --transactions-only | --groups-only | --encrypted-only]
 
 Both clusters are up at the same time and take turns, so that whatever else the machine does meets both. Each figure is
 a median of the rounds. Apache Kafka is measured warm: it has produced for a minute before the first round (its compiler
@@ -22,7 +23,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks import encrypted as tls
-from benchmarks import fail_over, interruption, load, metadata, transactions
+from benchmarks import fail_over, groups, interruption, load, metadata, transactions
 from benchmarks.apache_kafka import JVM, ApacheKafka, ApacheKafkaApart
 from benchmarks.gauges import MIB, Cost, Nodes, everything
 from heirlog.local.cluster import Cluster
@@ -38,6 +39,7 @@ class Scale(NamedTuple):
     idle_s: float
     trips_s: float
     transactions_s: float
+    heartbeats_s: float
     partitions: int
     """Of the controllers."""
 
@@ -49,6 +51,7 @@ FULL = Scale(
     idle_s=20.0,
     trips_s=4.0,
     transactions_s=10.0,
+    heartbeats_s=5.0,
     partitions=metadata.PARTITIONS,
 )
 QUICK = Scale(
@@ -58,6 +61,7 @@ QUICK = Scale(
     idle_s=5.0,
     trips_s=2.0,
     transactions_s=3.0,
+    heartbeats_s=2.0,
     partitions=metadata.PARTITIONS // 10,
 )
 
@@ -220,6 +224,17 @@ class Comparison:
             )
             row(f"{title}, CPU of each", "ms", *medians(Pair(a.cpu_ms, b.cpu_ms) for a, b in runs), most=1 / 2)
 
+    def groups(self) -> None:
+        """A JVM gets fast at them, too: the first round of each does not count."""
+        for nodes in self._both:
+            groups.create(nodes)
+        seconds, rounds = self._scale.heartbeats_s, range(self._scale.rounds + 1)
+        costs = [self._each(lambda nodes: groups.heartbeat_us(nodes, seconds)) for _ in rounds]
+        row("heartbeat of KIP-848 that changes nothing, CPU", "µs", *medians(costs[1:]), most=1 / 3)
+        for members in groups.SIZES:
+            waits = [self._each(lambda nodes, n=members: 1e3 * groups.rebalance_s(nodes, n)) for _ in rounds]  # type: ignore[misc]
+            row(f"rebalance from {members} to {members + 1} members", "ms", *medians(waits[1:]), most=1.0)
+
     def memory_after_load(self) -> None:
         row("memory after load, per process", "MiB", *self._memory(), most=1 / 10)
 
@@ -274,6 +289,7 @@ def brokers_and_clients(jars: Path, scale: Scale) -> None:
         both.consume()
         both.round_trips()
         both.transactions()
+        both.groups()
         both.memory_after_load()
         both.leader_killed()
 
@@ -289,6 +305,11 @@ def only_transactions(jars: Path, scale: Scale) -> None:
         Comparison(ours, theirs, scale).transactions()
 
 
+def only_groups(jars: Path, scale: Scale) -> None:
+    with Cluster(nodes=3, ledger=False) as ours, ApacheKafka(jars) as theirs:
+        Comparison(ours, theirs, scale).groups()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="make bench-kafka", description=__doc__)
     parser.add_argument("--jars", type=Path, required=True, help="the directory of Apache Kafka's jars")
@@ -297,6 +318,7 @@ def main() -> None:
     parser.add_argument("--controllers-only", action="store_true", help="only the fail-over and the metadata rows")
     parser.add_argument("--encrypted-only", action="store_true", help="only the rows with and without TLS")
     parser.add_argument("--transactions-only", action="store_true", help="only the rows of transactions")
+    parser.add_argument("--groups-only", action="store_true", help="only the rows of groups of the consumer protocol")
     options = parser.parse_args()
     scale = QUICK if options.quick else FULL
     scale = scale._replace(rounds=options.rounds or scale.rounds)
@@ -306,6 +328,9 @@ def main() -> None:
     titles()
     if options.transactions_only:
         only_transactions(options.jars, scale)
+        return
+    if options.groups_only:
+        only_groups(options.jars, scale)
         return
     if options.encrypted_only:
         encrypted(options.jars, scale)

@@ -30,6 +30,7 @@ import decisions
 import exported
 import group_tools
 import jars
+import later_groups
 import messages
 import monitoring
 import own_producer
@@ -109,6 +110,7 @@ CHECKS: list[Check] = [
     ("clock set back an hour", clock.check),
     ("transactions of the Java client", transactional_client.check),
     ("share groups of the Java client", share_groups.check),
+    ("later groups of the Java client, beside Apache Kafka", later_groups.check),
     ("transactions of heirlog's client on Apache Kafka", own_producer.check),
     ("tools and clients of Apache Kafka at closed doors", secured_clients.check),
     ("tokens of Apache Kafka's tools and clients", secured_tokens.check),

@@ -1,8 +1,8 @@
 """Groups of the consumer protocol (KIP-848), and members of the classic protocol in them: requests that mean something.
 
 Each client is one member of each group; its member id is its own choice, the same on every node. The groups use the
-assignor `range`, whose result does not depend on the order of Java's hash tables; `uniform` is chosen only where one
-topic is subscribed to, whose partitions it hands out in order.
+assignor `range`, whose result does not depend on the order of Java's hash tables, or `uniform` with one topic only: the
+order of the ids of topics is another one on each node, that of the members is not (`id_of`).
 
 Three things make the answers of all nodes the same at every time: a lookup of a regular expression ends before the next
 request (`players.Table.wait_for_lookup`); at most one member of a group has an id that the coordinator makes, and ids
@@ -27,10 +27,15 @@ REGEXES = ("{}-[ab]", "{}-.*", "{}-b", "{}-nothing", "")
 BAD_REGEXES = ("(", "[a", "a{2,1}", "(?=a)b", r"(a)\1")
 
 
+def id_of(client: int) -> str:
+    """Of its members; their order is also that of Java's hash tables."""
+    return f"~m{2 * client}"
+
+
 def member_id(scene: Scene, client: int) -> str:
     """Of a client; now and then of another one, or of nobody."""
     whose = client if scene.happens(0.95) else scene.rng.randrange(CLIENTS)
-    return f"~m{whose}" if scene.happens(0.98) else scene.one("", "stranger")
+    return id_of(whose) if scene.happens(0.98) else scene.one("", "stranger")
 
 
 def group(scene: Scene) -> str:
@@ -42,13 +47,13 @@ def _instance(scene: Scene, client: int) -> str | None:
 
 
 def _epoch(scene: Scene, of: str, client: int) -> int:
-    known = scene.member_epochs.get((of, f"~m{client}"), 0)
+    known = scene.member_epochs.get((of, id_of(client)), 0)
     return known if scene.happens(0.9) else scene.one(known - 1, known + 1, known - 2, 1, -3)
 
 
 def _topic_partitions(scene: Scene, of: str, client: int) -> list[Fields]:
     """What it has, as last answered, or a part or more of it."""
-    owned = scene.owned.get((of, f"~m{client}"), {})
+    owned = scene.owned.get((of, id_of(client)), {})
     found = [{"topic_id": scene.known_id(topic), "partitions": list(parts)} for topic, parts in owned.items()]
     if found and scene.happens(0.15):
         found.pop()
@@ -70,10 +75,16 @@ def _regex(scene: Scene) -> str:
 
 
 def heartbeat(scene: Scene) -> Fields:
+    fields = _heartbeat(scene)
+    # otherwise each node makes the id
+    return fields if fields["member_id"] else fields | {"version": 1}
+
+
+def _heartbeat(scene: Scene) -> Fields:
     client, of = scene.rng.randrange(CLIENTS), group(scene)
     who = {"group_id": of, "member_id": member_id(scene, client), "client": client}
     who["instance_id"] = _instance(scene, client) if scene.happens(0.93) else scene.one(None, "static-0", "")
-    stored = scene.member_epochs.get((of, f"~m{client}"), 0)
+    stored = scene.member_epochs.get((of, id_of(client)), 0)
     if stored <= 0 and scene.happens(0.92):
         return who | _joining(scene, of)
     if scene.happens(0.08):
@@ -202,8 +213,14 @@ def _classic(scene: Scene) -> int:
     return CLASSIC_CLIENT if scene.happens(0.75) else CLIENTS - 1
 
 
+def _mixed_group(scene: Scene) -> str:
+    """Never one with `uniform`, which would go by the id that each node makes for the member."""
+    of = group(scene)
+    return f"{scene.name}-g" if of.endswith("-h") else of
+
+
 def join_classic(scene: Scene) -> Fields:
-    client, of = _classic(scene), group(scene)
+    client, of = _classic(scene), _mixed_group(scene)
     name = scene.one("range", "range", "sticky")
     return {
         "group_id": of,
@@ -220,7 +237,7 @@ def join_classic(scene: Scene) -> Fields:
 
 
 def sync_classic(scene: Scene) -> Fields:
-    client, of = _classic(scene), group(scene)
+    client, of = _classic(scene), _mixed_group(scene)
     share = struct.pack(">hi", 0, 1) + _text(scene.topics[0]) + struct.pack(">ii", 1, scene.one(0, 1, 2))
     share += struct.pack(">i", -1) if scene.happens(0.9) else struct.pack(">i", 1) + b"u"
     given = [{"member_id": Symbol("members", f"{of}/{client}", "nobody"), "assignment": share}]
@@ -242,7 +259,7 @@ def _generation(scene: Scene, of: str) -> int:
 
 
 def heartbeat_classic(scene: Scene) -> Fields:
-    client, of = _classic(scene), group(scene)
+    client, of = _classic(scene), _mixed_group(scene)
     return {
         "group_id": of,
         "generation_id": _generation(scene, of),
@@ -253,7 +270,7 @@ def heartbeat_classic(scene: Scene) -> Fields:
 
 
 def leave_classic(scene: Scene) -> Fields:
-    client, of = _classic(scene), group(scene)
+    client, of = _classic(scene), _mixed_group(scene)
     member: Any = Symbol("members", f"{of}/{client}", "nobody")
     if scene.happens(0.2):
         member = scene.one("", member_id(scene, scene.rng.randrange(CLIENTS)))

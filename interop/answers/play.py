@@ -44,7 +44,7 @@ from answers import (
 )
 from answers.deviations import DEVIATIONS, SHOWN_NAMES, examples_of, explained, rowless
 from answers.mutations import mutated
-from answers.players import NO_ANSWER, WAITING, Difference, Player, Table
+from answers.players import HEIRLOG, NO_ANSWER, WAITING, Difference, Player, Table
 from answers.scene import CLIENTS, NODE_ID, Scene
 from answers.shape import Plan, kind_of, request_of, topic_of
 from answers.wire import Server
@@ -85,6 +85,8 @@ class Family:
     """Chosen as often again: without them nothing happens."""
     mixes: bool = False
     """With requests of every family that mixes."""
+    preamble: Callable[[Scene], list[Plan]] = lambda _: []
+    """What comes first, of each scene."""
 
 
 ADMIN = Family(admin_requests.BUILDERS, mixes=True)
@@ -92,11 +94,11 @@ DATA = Family(data_requests.BUILDERS, mixes=True)
 GROUPS = Family(group_requests.BUILDERS, mixes=True)
 TRANSACTIONS = Family(transaction_requests.BUILDERS, transaction_requests.OFTEN)
 CONSUMER_GROUPS = Family(consumer_group_requests.BUILDERS, consumer_group_requests.OFTEN)
-SHARE_GROUPS = Family(share_group_requests.BUILDERS, share_group_requests.OFTEN)
+SHARE_GROUPS = Family(share_group_requests.BUILDERS, share_group_requests.OFTEN, preamble=share_group_requests.preamble)
 ALL = Family(ADMIN.builders | DATA.builders | GROUPS.builders, mixes=True)
 ONLY = {"transactions": TRANSACTIONS, "consumer groups": CONSUMER_GROUPS, "share groups": SHARE_GROUPS}
 """By ANSWERS_OF: the family that all sequences are of."""
-FAMILIES = (ADMIN, ADMIN, DATA, DATA, GROUPS, GROUPS, TRANSACTIONS, TRANSACTIONS, ALL)
+FAMILIES = (*2 * (ADMIN, DATA, GROUPS, TRANSACTIONS, CONSUMER_GROUPS, SHARE_GROUPS), ALL)
 ELECT_LEADERS_SHIPPED = 2
 READS = frozenset((2, 3, 9, 10, 15, 16, 18, 23, 29, 32, 35, 46, 55, 60, 61, 65, 66, 69, 74, 75, 77, 87, 90))
 """These may be asked again: brokers follow their controller."""
@@ -110,6 +112,10 @@ CHANGES_CONFIGS = (ALTER_CONFIGS, 44)
 CLIENT_METRICS = 16
 CREATE_TOPICS, END_TXN, WRITE_TXN_MARKERS, INT_MAX = 19, 26, 27, 2**31 - 1
 CONSUMER_GROUP_HEARTBEAT, SHARE_GROUP_HEARTBEAT, SHARE_FETCH, SHARE_ACKNOWLEDGE = 68, 76, 78, 79
+DELETE_GROUPS, DELETE_SHARE_GROUP_OFFSETS = 42, 92
+LIMITS = ("max_bytes", "max_records", "batch_size", "share_acquire_mode")
+"""Of a ShareFetch: what they mean below 1 is not defined. And where one of several partitions has an error, only
+Apache Kafka waits until the leader has loaded the others."""
 
 
 class Sequence:
@@ -118,6 +124,7 @@ class Sequence:
         self._rng = random.Random(seed)
         self._name = f"s{seed.rpartition('/')[2]}"
         self._only = ONLY.get(os.environ.get("ANSWERS_OF", ""))
+        self._family = ALL
         self._restarts = 0
         self._waiting: dict[int, Plan] = {}
         self.log: list[str] = []
@@ -127,12 +134,15 @@ class Sequence:
         self._begin()
         for plan in plans:
             self.step(plan)
-        family = self._only or self._rng.choice(FAMILIES)
+        family = self._family = self._only or self._rng.choice(FAMILIES)
+        for plan in family.preamble(self._scene):
+            self.step(plan)
         for _ in range(self._rng.randint(*STEPS)):
             self.step(self._plan(ALL if family.mixes and self._scene.happens(0.15) else family))
         self.end()
 
     def _begin(self) -> None:
+        """With topics of its own."""
         suffix = f"r{self._restarts}" if self._restarts else ""
         self._scene = Scene(self._rng, self._name + suffix)
         for player in self._table.players:
@@ -159,7 +169,10 @@ class Sequence:
         version = fields.pop("version", None) or scene.rng.randint(route.min_version, high)
         plan = Plan(key, version, fields, client, on_controller, fields.pop("keeps", None))
         changed = mutated(plan, scene.rng) if scene.happens(MUTATED) else plan
-        chosen = plan if _ends_it(changed) else changed
+        if key == SHARE_FETCH:
+            waits = fields["max_wait_ms"] == share_group_requests.FIRST_WAIT_MS
+            changed.fields.update({name: fields[name] for name in (*LIMITS, *(("topics",) if waits else ()))})
+        chosen = plan if _ends_it(changed) or _goes_ahead(plan, changed) else changed
         if family is not TRANSACTIONS and _is_stored_in_two_ways(chosen) and not chosen.fields["acks"]:
             # only an answer shows that the nodes hold different things from then on
             chosen.fields["acks"] = 1
@@ -180,9 +193,9 @@ class Sequence:
         else:
             self._take_in(plan, answer)
         self._note(found)
-        self._wait(plan, answer)
+        is_done = self._wait(plan, answer)
         found += self._late_answers()
-        if answer is NO_ANSWER or any(_divides(difference) for difference in found):
+        if answer is NO_ANSWER or not is_done or any(_divides(difference) for difference in found):
             self._continue_anew()
 
     def _take_in(self, plan: Plan, answer: Any) -> None:
@@ -211,7 +224,7 @@ class Sequence:
             return
         who = plan.fields["group_id"], plan.fields["member_id"]
         self._scene.member_epochs[who] = answer["member_epoch"]
-        if answer["assignment"] is not None:
+        if plan.key == CONSUMER_GROUP_HEARTBEAT and answer["assignment"] is not None:
             self._scene.owned[who] = {
                 topic_of(each["topic_id"]): tuple(each["partitions"])
                 for each in answer["assignment"]["topic_partitions"]
@@ -228,6 +241,9 @@ class Sequence:
             scene.acquired.pop(place, None)
             return
         scene.share_sessions[place] = epoch + 1
+        for topic in plan.fields["topics"] if plan.key == SHARE_FETCH else ():
+            for part in topic["partitions"]:
+                scene.shared.add((place[0], str(getattr(topic["topic_id"], "name", "")), part["partition_index"]))
         finished = {
             (topic["topic_id"].name, part["partition_index"], batch["first_offset"])
             for topic in plan.fields["topics"]
@@ -243,17 +259,22 @@ class Sequence:
                     held.append((*at, batch["first_offset"], batch["last_offset"]))
         scene.acquired[place] = held
 
-    def _wait(self, plan: Plan, answer: Any) -> None:
-        """For what a coordinator does after its answer."""
-        if plan.key in transaction_requests.WAITS:
-            self._table.wait_for_markers()
+    def _wait(self, plan: Plan, answer: Any) -> bool:
+        """For what a coordinator does after its answer. False: Apache Kafka does not do it."""
+        if plan.key in transaction_requests.WAITS and not self._table.wait_for_markers():
+            return False
         if plan.key == CONSUMER_GROUP_HEARTBEAT and plan.version >= 1 and plan.fields.get("subscribed_topic_regex"):
             self._table.wait_for_lookup(plan.fields["group_id"])
         if plan.key == SHARE_GROUP_HEARTBEAT and isinstance(answer, dict) and not answer["error_code"]:
-            names = set(plan.fields["subscribed_topic_names"] or ()) & set(self._scene.topics[:2])
+            names = set(plan.fields.get("subscribed_topic_names") or ()) & set(self._scene.topics[:2])
             self._table.wait_for_shares(plan.fields["group_id"], names)
+            self._scene.begun |= {(plan.fields["group_id"], name) for name in names}
+        if plan.key in (DELETE_GROUPS, DELETE_SHARE_GROUP_OFFSETS):
+            deleted = plan.fields.get("groups_names") or [plan.fields.get("group_id")]
+            self._scene.begun = {each for each in self._scene.begun if each[0] not in deleted}
         if plan.key in CONTROLLED and not plan.fields.get("validate_only"):
             self._table.settle()
+        return True
 
     def _forget_what_holds_nothing(self, plan: Plan) -> None:
         """Apache Kafka alone keeps such a group: its deletion keeps the groups of all nodes the same."""
@@ -283,6 +304,8 @@ class Sequence:
         if self._restarts < 30:
             self.log.append("continued with new names")
             self._begin()
+            for plan in self._family.preamble(self._scene):
+                self.step(plan)
 
     def end(self) -> None:
         """Leaves nothing that another sequence could see."""
@@ -302,12 +325,21 @@ def _is_stored_in_two_ways(plan: Plan) -> bool:
     return is_transactional or len({(topic, part["index"]) for topic, part in parts}) < len(parts)
 
 
+def _goes_ahead(plan: Plan, changed: Plan) -> bool:
+    """A marker with an epoch that its producer has not reached: Apache Kafka never completes that one's transaction."""
+    if plan.key != WRITE_TXN_MARKERS:
+        return False
+    (most,) = [marker["producer_epoch"] for marker in plan.fields["markers"]]
+    return any(marker["producer_epoch"] > most for marker in changed.fields["markers"])
+
+
 def _ends_it(plan: Plan) -> bool:
     """Whether a node does not answer any more, or has from then on what others do not have.
 
     Apache Kafka does not answer null for records, a resource twice in AlterConfigs, a protocol twice in JoinGroup and a
     partition twice in a marker of WriteTxnMarkers; a broker that is unregistered does not answer. Apache Kafka alone
-    keeps configurations of client metrics.
+    keeps configurations of client metrics. Of what is twice in a
+    ShareAcknowledge, Apache Kafka takes the last item.
     """
     if plan.key == CREATE_TOPICS:
         # which Apache Kafka adds up in 32 bits, and then places them all
@@ -323,6 +355,9 @@ def _ends_it(plan: Plan) -> bool:
         return bool(plan.fields["broker_id"] == NODE_ID)
     if plan.key == PRODUCE:
         return any(not part["records"] for topic in plan.fields["topic_data"] for part in topic["partition_data"])
+    if plan.key in (SHARE_FETCH, SHARE_ACKNOWLEDGE):
+        parts = [(t["topic_id"], part["partition_index"]) for t in plan.fields["topics"] for part in t["partitions"]]
+        return len(set(parts)) < len(parts)
     if plan.key == WRITE_TXN_MARKERS:
         return any(
             len(set(parts)) < len(parts)
@@ -345,7 +380,7 @@ def _divides(difference: Difference) -> bool:
 def three_nodes() -> Iterator[Table]:
     with ExitStack() as stack:
         homes = {}
-        for name in ("kafka", "control", "heirlog"):
+        for name in ("kafka", "control", HEIRLOG):
             directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=f"answers-{name}-")))
             homes[name] = (directory, *prepare(directory))
         kafkas: list[tuple[ApacheKafkaNode, int]] = []
@@ -353,7 +388,7 @@ def three_nodes() -> Iterator[Table]:
             directory, broker, _ = homes[name]
             home = directory / f"broker-{nodes.NODE_ID}"
             kafkas.append((stack.enter_context(started(home, "--release-version", RELEASE)), broker))
-        stack.enter_context(Cluster(data=homes["heirlog"][0], ledger=False))
+        stack.enter_context(Cluster(data=homes[HEIRLOG][0], ledger=False))
         for node, broker in kafkas:
             node.wait_until_it_knows({nodes.NODE_ID}, f"127.0.0.1:{broker}")
         players = [Player(name, Server(broker, controller)) for name, (_, broker, controller) in homes.items()]

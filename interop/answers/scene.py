@@ -33,6 +33,8 @@ class Scene:
     """By group and member id: the partitions of each topic, as last answered."""
     share_sessions: dict[tuple[str, int], int] = field(default_factory=dict)
     """By group and client: the epoch of its next ShareFetch."""
+    begun: set[tuple[str, str]] = field(default_factory=set)
+    """Share groups and the topics of which they have a state."""
     shared: set[tuple[str, str, int]] = field(default_factory=set)
     """Partitions that a share group has fetched from."""
     acquired: dict[tuple[str, int], list[tuple[str, int, int, int]]] = field(default_factory=dict)

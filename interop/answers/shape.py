@@ -35,7 +35,7 @@ MERGED = {
     "ElectLeadersResponse": [("replica_election_results", "partition_result")],
 }
 """Arrays in which a topic may come several times, and be split in other ways on other nodes."""
-TEXTS = frozenset(("error_message", "documentation"))
+TEXTS = frozenset(("error_message", "acknowledge_error_message", "documentation"))
 OWN_NUMBERS = frozenset(
     (
         *("total_bytes", "usable_bytes", "broker_epoch"),

@@ -11,18 +11,23 @@ from __future__ import annotations
 from typing import Any
 
 from answers import consumer_group_requests
-from answers.consumer_group_requests import GROUP, member_id
+from answers.consumer_group_requests import GROUP, id_of, member_id
 from answers.scene import CLIENTS, Scene
+from answers.shape import Plan
 from answers.world import Batch
 
 Fields = dict[str, Any]
 FIRST_WAIT_MS = 2000
 """Of the first fetch of a partition: its leader has to read the state of the group first."""
+ALTERED = "-o"
+"""Ends the names of groups whose offsets are altered: their epochs are higher here (deviations.py)."""
 GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)
 
 
 def group(scene: Scene) -> str:
-    return f"{scene.name}-{scene.one('g', 'g', 'g', 'g', 'h')}" if scene.happens(0.97) else scene.one("", "none")
+    if scene.happens(0.03):
+        return scene.one("none", f"{scene.name}{ALTERED}")
+    return f"{scene.name}-{scene.one('g', 'g', 'g', 'g', 'h')}"
 
 
 def _topic(scene: Scene) -> str:
@@ -47,8 +52,9 @@ def heartbeat(scene: Scene) -> Fields:
     a, b, _ = scene.topics
     who = {"group_id": of, "member_id": member_id(scene, client), "client": client}
     who["rack_id"] = scene.one("r", "") if scene.happens(0.05) else None
-    stored = scene.member_epochs.get((of, f"~m{client}"), 0)
-    subscription = scene.one([a], [a], [a, b], [b], [a, f"{scene.name}-none"])
+    stored = scene.member_epochs.get((of, id_of(client)), 0)
+    # several topics would be given to members by the order of their ids, which is another one on each node
+    subscription = scene.one([a], [a], [a], [b], [a, f"{scene.name}-none"])
     if (stored <= 0 and scene.happens(0.92)) or scene.happens(0.04):
         return who | {"member_epoch": 0, "subscribed_topic_names": subscription if scene.happens(0.97) else []}
     if scene.happens(0.08):
@@ -66,8 +72,10 @@ def _session_epoch(scene: Scene, of: str, client: int) -> int:
     return known if scene.happens(0.88) else scene.one(-1, -1, 0, known + 1, known - 1, 5)
 
 
-def _types(scene: Scene, count: int) -> list[int]:
-    kinds = (ACCEPT, ACCEPT, ACCEPT, RELEASE, RELEASE, REJECT, GAP) if scene.happens(0.92) else (RENEW, -1, 5, ACCEPT)
+def _types(scene: Scene, count: int, releases: bool) -> list[int]:
+    kinds = (ACCEPT, ACCEPT, ACCEPT, REJECT, GAP) if scene.happens(0.92) else (RENEW, -1, 5, ACCEPT)
+    if releases:
+        kinds += (RELEASE, RELEASE)
     if scene.happens(0.6):
         return [scene.one(*kinds)]
     if scene.happens(0.05):
@@ -75,9 +83,11 @@ def _types(scene: Scene, count: int) -> list[int]:
     return [scene.one(*kinds) for _ in range(min(count, 100))]
 
 
-def _acknowledgements(scene: Scene, of: str, client: int) -> dict[tuple[str, int], list[Fields]]:
+def _acknowledgements(scene: Scene, of: str, client: int, *, releases: bool) -> dict[tuple[str, int], list[Fields]]:
     """By topic and partition: ranges of what the client holds; now and then ones that overlap, leave gaps, or come
     again.
+
+    releases: not in a ShareFetch, with which Apache Kafka may fetch before the release is stored.
     """
     found: dict[tuple[str, int], list[Fields]] = {}
     for topic, partition, first, last in sorted(scene.acquired.get((of, client), [])):
@@ -86,9 +96,13 @@ def _acknowledgements(scene: Scene, of: str, client: int) -> dict[tuple[str, int
         begin = first if scene.happens(0.6) else scene.rng.randint(first, last)
         end = last if scene.happens(0.6) else scene.rng.randint(begin, last)
         if scene.happens(0.07):
-            begin, end = scene.one((begin, end + 1), (end + 1, begin), (max(0, begin - 1), end), (-1, end))
-        batch = {"first_offset": begin, "last_offset": end, "acknowledge_types": _types(scene, end - begin + 1)}
-        found.setdefault((topic, partition), []).extend([batch] * scene.one(*[1] * 20, 2))
+            begin, end = scene.one((begin, end + 1), (end + 1, begin), (max(0, begin - 1), end))
+        batch = {
+            "first_offset": begin,
+            "last_offset": end,
+            "acknowledge_types": _types(scene, end - begin + 1, releases),
+        }
+        found.setdefault((topic, partition), []).extend([batch] * (2 if end > begin and scene.happens(0.05) else 1))
     if not found and scene.happens(0.3):
         first = scene.one(0, 0, 1, 3, 50)
         batch = {"first_offset": first, "last_offset": first + scene.one(0, 1, 4), "acknowledge_types": [ACCEPT]}
@@ -103,17 +117,30 @@ def _by_topic(scene: Scene, parts: dict[tuple[str, int], list[Fields]]) -> list[
     return [{"topic_id": scene.known_id(topic), "partitions": each} for topic, each in topics.items()]
 
 
+def _place(scene: Scene, of: str) -> tuple[str, int]:
+    """A partition of which the group has a state: the leader of another one asks for it several times."""
+    topics = sorted(topic for group, topic in scene.begun if group == of) or [scene.topics[0]]
+    topic = scene.one(*topics)
+    return topic, scene.one(0, 0, 0, 1) if topic == scene.topics[0] else 0
+
+
 def fetch(scene: Scene) -> Fields:
     client, of = scene.rng.randrange(2), group(scene)
+    if not any(each == of for each, _ in scene.begun):
+        of = f"{scene.name}-g"
     epoch = _session_epoch(scene, of, client)
-    parts = _acknowledgements(scene, of, client) if epoch > 0 and scene.happens(0.5) else {}
+    parts = _acknowledgements(scene, of, client, releases=False) if epoch > 0 and scene.happens(0.5) else {}
     renews = scene.happens(0.04)
-    asked = {(_topic(scene), _partition(scene))} if scene.happens(0.97) else set()
+    version = 2 if renews else None
+    asked = {_place(scene, of)} if scene.happens(0.97) else set()
     if epoch == 0 or scene.happens(0.3):
         for place in sorted(asked):
             parts.setdefault(place, [])
-    first = any((of, *place) not in scene.shared for place in asked)
-    scene.shared |= {(of, *place) for place in asked}
+    # the state is also read again after the last session has ended
+    is_open = any(each == of for each, _ in scene.share_sessions)
+    first = not is_open or any((of, *place) not in scene.shared for place in asked)
+    if first:
+        parts = {}
     forgotten = [{"topic_id": scene.known_id(_topic(scene)), "partitions": [_partition(scene)]}]
     nothing = {"max_wait_ms": 0, "min_bytes": 0, "max_bytes": 0, "max_records": 0}
     limits = {
@@ -133,13 +160,14 @@ def fetch(scene: Scene) -> Fields:
         "topics": _by_topic(scene, parts),
         "forgotten_topics_data": forgotten if epoch > 0 and scene.happens(0.08) else [],
         "client": client,
+        "version": version,
     }
 
 
 def acknowledge(scene: Scene) -> Fields:
     client, of = scene.rng.randrange(2), group(scene)
     renews = scene.happens(0.1)
-    parts = _acknowledgements(scene, of, client)
+    parts = _acknowledgements(scene, of, client, releases=True)
     if renews:
         for batch in (each for batches in parts.values() for each in batches):
             batch["acknowledge_types"] = [RENEW]
@@ -161,9 +189,12 @@ def _names(scene: Scene) -> list[str]:
 
 
 def describe_offsets(scene: Scene) -> Fields:
+    # Apache Kafka does not answer if one of several partitions does not exist
+    names = _names(scene)
     topics = [
-        {"topic_name": name, "partitions": sorted({_partition(scene) for _ in range(scene.one(1, 2))})}
-        for name in _names(scene)
+        {"topic_name": name, "partitions": sorted({scene.one(0, 0, 1) for _ in range(scene.one(1, 2))})}
+        for name in names
+        if name == scene.topics[0] or len(names) == 1
     ]
     groups = sorted({group(scene) for _ in range(scene.one(1, 1, 2))})
     return {"groups": [{"group_id": each, "topics": topics if scene.happens(0.5) else None} for each in groups]}
@@ -175,7 +206,10 @@ def alter_offsets(scene: Scene) -> Fields:
         indexes = sorted({_partition(scene) for _ in range(scene.one(1, 2))})
         parts = [{"partition_index": index, "start_offset": scene.one(0, 0, 1, 3, 100)} for index in indexes]
         topics.append({"topic_name": name, "partitions": parts})
-    return {"group_id": group(scene), "topics": topics}
+    of = group(scene)
+    if (of, id_of(0)) not in scene.member_epochs:
+        of = f"{scene.name}{ALTERED}"
+    return {"group_id": of, "topics": topics}
 
 
 def delete_offsets(scene: Scene) -> Fields:
@@ -265,6 +299,23 @@ def delete_groups(scene: Scene) -> Fields:
 def mixed_up(scene: Scene) -> Fields:
     """A member of the other protocol."""
     return consumer_group_requests.heartbeat(scene)
+
+
+def preamble(scene: Scene) -> list[Plan]:
+    """A member, a state, and something to fetch."""
+    of, topic = f"{scene.name}-g", scene.topics[0]
+    change = {"name": "share.auto.offset.reset", "config_operation": 0, "value": "earliest"}
+    resources = [
+        {"resource_type": GROUP, "resource_name": f"{scene.name}-{each}", "configs": [change]} for each in "gh"
+    ]
+    joining = {"group_id": of, "member_id": id_of(0), "member_epoch": 0, "rack_id": None}
+    parts = [{"index": index, "records": Batch((b"v",) * scene.one(2, 5))} for index in (0, 1)]
+    data = [{"name": topic, "partition_data": parts}]
+    return [
+        Plan(44, 1, {"resources": resources, "validate_only": False}),
+        Plan(76, 1, joining | {"subscribed_topic_names": [topic]}),
+        Plan(0, 9, {"transactional_id": None, "acks": -1, "timeout_ms": 5000, "topic_data": data}),
+    ]
 
 
 BUILDERS = {

@@ -131,12 +131,16 @@ def _batch(scene: Scene, name: str, topic: str, partition: int) -> Batch:
     wrong = scene.happens(0.12)
     if not wrong:
         scene.sequences[place] = following + len(values)
+    sequence = max(0, following + scene.one(-1, 1, 3)) if wrong else following
+    ahead = 0 if scene.happens(0.93) else scene.one(-1, 1)
+    transactional = scene.happens(0.95)
     return Batch(
         values,
         producer=name,
-        sequence=max(0, following + scene.one(-1, 1, 3)) if wrong else following,
-        epoch_ahead=0 if scene.happens(0.93) else scene.one(-1, 1),
-        transactional=scene.happens(0.95),
+        sequence=sequence,
+        # one that no coordinator checks raises the epoch, and Apache Kafka never completes the transaction
+        epoch_ahead=ahead if transactional else min(ahead, 0),
+        transactional=transactional,
     )
 
 

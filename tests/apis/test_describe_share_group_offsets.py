@@ -67,6 +67,14 @@ def test_what_does_not_exist_has_no_offset_and_no_error(node: Guarded) -> None:
     assert found == {"none": (-1, -1), "hidden": (-1, -1)}
 
 
+def test_what_is_named_twice_is_described_once(node: Guarded) -> None:
+    joined(node, "doubled")
+    request = describing("doubled", "t", "t")
+    request.groups[0].topics[0].partitions *= 2
+    (topic,) = node.ask(request, principal=ADMIN).groups[0].topics
+    assert [part.partition_index for part in topic.partitions] == [0]
+
+
 def test_a_client_sees_groups_and_topics_that_it_may_describe(node: Guarded) -> None:
     joined(node, "acl", "t", "hidden")
     assert shown(node.ask(describing("acl"))) is G_DENIED

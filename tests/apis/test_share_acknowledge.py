@@ -65,6 +65,12 @@ def test_what_was_given_back_cannot_be_acknowledged(node: Guarded) -> None:
     assert ack_code(again.acknowledge((1, 1, [ACCEPT]))) == ErrorCode.INVALID_RECORD_STATE
 
 
+def test_nothing_can_be_acknowledged_where_the_group_has_fetched_nothing(node: Guarded) -> None:
+    member = holding(node, "elsewhere")
+    member.topic = share_topic(node, "untouched", "elsewhere")
+    assert ack_code(member.acknowledge((0, 0, [ACCEPT]))) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
 def test_a_new_state_epoch_makes_the_leader_load_again(node: Guarded) -> None:
     member = holding(node, "moved")
     node.ask(initializing(member.topic, "moved", epoch=2, start=2), principal=ADMIN)

@@ -169,8 +169,12 @@ class Load:
         self._over.set()
         for thread in self._threads:
             thread.join(WITHIN_S)
-        for close in self._closes:
-            close()
+        # some wait for ever for a broker that does not come back
+        closing = [threading.Thread(target=close, daemon=True) for close in self._closes]
+        for thread in closing:
+            thread.start()
+        for thread in closing:
+            thread.join(WITHIN_S)
 
 
 @pytest.fixture(params=[1, 3], ids=["the only broker", "three brokers"])

@@ -41,7 +41,7 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def without_elr(out: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "heirlog", "drill", "last-replica-standing", "--elr", "off", "--json"]
+    command = [sys.executable, "-m", "heirlog", "drill", "last-replica-standing", "--elr", "off", "--secure", "--json"]
     command += ["--out", str(out)]
     return subprocess.run(command, capture_output=True, text=True, timeout=300)
 

@@ -16,6 +16,7 @@ from heirlog.protocol.records import (
     TopicRecord,
 )
 from heirlog.raft.replay import CommittedBatch
+from heirlog.raft.values import encode_value
 
 FOO, BAR = b"f" * 16, b"b" * 16
 LEVEL = FeatureLevelRecord(name="metadata.version", feature_level=27)
@@ -51,7 +52,8 @@ class Recorder:
 
     def commit(self, *records: Any) -> None:
         taken = max(1, len(records))
-        batch = CommittedBatch(self.offset, self.offset + taken - 1, 1, 0, list(records))
+        last_bytes = len(encode_value(records[-1])) if records else 0
+        batch = CommittedBatch(self.offset, self.offset + taken - 1, 1, 0, list(records), last_bytes)
         self.offset += taken
         self.publisher.on_commit([batch])
 

@@ -25,6 +25,7 @@ from processes.observing import (
 )
 
 from heirlog.blocking.connection import Connection
+from heirlog.drill.servers import Servers
 from heirlog.drill.workload import EndOffsetWatch, Writer, read_all
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import AlterPartitionRequest, FetchRequest, MetadataRequest
@@ -57,8 +58,8 @@ def test_leaders_killed_and_cut_off_from_power_mid_produce_lose_nothing_acknowle
     topic = f"power-{seed}"
     create(cluster, topic, [1, 2, 3])
     with (
-        EndOffsetWatch(cluster.bootstrap_servers, topic) as watch,
-        Writer(cluster.bootstrap_servers, topic, acks="all") as writer,
+        EndOffsetWatch(Servers.of(cluster), topic) as watch,
+        Writer(Servers.of(cluster), topic, acks="all") as writer,
     ):
         for _ in range(2):
             goal = len(writer.acknowledged) + 1_500
@@ -69,7 +70,7 @@ def test_leaders_killed_and_cut_off_from_power_mid_produce_lose_nothing_acknowle
             wait_for(cluster, topic, lambda view, old=leader: view.leader not in (NO_LEADER, old))
             cluster.start(leader)
             wait_for(cluster, topic, lambda view: len(view.isr) == 3)
-    found = read_all(cluster.bootstrap_servers, topic).crc_by_offset
+    found = read_all(Servers.of(cluster), topic).crc_by_offset
     assert writer.refused == 0
     assert [record for record in writer.acknowledged if found.get(record.offset) != record.crc] == []
     assert watch.went_back == [] and watch.answers > 10

@@ -13,7 +13,11 @@ from typing import Any
 import pytest
 from processes.talking import Talk
 
+from heirlog.blocking import Client
 from heirlog.client.sasl import Plain, Scram
+from heirlog.client.scram import delete_password, set_password
+from heirlog.client.security import security_from_properties
+from heirlog.local.secure import new_salt
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.frames import decode_response
 from heirlog.protocol.messages import (
@@ -24,6 +28,7 @@ from heirlog.protocol.messages import (
     SaslAuthenticateRequest,
     SaslHandshakeRequest,
 )
+from heirlog.security.scram import ScramMechanism
 from heirlog.testing import Cluster
 
 REAUTH_MS = 3000
@@ -278,6 +283,37 @@ def test_a_connection_keeps_its_principal(talk: Talk, token: bytes) -> None:
     assert talk.handshake().error_code == 0
     assert talk.token(token).error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
     assert talk.is_closed()
+
+
+def test_a_user_whose_password_is_deleted_stays_until_it_has_to_log_in_again(cluster: Cluster, talk: Talk) -> None:
+    module = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+    admin = security_from_properties(
+        {
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": "PLAIN",
+            "sasl.jaas.config": f'{module} username="alice" password="alice secret";',
+        }
+    )
+    with Client(cluster.bootstrap_servers, security=admin) as client:
+        client.run(set_password("dave", ScramMechanism.SHA_256, "dave secret", new_salt(), 4096))
+        began = time.monotonic()
+        assert scram(talk, "dave").error_code == ErrorCode.NONE
+        client.run(delete_password("dave", ScramMechanism.SHA_256))
+    assert len(talk.metadata().brokers) == 1
+    until_reauthentication_is_allowed(began)
+    assert scram(talk, "dave").error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
+    assert talk.is_closed()
+
+
+def scram(talk: Talk, user: str) -> Any:
+    """The answer that ends a login."""
+    assert talk.handshake("SCRAM-SHA-256").error_code == ErrorCode.NONE
+    client = Scram("SCRAM-SHA-256", user, f"{user} secret", "nonce")
+    first = talk.token(client.first())
+    assert first.error_code == ErrorCode.NONE
+    last = client.answer(bytes(first.auth_bytes))
+    assert last is not None
+    return talk.token(last)
 
 
 def test_a_large_token_ends_the_connection_also_when_logging_in_again(talk: Talk) -> None:

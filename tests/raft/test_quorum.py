@@ -12,6 +12,7 @@ from heirlog.raft import commit
 from heirlog.raft.control import Voter
 from heirlog.raft.leader import MAX_RECORDS_PER_BATCH, BatchTooLarge, NotLeader
 from heirlog.raft.quorum_state import QuorumState, decode
+from heirlog.raft.values import encode_value
 
 
 def stored_state(world: World) -> QuorumState:
@@ -106,6 +107,21 @@ def test_observers_see_what_the_leader_commits_in_order() -> None:
     world.run_until_all_have("a", "b", "c")
     assert world.observers[0].seen.calls[0] == "leader 100 epoch 1"
     assert world.observers[0].quorum.leader_endpoint == Endpoint("controller", 9093)
+
+
+def test_the_leader_and_its_observers_know_how_large_the_last_record_of_a_batch_is() -> None:
+    world = World(observers=1)
+    world.start()
+    names = ("a", "a name of some length"), ("x" * 300,)
+    for each in names:
+        world.commit(*each)
+    world.run_until_all_have(*names[0], *names[1])
+    sizes = [
+        {batch.base_offset: batch.last_record_bytes for batch in node.seen.batches if batch.records}
+        for node in (world.leader, world.observers[0])
+    ]
+    assert sizes[0] == sizes[1]
+    assert list(sizes[0].values())[-2:] == [len(encode_value(topic(each[-1]))) for each in names]
 
 
 def test_a_commit_reaches_a_waiting_observer_without_the_next_record() -> None:

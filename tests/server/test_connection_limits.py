@@ -24,6 +24,7 @@ from heirlog.server import send_queue, transport
 from heirlog.server.connection_limits import (
     ANY_LISTENER,
     NONE,
+    UNLIMITED,
     ConnectionLimits,
     ListenerLimits,
     connection_limits,
@@ -174,7 +175,7 @@ def test_unauthenticated_at_the_listener_of_nodes_are_not_without_number(
         assert await is_served(peer[0])
         node.server.stop()
         await eventually(lambda: not node.server.connection_count)
-        assert not node.server._unauthenticated
+        assert not any(node.server._unauthenticated.values())
 
     framed_request = struct.pack(">ihhih", 10, 18, 0, 1, -1)
     asyncio.run(scenario())
@@ -212,6 +213,50 @@ def test_strangers_do_not_keep_nodes_out_of_a_listener_between_nodes_that_is_ful
         peers[0][1].close()
         assert await is_served(late[0])
         node.server.stop()
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("of_listener", [True, False])
+def test_handshakes_that_are_not_finished_do_not_keep_clients_out(
+    fake_node: Any, framed: Any, eventually: Any, of_listener: bool
+) -> None:
+    """The oldest of them goes for a new connection; a client that has authenticated stays."""
+    own, total = (ListenerLimits(total=3), UNLIMITED) if of_listener else (ANY_LISTENER, ConnectionLimits(total=3))
+
+    async def scenario() -> None:
+        node = fake_node(
+            echo,
+            doors={"CLIENTS": Door(30.0)},
+            limits=lambda: total,
+            listener_limits=lambda name: own,
+            exempt=["NODES"],
+        )
+        closed = node.server.listen("CLIENTS", Endpoint(HOST, 0))
+        first = await connect(closed)
+        await eventually(lambda: len(node.clients) == 1)
+        node.clients[0].transport.authenticated()
+        flood = [await connect(closed) for _ in range(200)]
+        await eventually(lambda: len(node.clients) == 201)
+        await eventually(lambda: node.server.connection_count == 3)
+        assert [await reader.read() for reader, _ in flood[:198]] == [b""] * 198
+        second = await connect(closed)
+        await eventually(lambda: len(node.clients) == 202)
+        node.clients[201].transport.authenticated()
+        for reader, writer in (first, second):
+            writer.write(framed(1))
+            assert await is_served(reader)
+        assert node.server.connection_count == 3
+        assert node.events("warning") == [], "it was never full"
+        if not of_listener:
+            # also a client without TLS takes the place of the last of the flood
+            open_to_all = await connect(node.endpoint)
+            open_to_all[1].write(framed(1))
+            assert await is_served(open_to_all[0])
+            assert await flood[199][0].read() == b""
+        node.server.stop()
+        await eventually(lambda: not node.server.connection_count)
+        assert not any(node.server._unauthenticated.values())
 
     asyncio.run(scenario())
 

@@ -146,6 +146,26 @@ def test_a_damaged_index_is_made_again_from_the_log(files: MemoryFiles, damage: 
     assert len(files.inodes[f"{DIR}/{0:020d}.txnindex"].data) == 34
 
 
+def test_an_index_that_knows_a_marker_behind_the_log_end_is_made_again(files: MemoryFiles) -> None:
+    """The marker rotted away, a start cut the log there, and ended before anything else was written."""
+    log = open_log(files, CONFIG)
+    put(log, data(0, 7), end(1, 7, COMMIT), data(2, 7, 1), end(3, 7, ABORT))
+    log.finish(lambda error: None)
+    files.run()
+    log.close()
+    content = files.inodes[f"{DIR}/{0:020d}.log"].data
+    del content[-len(end(3, 7, ABORT).encode()) :]
+    log = open_log(files, CONFIG, clean=True, recovery_point=4)
+    assert log.log_end_offset == 3 and log.aborted_transactions(0, 3) == []
+    put(log, end(3, 7, ABORT))
+    log.finish(lambda error: None)
+    files.run()
+    log.close()
+    log = open_log(files, CONFIG, clean=True, recovery_point=4)
+    assert log.aborted_transactions(0, 4) == [AbortedTransaction(7, 2, 3, 4)]
+    assert len(files.inodes[f"{DIR}/{0:020d}.txnindex"].data) == 34
+
+
 def test_the_start_of_an_open_transaction_may_be_deleted(files: MemoryFiles, log: Log) -> None:
     put(log, data(0, 7), data(1, 8))
     log.roll()

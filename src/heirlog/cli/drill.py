@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from heirlog.drill.observe import TimelineEntry
     from heirlog.drill.progress import ClientProgress
     from heirlog.drill.runner import DrillRunner
+    from heirlog.local.cluster import Cluster
 
 app = typer.Typer(
     help="Rehearse failures, and check that every acknowledged record can still be read.", no_args_is_help=True
@@ -47,8 +48,12 @@ FAILURE_SENTENCES = (
 """Members of a verdict that name a broken promise when they are not zero or empty."""
 FINDINGS_SHOWN = 10
 BROKERS_MIN = 3
+CLIENT_FILE = "client.properties"
 Result = dict[str, Any]
 """A verdict as JSON."""
+Secure = Annotated[
+    bool, typer.Option("--secure", help="Listeners with TLS and passwords, as those of heirlog up --secure.")
+]
 Out = Annotated[
     Path | None,
     typer.Option(help="Folder for timeline.svg and verdict.json. Default: drill- and the drill's name, here."),
@@ -111,6 +116,7 @@ def last_replica_standing(
     seed: Annotated[
         int | None, typer.Option(help="Seed of how many unflushed bytes survive. Default: none survive.")
     ] = None,
+    secure: Secure = False,
     out: Out = None,
     as_json: Json = False,
 ) -> None:
@@ -123,7 +129,7 @@ def last_replica_standing(
 
         recording = Recording("last-replica-standing", out)
         with (
-            RecordedCluster(nodes=3, elr=elr is Switch.ON, config=QUICK_STOPS) as cluster,
+            RecordedCluster(nodes=3, elr=elr is Switch.ON, config=QUICK_STOPS, security=_protocol(secure)) as cluster,
             recording.of_failures(cluster),
         ):
             progress, on = recording.progress, elr is Switch.ON
@@ -132,7 +138,7 @@ def last_replica_standing(
                 write_acknowledged(acknowledged, records)
             result = recording.finish(cluster, verdict.as_json())
             if hold:
-                _hold(runner, result, cluster.bootstrap_servers, as_json)
+                _hold(runner, result, cluster, as_json)
         return result
 
     _conclude(_run(drill), as_json)
@@ -160,6 +166,7 @@ def unclean_recovery(
         Path | None, typer.Option(help="File for the records acknowledged at acks=all, as JSON lines.")
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of how many unflushed bytes survive a power cut.")] = None,
+    secure: Secure = False,
     out: Out = None,
     as_json: Json = False,
 ) -> None:
@@ -175,14 +182,17 @@ def unclean_recovery(
         progress = recording.progress
         on = manager is Switch.ON
         tail = SEED if seed is None else seed
-        with RecordedCluster(nodes=3, config=config(manager=on)) as cluster, recording.of_failures(cluster):
+        with (
+            RecordedCluster(nodes=3, config=config(manager=on), security=_protocol(secure)) as cluster,
+            recording.of_failures(cluster),
+        ):
             say = _timeline(as_json, progress)
             verdict, records = run(cluster, scenario.value, manager=on, seed=tail, say=say, progress=progress)
             if acknowledged is not None:
                 write_acknowledged(acknowledged, records)
             result = recording.finish(cluster, verdict.as_json())
             if hold:
-                _hold(runner, result, cluster.bootstrap_servers, as_json)
+                _hold(runner, result, cluster, as_json)
         return result
 
     _conclude(_run(drill), as_json)
@@ -193,6 +203,7 @@ def rack(
     seed: Annotated[
         int | None, typer.Option(help="Seed of how many unflushed bytes survive. Default: none survive.")
     ] = None,
+    secure: Secure = False,
     out: Out = None,
     as_json: Json = False,
 ) -> None:
@@ -204,7 +215,7 @@ def rack(
 
         recording = Recording("rack", out)
         progress = recording.progress
-        with RecordedCluster(racks=RACKS) as cluster, recording.of_failures(cluster):
+        with RecordedCluster(racks=RACKS, security=_protocol(secure)) as cluster, recording.of_failures(cluster):
             verdict = run(cluster, seed=seed, say=_said(as_json, progress), progress=progress)
             return recording.finish(cluster, verdict.as_json())
 
@@ -359,9 +370,16 @@ def _conclude(result: Result, as_json: bool) -> None:
         raise CommandError(_failure_sentence(result))
 
 
-def _hold(runner: DrillRunner[Result], result: Result, bootstrap_servers: str, as_json: bool) -> None:
+def _protocol(secure: bool) -> str:
+    return "SASL_SSL" if secure else "PLAINTEXT"
+
+
+def _hold(runner: DrillRunner[Result], result: Result, cluster: Cluster, as_json: bool) -> None:
     """The verdict, while the cluster is still up."""
-    result["bootstrap_servers"] = bootstrap_servers
+    result["bootstrap_servers"] = cluster.bootstrap_servers
+    client_file = cluster.data / CLIENT_FILE
+    if client_file.exists():
+        result["command_config"] = str(client_file)
     _print_verdict(result, as_json)
     if not result["passed"]:
         print(f"heirlog: {_failure_sentence(result)}", file=sys.stderr)

@@ -57,6 +57,7 @@ from heirlog.drill.chaos_transactions import ChaosCopier, LeftOver, committed_of
 from heirlog.drill.committed_log import LOG_DIRECTORY, CommittedLog, committed
 from heirlog.drill.needless_losses import needless_losses
 from heirlog.drill.observe import DrillFailure, partitions_of
+from heirlog.drill.servers import Servers
 from heirlog.drill.timeline import draw
 from heirlog.drill.workload import StoppableClient, everything, stop_all
 from heirlog.metadata.topic_name import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
@@ -291,7 +292,7 @@ class _Chaos:
 
     def _read_everything(self) -> None:
         try:
-            for message in everything(self._cluster.bootstrap_servers, PARTITIONS):
+            for message in everything(Servers.of(self._cluster), PARTITIONS):
                 note(self._audit, AUDITOR, message)
         except DrillFailure as failure:
             self._findings.append(Finding(READER_STUCK, f"{AUDITOR}: {failure}"))

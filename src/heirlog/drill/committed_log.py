@@ -17,6 +17,7 @@ from heirlog.blocking import Client
 from heirlog.drill.observe import DrillFailure
 from heirlog.local import properties
 from heirlog.local.cluster import Cluster
+from heirlog.local.secure import security_of
 from heirlog.metadata.apply import apply
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.image import Image
@@ -89,7 +90,9 @@ def committed(cluster: Cluster) -> CommittedLog:
     static = properties.read_static(directory / "server.properties")
     nested = DescribeQuorumRequest
     asked = nested.TopicData(topic_name=METADATA_TOPIC, partitions=[nested.PartitionData(partition_index=0)])
-    with Client(str(static.advertised_controller_listeners[0].endpoint), timeout_s=5.0) as client:
+    address = str(static.advertised_controller_listeners[0].endpoint)
+    security = security_of(static, static.controller_listener_names[0])
+    with Client(address, security=security, timeout_s=5.0) as client:
         answer = client.send_to_any(nested(topics=[asked]))
     return read_committed(directory / "log" / LOG_DIRECTORY, answer.topics[0].partitions[0].high_watermark, static)
 

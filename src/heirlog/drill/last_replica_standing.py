@@ -109,14 +109,13 @@ class _Drill(PartitionDrill):
         self.verdict = Verdict(elr, timeline=self.timeline)
 
     def run(self, seed: int | None) -> tuple[Verdict, list[Acknowledged]]:
-        bootstrap = self.cluster.bootstrap_servers
         self.create_topic([A, B, C], {"min.insync.replicas": "2"})
         with (
-            EndOffsetWatch(bootstrap, TOPIC, self.progress) as watch,
-            Reader(bootstrap, TOPIC, self.progress) as reader,
+            EndOffsetWatch(self.servers, TOPIC, self.progress) as watch,
+            Reader(self.servers, TOPIC, self.progress) as reader,
         ):
             self.watch = watch
-            with Writer(bootstrap, TOPIC, acks="all", progress=self.progress) as writer:
+            with Writer(self.servers, TOPIC, acks="all", progress=self.progress) as writer:
                 self.until(lambda: len(writer.acknowledged) >= RECORDS_BEFORE, "the first records to be acknowledged")
                 self.note("all three replicas in the ISR", lambda view: set(view.isr) == {A, B, C})
                 self._stop_a_and_b(writer)
@@ -138,8 +137,7 @@ class _Drill(PartitionDrill):
         self.until(lambda: len(writer.acknowledged) >= goal, "records acknowledged by B and C")
         self.cluster.stop(B)
         self.note("T1: B stopped cleanly", lambda view: view.isr == (C,) and view.leader == C)
-        bootstrap = self.cluster.bootstrap_servers
-        with Writer(bootstrap, TOPIC, acks="1", flush_s=5.0, progress=self.progress) as alone:
+        with Writer(self.servers, TOPIC, acks="1", flush_s=5.0, progress=self.progress) as alone:
             self.until(
                 lambda: len(alone.acknowledged) >= UNDER_MIN_ISR_RECORDS, "acks=1 records acknowledged under min ISR"
             )

@@ -14,9 +14,9 @@ from typing import Protocol
 
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from heirlog.blocking import Client
 from heirlog.drill.observe import DrillFailure, PartitionObserver, TimelineEntry, View
 from heirlog.drill.progress import ClientProgress
+from heirlog.drill.servers import Servers
 from heirlog.drill.workload import Acknowledged, EndOffsetWatch, read_all
 from heirlog.protocol.types import NO_LEADER
 
@@ -52,7 +52,8 @@ class PartitionDrill:
         self.nodes = nodes
         self.progress = progress
         self.topic = topic
-        self.client = Client(nodes.bootstrap_servers, timeout_s=2.0)
+        self.servers = Servers.of(nodes)
+        self.client = self.servers.client()
         self.observer = PartitionObserver(self.client, topic)
         self.timeline: list[TimelineEntry] = []
         self.watch: EndOffsetWatch | None = None
@@ -64,7 +65,7 @@ class PartitionDrill:
 
     def create_topic(self, replicas: Sequence[int], config: Mapping[str, str]) -> None:
         """One partition, led by the first replica."""
-        admin = AdminClient({"bootstrap.servers": self.nodes.bootstrap_servers, "log_level": 0})
+        admin = AdminClient(self.servers.librdkafka())
         topic = NewTopic(self.topic, num_partitions=1, replica_assignment=[list(replicas)], config=dict(config))
         for created in admin.create_topics([topic]).values():
             created.result(60)
@@ -102,7 +103,7 @@ class PartitionDrill:
 
     def readable(self, acknowledged: Sequence[Acknowledged]) -> tuple[int, int]:
         """How many of these records a new client finds, and how many offsets changed their value while it read."""
-        found = read_all(self.nodes.bootstrap_servers, self.topic)
+        found = read_all(self.servers, self.topic)
         return sum(found.crc_by_offset.get(record.offset) == record.crc for record in acknowledged), found.changed
 
 

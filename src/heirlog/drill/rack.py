@@ -24,6 +24,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from heirlog.blocking import Client
 from heirlog.drill.observe import DrillFailure, Partition, partitions_of
 from heirlog.drill.progress import ClientProgress
+from heirlog.drill.servers import Servers
 from heirlog.drill.workload import Acknowledged, Writer, read_all
 from heirlog.local.cluster import Cluster
 
@@ -79,7 +80,7 @@ def run(
     seed: how much of what the brokers had not flushed survives (None: nothing). progress: gets a curve of
     acknowledgements. Raises DrillFailure if the cluster does not get to a state that the drill needs.
     """
-    with Client(cluster.bootstrap_servers, timeout_s=2.0) as client:
+    with Servers.of(cluster).client() as client:
         return _Drill(cluster, client, seed, say, progress).run()
 
 
@@ -93,6 +94,7 @@ class _Drill:
         progress: ClientProgress | None,
     ) -> None:
         self._cluster = cluster
+        self._servers = Servers.of(cluster)
         self._client = client
         self._seed = seed
         self._say = say
@@ -101,8 +103,7 @@ class _Drill:
 
     def run(self) -> Verdict:
         self._create_topic()
-        bootstrap = self._cluster.bootstrap_servers
-        with Writer(bootstrap, TOPIC, acks="all", partitions=PARTITIONS, progress=self._progress) as writer:
+        with Writer(self._servers, TOPIC, acks="all", partitions=PARTITIONS, progress=self._progress) as writer:
             self._records_everywhere(writer)
             for rack in dict.fromkeys(RACKS):
                 self._lose(rack, writer)
@@ -110,7 +111,7 @@ class _Drill:
         return self._verdict
 
     def _create_topic(self) -> None:
-        admin = AdminClient({"bootstrap.servers": self._cluster.bootstrap_servers, "log_level": 0})
+        admin = AdminClient(self._servers.librdkafka())
         topic = NewTopic(TOPIC, PARTITIONS, 3, config={"min.insync.replicas": "2"})
         for created in admin.create_topics([topic]).values():
             created.result(WAIT_S)
@@ -165,7 +166,7 @@ class _Drill:
         verdict = self._verdict
         records = list(acknowledged)
         for partition in range(PARTITIONS):
-            found = read_all(self._cluster.bootstrap_servers, TOPIC, partition)
+            found = read_all(self._servers, TOPIC, partition)
             own = [record for record in records if record.partition == partition]
             verdict.readable += sum(found.crc_by_offset.get(record.offset) == record.crc for record in own)
             verdict.changed_values += found.changed

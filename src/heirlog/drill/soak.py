@@ -25,6 +25,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from heirlog.drill.resource_usage import ResourceUsage
 from heirlog.drill.sequence_verdict import SequenceVerdict, wait_for_readers
 from heirlog.drill.sequences import LastValues, Reading
+from heirlog.drill.servers import Servers
 from heirlog.drill.soak_clients import (
     APPEND_TIME,
     COMPACTED,
@@ -239,7 +240,7 @@ class _Soak:
             topic: self._reading(f"second reading of {topic}", topic, gaps=topic == COMPACTED) for topic in PARTITIONS
         }
         readings[ROLLING].mid = True
-        for message in everything(self.cluster.bootstrap_servers, PARTITIONS):
+        for message in everything(Servers.of(self.cluster), PARTITIONS):
             topic, record = message.topic(), identify(message)
             assert topic is not None
             readings[topic].add(message.partition(), message.offset(), record)

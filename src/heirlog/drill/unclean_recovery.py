@@ -23,7 +23,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from heirlog.blocking import Client
 from heirlog.blocking.loss_reports import read_reports
 from heirlog.client.admin import elect_leaders
 from heirlog.client.recovery import RecoveryPartition, describe_recovery
@@ -141,7 +140,7 @@ class Recovery(PartitionDrill):
 
     def run(self, scenario: Callable[[Recovery], None]) -> tuple[Verdict, list[Acknowledged]]:
         self.create_topic([LAST, OTHER, EARLY], {"min.insync.replicas": "2", **_strategy(self)})
-        with EndOffsetWatch(self.nodes.bootstrap_servers, self.topic, self.progress) as self.watch:
+        with EndOffsetWatch(self.servers, self.topic, self.progress) as self.watch:
             self.note("all three replicas in the ISR", lambda view: len(view.isr) == 3)
             self.write(TAIL_RECORDS // 3)
             scenario(self)
@@ -164,7 +163,7 @@ class Recovery(PartitionDrill):
             reports[:] = [report for report in read_reports(client) if report.topic == self.topic]
             return bool(reports)
 
-        with Client(self.nodes.bootstrap_servers) as client:
+        with self.servers.client(timeout_s=10.0) as client:
             self.until(is_there, "the loss report")
         newest = max(reports, key=lambda report: report.election.leader_epoch)
         self.verdict.basis = newest.election.basis.value
@@ -174,14 +173,13 @@ class Recovery(PartitionDrill):
 
     def write(self, records: int) -> None:
         """Write this many records, acknowledged by all members of the ISR."""
-        with Writer(self.nodes.bootstrap_servers, self.topic, acks="all", progress=self.progress) as writer:
+        with Writer(self.servers, self.topic, acks="all", progress=self.progress) as writer:
             self.until(lambda: len(writer.acknowledged) >= records, f"{records} records to be acknowledged")
         self.acknowledged += writer.acknowledged
 
     def write_tail(self, records: int) -> None:
         """Write this many records that only the leader has: they are not acknowledged with acks=all."""
-        bootstrap = self.nodes.bootstrap_servers
-        with Writer(bootstrap, self.topic, acks="1", flush_s=5.0, progress=self.progress) as alone:
+        with Writer(self.servers, self.topic, acks="1", flush_s=5.0, progress=self.progress) as alone:
             self.until(lambda: len(alone.acknowledged) >= records, f"{records} records written under min ISR")
 
     def two_are_left(self) -> None:

@@ -27,6 +27,7 @@ from confluent_kafka import (
 
 from heirlog.drill.observe import DrillFailure
 from heirlog.drill.progress import ClientProgress
+from heirlog.drill.servers import Servers
 
 MAX_UNACKNOWLEDGED = 500
 """Records in flight before a writer waits: the limit of its queue while no broker acknowledges."""
@@ -124,7 +125,7 @@ class Writer(Loop):
 
     def __init__(
         self,
-        bootstrap: str,
+        servers: Servers,
         topic: str,
         *,
         acks: str,
@@ -146,7 +147,7 @@ class Writer(Loop):
         self.refused = 0
         self._producer = Producer(
             {
-                "bootstrap.servers": bootstrap,
+                **servers.librdkafka(),
                 "acks": acks,
                 "linger.ms": 5,
                 "message.timeout.ms": NEVER_MS,
@@ -155,7 +156,6 @@ class Writer(Loop):
                 "reconnect.backoff.ms": 20,
                 "reconnect.backoff.max.ms": 200,
                 "topic.metadata.refresh.interval.ms": 1_000,
-                "log_level": 0,
             }
         )
 
@@ -202,17 +202,16 @@ class ReadRecords:
             self.crc_by_offset[offset] = crc
 
 
-def _consumer(bootstrap: str, **settings: Any) -> Consumer:
+def _consumer(servers: Servers, **settings: Any) -> Consumer:
     return Consumer(
         {
-            "bootstrap.servers": bootstrap,
+            **servers.librdkafka(),
             # librdkafka wants a group id even where partitions are assigned by hand and nothing is committed
             "group.id": "heirlog-drill",
             "enable.auto.commit": False,
             "auto.offset.reset": "earliest",
             "reconnect.backoff.ms": 20,
             "reconnect.backoff.max.ms": 200,
-            "log_level": 0,
             **settings,
         }
     )
@@ -221,11 +220,11 @@ def _consumer(bootstrap: str, **settings: Any) -> Consumer:
 class Reader(Loop):
     """Reads partition 0 from its beginning and keeps up. progress: gets a curve of what was read."""
 
-    def __init__(self, bootstrap: str, topic: str, progress: ClientProgress | None = None) -> None:
+    def __init__(self, servers: Servers, topic: str, progress: ClientProgress | None = None) -> None:
         super().__init__()
         self.seen = ReadRecords()
         self._progress = progress
-        self._consumer = _consumer(bootstrap)
+        self._consumer = _consumer(servers)
         self._consumer.assign([TopicPartition(topic, 0, 0)])
 
     def step(self) -> None:
@@ -245,11 +244,11 @@ class EndOffsetWatch(Loop):
     progress: gets a curve of the watermark.
     """
 
-    def __init__(self, bootstrap: str, topic: str, progress: ClientProgress | None = None) -> None:
+    def __init__(self, servers: Servers, topic: str, progress: ClientProgress | None = None) -> None:
         super().__init__()
         self._progress = progress
         self._partition = TopicPartition(topic, 0)
-        self._consumer = _consumer(bootstrap)
+        self._consumer = _consumer(servers)
         self.latest = 0
         self.went_back: list[tuple[int, int]] = []
         self.answers = 0
@@ -280,9 +279,9 @@ class EndOffsetWatch(Loop):
         self._consumer.close()
 
 
-def read_all(bootstrap: str, topic: str, partition: int = 0, *, timeout_s: float = 60.0) -> ReadRecords:
+def read_all(servers: Servers, topic: str, partition: int = 0, *, timeout_s: float = 60.0) -> ReadRecords:
     """Everything that a new client finds in the partition now. Raises TimeoutError."""
-    consumer = _consumer(bootstrap, **{"enable.partition.eof": True})
+    consumer = _consumer(servers, **{"enable.partition.eof": True})
     seen = ReadRecords()
     try:
         consumer.assign([TopicPartition(topic, partition, 0)])
@@ -301,12 +300,12 @@ def read_all(bootstrap: str, topic: str, partition: int = 0, *, timeout_s: float
     raise TimeoutError(f"the end of {topic}-{partition} was not reached within {timeout_s:g} s without progress")
 
 
-def everything(bootstrap: str, partitions: Mapping[str, int]) -> Iterator[Message]:
+def everything(servers: Servers, partitions: Mapping[str, int]) -> Iterator[Message]:
     """What a new client finds in all topics, from the beginning to the end of every partition. Raises DrillFailure.
 
     partitions: how many each topic has.
     """
-    consumer = _consumer(bootstrap, **{"enable.partition.eof": True, "auto.offset.reset": "earliest"})
+    consumer = _consumer(servers, **{"enable.partition.eof": True, "auto.offset.reset": "earliest"})
     try:
         left = {(topic, index) for topic, count in partitions.items() for index in range(count)}
         consumer.assign([TopicPartition(topic, index, 0) for topic, index in sorted(left)])

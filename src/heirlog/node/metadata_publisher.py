@@ -68,7 +68,7 @@ class MetadataPublisher:
             # a batch of control records applies nothing and still counts: "caught up" is judged by offsets
             image.offset, image.epoch = batch.last_offset, batch.epoch
             self.applied_time_ms = batch.append_time_ms
-            self._snapshots.committed(batch.records, image.metadata_version)
+            self._snapshots.committed(batch)
         self._applied()
         # half a metadata transaction has no records of its own that a snapshot could hold
         is_due = image.open_transaction is None and self._snapshots.is_due()

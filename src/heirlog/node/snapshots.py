@@ -7,10 +7,9 @@ this node wrote it or loaded it; who leads the quorum does not matter. KIP-630, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
 
-from heirlog.protocol.metadata_record import encode_record, record_version
+from heirlog.raft.replay import CommittedBatch
 
 
 class SnapshotTrigger:
@@ -21,12 +20,9 @@ class SnapshotTrigger:
         self._bytes = 0
         self._since_ms = now_ms()
 
-    def committed(self, records: Sequence[Any], metadata_version: int) -> None:
-        """A batch was committed. Its size is taken from its last record: the records of a large batch are alike, and
-        encoding each a second time would cost more than the estimate is worth."""
-        if records:
-            version = record_version(type(records[-1]), metadata_version)
-            self._bytes += len(records) * len(encode_record(records[-1], version))
+    def committed(self, batch: CommittedBatch) -> None:
+        """A batch was committed. Its size is taken from its last record: the records of a large batch are alike."""
+        self._bytes += len(batch.records) * batch.last_record_bytes
 
     def is_due(self) -> bool:
         if self._bytes == 0:

@@ -33,6 +33,9 @@ class Valid:
     pass
 
 
+_VALID = Valid()
+
+
 @dataclass(frozen=True, slots=True)
 class Diverging:
     epoch: int
@@ -58,15 +61,15 @@ def judge(
     if position.offset == 0 and real:
         return NeedsSnapshot(real[-1])
     if position.offset == 0 and log_start_offset == 0:
-        return Valid()
+        return _VALID
     if real and _before(position, log_start_offset, snapshots[0]):
         return NeedsSnapshot(real[-1])
     if real and SnapshotId(*position) == real[0]:
-        return Valid()
+        return _VALID
     epoch, end_offset = end_offset_for_epoch(position.epoch)
     if epoch != position.epoch or end_offset < position.offset:
         return Diverging(epoch, end_offset)
-    return Valid()
+    return _VALID
 
 
 def _before(position: Position, log_start_offset: int, oldest: SnapshotId) -> bool:

@@ -147,7 +147,8 @@ class LeaderState:
         now_ms = self._env.wall_ms()
         base_offset = self._log.end_offset
         epoch = self.leadership.epoch
-        batch = encode_batch([(None, encode_value(record), (), now_ms) for record in records], base_offset, epoch)
+        values = [encode_value(record) for record in records]
+        batch = encode_batch([(None, value, (), now_ms) for value in values], base_offset, epoch)
         if len(batch) > MAX_BATCH_BYTES:
             raise BatchTooLarge(f"a batch of {len(batch)} bytes; at most {MAX_BATCH_BYTES}: split the records")
         try:
@@ -155,7 +156,8 @@ class LeaderState:
         except OSError as error:
             self._fatal(f"the metadata log in {self._log.directory} could not be written: {error}")
             raise NotLeader("the disk of the metadata log failed") from error
-        self._replay.remember(CommittedBatch(base_offset, self._log.end_offset - 1, epoch, now_ms, list(records)))
+        last_offset = self._log.end_offset - 1
+        self._replay.remember(CommittedBatch(base_offset, last_offset, epoch, now_ms, list(records), len(values[-1])))
         self._schedule_update()
         return base_offset
 

@@ -40,6 +40,8 @@ class CommittedBatch:
     append_time_ms: int
     records: list[Message]
     """Empty for a batch of control records."""
+    last_record_bytes: int = 0
+    """Size of the last record's value in the log; 0 without records."""
 
 
 class QuorumListener(Protocol):
@@ -183,7 +185,12 @@ class Replay:
 
     def _decode(self, data: bytes, position: int, header: BatchHeader) -> CommittedBatch:
         records = [] if header.is_control else decode_records(data, position)
-        decoded = [decode_record(record.value) for record in records if record.value is not None]
+        values = [record.value for record in records if record.value is not None]
         return CommittedBatch(
-            header.base_offset, header.last_offset, header.leader_epoch, header.max_timestamp, decoded
+            header.base_offset,
+            header.last_offset,
+            header.leader_epoch,
+            header.max_timestamp,
+            [decode_record(value) for value in values],
+            len(values[-1]) if values else 0,
         )

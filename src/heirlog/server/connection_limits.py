@@ -1,16 +1,15 @@
 """How many connections a node takes, in all and from one address.
 
-    max.connections                    reached: no connection is accepted, new ones wait in the kernel's queue until
-                                       one is closed. The listeners between nodes are exempt, as in Kafka, so that many
+    max.connections                    reached: one that has not authenticated is closed for a new one. If there is
+                                       none, no connection is accepted: new ones wait in the kernel's queue until one
+                                       is closed. The listeners between nodes are exempt, as in Kafka, so that many
                                        clients do not cut a broker off from its cluster: there the client that was
                                        idle for the longest time is closed
     max.connections.per.ip             reached: a new connection is closed at once
     max.connections.per.ip.overrides   `host:count,...` of addresses or names; a name is looked up once
 
     listener.name.<listener>.max.connections
-                                       the same for one listener, also for one between nodes: nothing is accepted there
-                                       until one of its connections is closed. Between nodes a connection that has not
-                                       authenticated is closed for a new one, so that strangers cannot keep nodes out
+                                       the same for one listener, also for one between nodes
     max.connection.creation.rate       per second, of the node (but for the listeners between nodes) and of a listener:
                                        a connection above it is served, and the next one is accepted later
 

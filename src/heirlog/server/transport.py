@@ -19,7 +19,8 @@ import secrets
 import socket
 import traceback
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from itertools import islice
 from typing import Any, Protocol
 
 from heirlog.env import EventLog
@@ -38,7 +39,9 @@ OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 RETRY_ACCEPT_SECONDS = 0.1
 UNAUTHENTICATED_MAX = 1000
 """Connections at the listeners between nodes, which `max.connections` leaves open, that have not proved who they are.
-A further one, and one above the limit of its listener, takes the place of the oldest of its address, or else of all."""
+A further one takes the place of the oldest of its address, or else of all."""
+LOOKED_AT_MAX = 1000
+"""Of the oldest connections, for one of the same address."""
 TOO_LATE = "it did not authenticate in time (heirlog.authentication.timeout.ms)"
 FRAME_REFUSED = re.compile(r"a frame of (\d+) bytes")
 TLS_RECORD = 0x1603
@@ -192,8 +195,8 @@ class Server:
         self._backlog = backlog
         self._rates = rates
         self._accept_rates = accept_rates
-        self._unauthenticated: dict[InboundConnection, None] = {}
-        """Those at exempt listeners, in the order of arrival."""
+        self._unauthenticated: dict[str, dict[InboundConnection, None]] = {}
+        """By listener with TLS or SASL, in the order of arrival."""
         self._held: set[socket.socket] = set()
         """Connections above a rate, which are closed soon."""
         self._exempt = exempt
@@ -252,7 +255,7 @@ class Server:
             self._let_go(held)
 
     def forget(self, connection: InboundConnection, reason: str) -> None:
-        self._unauthenticated.pop(connection, None)
+        self._is_known(connection)
         if connection in self._connections:
             del self._connections[connection]
             self._per_listener[connection.listener] -= 1
@@ -292,10 +295,11 @@ class Server:
     def _accept(self, name: str, sock: socket.socket) -> None:
         limits, own = self._limits(), self._listener_limits(name)
         for _ in range(ACCEPTS_PER_TURN):
-            if len(self._connections) >= limits.total and name not in self._exempt:
+            is_full = len(self._connections) >= limits.total and name not in self._exempt
+            if is_full and not any(self._unauthenticated_like(name)):
                 self._stop_accepting(limits.total)
                 return
-            if self._per_listener[name] >= own.total and not self._has_unauthenticated(name):
+            if self._per_listener[name] >= own.total and not self._unauthenticated.get(name):
                 self._listener_is_full(name, own.total)
                 return
             try:
@@ -309,7 +313,7 @@ class Server:
                 self._log_limited("error", "accept-failed", listener=name, why=str(error))
                 self._accept_later(name, RETRY_ACCEPT_SECONDS)
                 return
-            if self._add_connection(name, accepted, str(address[0]), limits):
+            if self._add_connection(name, accepted, str(address[0]), limits, own):
                 wait_ms = self._wait_ms(name, limits, own)
                 if wait_ms:
                     self._accept_later(name, wait_ms / 1000)
@@ -321,7 +325,9 @@ class Server:
         counted = {name: own.rate} if name in self._exempt else {name: own.rate, NODE: limits.rate}
         return self._accept_rates.wait_ms(counted)
 
-    def _add_connection(self, name: str, accepted: socket.socket, host: str, limits: ConnectionLimits) -> bool:
+    def _add_connection(
+        self, name: str, accepted: socket.socket, host: str, limits: ConnectionLimits, own: ListenerLimits
+    ) -> bool:
         """Whether it is served."""
         if self._per_host[host] >= limits.of_host(host):
             accepted.close()
@@ -343,25 +349,40 @@ class Server:
         self._connections[connection] = None
         self._per_host[host] += 1
         self._per_listener[name] += 1
+        if self._per_listener[name] > own.total:
+            self._replace_unauthenticated([self._unauthenticated.get(name, {})], host)
         if len(self._connections) > limits.total:
-            self._make_room(connection)
-        if name in self._exempt and connection.deadline is not None:
+            if name in self._exempt:
+                self._make_room(connection)
+            else:
+                self._replace_unauthenticated(self._unauthenticated_like(name), host)
+        if connection.deadline is not None:
             self._add_unauthenticated(connection)
         return True
 
-    def _has_unauthenticated(self, name: str) -> bool:
-        """Whether strangers hold places of a listener between nodes."""
-        return any(one.listener == name for one in self._unauthenticated)
+    def _unauthenticated_like(self, name: str) -> list[dict[InboundConnection, None]]:
+        """Of listeners between nodes, or of all others; those of this listener first."""
+        is_exempt = name in self._exempt
+        alike = [one for one in self._unauthenticated if (one in self._exempt) == is_exempt]
+        return [self._unauthenticated[one] for one in sorted(alike, key=lambda one: one != name)]
 
     def _add_unauthenticated(self, connection: InboundConnection) -> None:
-        name, host = connection.listener, connection.peer_host
-        is_full = self._per_listener[name] > self._listener_limits(name).total
-        if is_full or len(self._unauthenticated) >= UNAUTHENTICATED_MAX:
-            candidates = [one for one in self._unauthenticated if one.listener == name or not is_full]
-            oldest = next((one for one in candidates if one.peer_host == host), candidates[0])
-            del self._unauthenticated[oldest]
-            oldest.abort("too many connections that have not authenticated")
-        self._unauthenticated[connection] = None
+        name = connection.listener
+        if name in self._exempt and sum(map(len, self._unauthenticated_like(name))) >= UNAUTHENTICATED_MAX:
+            self._replace_unauthenticated(self._unauthenticated_like(name), connection.peer_host)
+        self._unauthenticated.setdefault(name, {})[connection] = None
+
+    def _replace_unauthenticated(self, groups: Iterable[dict[InboundConnection, None]], host: str) -> None:
+        """Close one of the first group that has any, for a newcomer from `host`."""
+        for group in groups:
+            if group:
+                oldest = next((one for one in islice(group, LOOKED_AT_MAX) if one.peer_host == host), next(iter(group)))
+                del group[oldest]
+                oldest.abort("too many connections, and this one had not authenticated")
+                return
+
+    def _is_known(self, connection: InboundConnection) -> None:
+        self._unauthenticated.get(connection.listener, {}).pop(connection, None)
 
     def _hold(self, name: str, accepted: socket.socket, host: str, throttle_ms: int) -> None:
         """Above the rate of its address: it is closed later, and nothing is read from it."""
@@ -387,7 +408,7 @@ class Server:
             del self._per_host[host]
 
     def has_authenticated(self, connection: InboundConnection) -> None:
-        self._unauthenticated.pop(connection, None)
+        self._is_known(connection)
         if connection.listener in self._exempt and len(self._connections) > self._limits().total:
             self._make_room(connection)
 

@@ -65,6 +65,8 @@ class AnswerChecker:
 
     def judge(self) -> None:
         """After an event of a controller: what it has committed is known."""
+        if not self._promised:
+            return
         promised, self._promised = self._promised, []
         for broken in promised:
             sentence = broken()

@@ -25,6 +25,7 @@ from heirlog.sim.cluster import LOG_DIR
 from heirlog.sim.disk import DAMAGES
 from heirlog.sim.plan import RunPlan
 from heirlog.sim.simulation import Simulation
+from heirlog.storage.transaction_index import TRANSACTION_INDEX_SUFFIX
 
 ROUNDS = 4
 STEP_LIMIT_MS = 30_000
@@ -93,7 +94,9 @@ def draw_damage(simulation: Simulation, name: str) -> tuple[str, str]:
     kind = logs[0] if logs and not random.randrange(0, 3) else drawn
     path = kinds[kind][random.randrange(0, len(kinds[kind]))]
     simulation.world.counters[f"rot.{kind}"] += 1
-    return path, DAMAGES[random.randrange(0, len(DAMAGES))]
+    how = DAMAGES[random.randrange(0, len(DAMAGES))]
+    # another offset in it, or entries that are missing as a whole, cannot be noticed
+    return path, "zeros" if path.endswith(TRANSACTION_INDEX_SUFFIX) else how
 
 
 def _files_by_kind(simulation: Simulation, name: str) -> dict[str, list[str]]:

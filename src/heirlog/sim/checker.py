@@ -202,7 +202,8 @@ class Checker:
                 self.committed.observe(machine.name, node.quorum)
                 self._check_active(machine, node)
         self._answers.judge()
-        self._check_isolation(machine, node)
+        if self._is_quorum:
+            self._check_isolation(machine, node)
 
     def _check_active(self, machine: Machine, node: Node) -> None:
         """Q9 of a controller."""
@@ -215,7 +216,7 @@ class Checker:
     def _check_isolation(self, machine: Machine, node: Node) -> None:
         """L2 of a controller."""
         state = node.quorum.state
-        if not self._is_quorum or state is None or state.role is not QuorumRole.LEADER:
+        if state is None or state.role is not QuorumRole.LEADER:
             return
         voters = node.quorum.voters
         missing = [
@@ -238,10 +239,10 @@ class Checker:
             self._answers.answered(machine.name, node.quorum, request, response)
 
     def _count_failover(self, machine: Machine, node: Node) -> None:
-        if not node.quorum.is_leader:
+        if self._controller is machine.process or not node.quorum.is_leader:
             return
         process, self._controller = self._controller, machine.process
-        if process is machine.process or process is None:
+        if process is None:
             return
         image = self.oracle.image
         states = [image.partitions[topic_id][index] for topic_id, index in image.leaderless()]
@@ -249,13 +250,14 @@ class Checker:
             self.world.counters["failover_mid_recovery"] += 1
 
     def _look_at_broker(self, machine: Machine, node: Node, everything: bool) -> None:
+        broker = node.broker
         applied = node, node.image.offset, self.committed.end
         if everything or applied != self._applied.get(machine.name):
             self._applied[machine.name] = applied
             self.oracle.record_process(machine, node)
             self.disk_checker.applied(machine, node)
             self.oracle.must_not("T7", invariants.t7_metadata_is_a_prefix(machine.name, *applied[1:]))
-        partitions = node.broker.replicas.all_partitions()
+        partitions = broker.replicas.all_partitions()
         if len(partitions) > LOOKED_AT_EACH_TIME and not everything and self.world.events_run % LOOK_EVERY:
             return
         changed = self._seen[machine.name].changed(machine.process, partitions, everything=everything)

@@ -84,21 +84,23 @@ def t1_state_is_in_its_domain(broker: int, replica: Replica, fetched: bool, shut
 
     fetched: a fetcher of this broker copies the partition.
     """
-    log = replica.log
+    log, role, leader = replica.log, replica.role, replica.leader
     if not log.log_start_offset <= replica.high_watermark <= log.log_end_offset:
         return (
             f"broker {broker}: the high watermark {replica.high_watermark} lies outside the log "
             f"{log.log_start_offset} - {log.log_end_offset}"
         )
-    if replica.role is ReplicaRole.LEADER and replica.leader != broker:
-        return f"broker {broker} leads while it names broker {replica.leader} as the leader"
-    if replica.role is ReplicaRole.LEADER and fetched:
-        return f"broker {broker} leads and fetches at the same time"
-    if replica.role is ReplicaRole.FOLLOWER and replica.leader == broker:
-        return f"broker {broker} follows itself"
-    if replica.role is ReplicaRole.FOLLOWER and replica.leader >= 0 and not fetched and not shutting_down:
-        return f"broker {broker} follows broker {replica.leader} in epoch {replica.leader_epoch} and no fetcher copies"
-    if (replica.role is ReplicaRole.IDLE or replica.leader < 0) and fetched:
+    if role is ReplicaRole.LEADER:
+        if leader != broker:
+            return f"broker {broker} leads while it names broker {leader} as the leader"
+        if fetched:
+            return f"broker {broker} leads and fetches at the same time"
+    elif role is ReplicaRole.FOLLOWER:
+        if leader == broker:
+            return f"broker {broker} follows itself"
+        if leader >= 0 and not fetched and not shutting_down:
+            return f"broker {broker} follows broker {leader} in epoch {replica.leader_epoch} and no fetcher copies"
+    if (role is ReplicaRole.IDLE or leader < 0) and fetched:
         return f"broker {broker} fetches a partition that has no leader"
     return None
 

@@ -102,6 +102,11 @@ class Oracle:
         """Files of a machine that is down were damaged: its next incarnation is no intact successor of the last."""
         self._damaged_before.setdefault(name, set()).add(self.world.host(name).incarnations + 1)
 
+    def is_damaged(self, node: Node, partition: Partition) -> bool:
+        """Whether the disk gives back other bytes than were written to this log; the node may not have noticed it."""
+        disk = self.cluster.machines.disk(self.cluster.broker(node.config["node.id"]).name)
+        return disk.is_damaged(partition.log.dir_path)
+
     def ended_cleanly(self, incarnation: Uuid) -> bool:
         """Whether the incarnation ended cleanly; True also for one that was never seen, and for one that runs."""
         ended = self._process_of.get(incarnation)

@@ -21,6 +21,7 @@
     consumer-groups         `heirlog.sim.consumer_group_races`
     share-groups            `heirlog.sim.share_group_races`
     shared-cluster          `heirlog.sim.shared_cluster`
+    every-coordinator, rotten-coordinators, broken-coordinators     `heirlog.sim.coordinators`
     manager-switch          `heirlog.sim.switches`
     durability:...          brokers that fail independently of each other (`heirlog.sim.durability`)
     U1 ... U18, replaced-disk   unclean recovery (`heirlog.sim.recoveries.catalogue`)
@@ -45,6 +46,7 @@ from heirlog.sim import (
     bit_rot,
     broken_disks,
     consumer_group_races,
+    coordinators,
     late_answers,
     lying_disks,
     older_metadata,
@@ -254,6 +256,7 @@ SWARMS = (
     "controllers",
     "loose-transport",
     "shared-cluster",
+    "every-coordinator",
 )
 """They work with any number of brokers and controllers; a script needs those of its story."""
 
@@ -305,6 +308,9 @@ SCENARIOS: Mapping[str, Scenario] = {
     ),
     "consumer-groups": Scenario(consumer_group_races.consumer_groups_plan, consumer_group_races.consumer_groups),
     "share-groups": Scenario(share_group_races.share_groups_plan, share_group_races.share_groups),
+    "every-coordinator": Scenario(coordinators.every_coordinator_plan, coordinators.every_coordinator),
+    "rotten-coordinators": Scenario(coordinators.rotten_coordinators_plan, coordinators.rotten_coordinators),
+    "broken-coordinators": Scenario(coordinators.broken_coordinators_plan, coordinators.broken_coordinators),
     "manager-switch": Scenario(switches.manager_switch_plan, switches.manager_switch),
     **{name: Scenario(quorum_elections.elections_plan, play) for name, play in quorum_elections.ELECTIONS.items()},
     **{name: Scenario(plan, play) for name, (plan, play) in RECOVERIES.items()},

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from random import Random
+from typing import NamedTuple
 
 from heirlog.broker.partition import ReplicaRole
 from heirlog.broker.share_partitions.share_partition_manager import LoadedSharePartition
@@ -41,6 +42,13 @@ HIT_AT = "share-group.hit-at-"
 """Counters: something happened at this step."""
 
 
+class Shares(NamedTuple):
+    """A share group of a run."""
+
+    history: ShareGroupHistory
+    members: list[ShareMember]
+
+
 def share_groups_plan(random: Random) -> RunPlan:
     return RunPlan(
         partitions=random.randrange(1, 4),
@@ -55,23 +63,7 @@ def share_groups_plan(random: Random) -> RunPlan:
 
 def share_groups(simulation: Simulation) -> None:
     cluster, random = simulation.cluster, simulation.random
-    history = ShareGroupHistory(SHARE_GROUP, COUNT_LIMIT)
-    _allow_share_groups(simulation)
-
-    def leader_epoch(broker: Endpoint, key: PartitionKey) -> int:
-        node = cluster.machine(broker.host).running
-        partition = None if node is None else node.broker.replicas.partition(key)
-        return -1 if partition is None else partition.leader_epoch
-
-    members = [
-        cluster.run_client(
-            name,
-            lambda env, name=name: ShareMember(  # type: ignore[misc]
-                env, name, cluster.bootstrap, TOPIC, history, simulation.history.now_ms, leader_epoch
-            ),
-        )
-        for name in (f"share-member-{number}" for number in range(1, random.randrange(3, 5)))
-    ]
+    shares = start_members(simulation, random.randrange(2, 4))
     cluster.run_for(random.randrange(500, 2500))
     for _ in range(ROUNDS):
         step = STEPS[random.randrange(0, len(STEPS))]
@@ -86,12 +78,42 @@ def share_groups(simulation: Simulation) -> None:
             hit_broker(simulation, step, hit[random.randrange(0, len(hit))], ACTIONS[random.randrange(0, len(ACTIONS))])
         cluster.run_for(random.randrange(300, 3000))
     simulation.heal()
-    for member in members:
+    settle(simulation, shares)
+
+
+def start_members(simulation: Simulation, count: int, clock_rate: float = 1.0) -> Shares:
+    """Of a share group that begins with the first record. clock_rate: of the fastest clock that a broker may get."""
+    cluster = simulation.cluster
+    history = ShareGroupHistory(SHARE_GROUP, COUNT_LIMIT)
+    _allow_share_groups(simulation)
+
+    def leader_epoch(broker: Endpoint, key: PartitionKey) -> int:
+        node = cluster.machine(broker.host).running
+        partition = None if node is None else node.broker.replicas.partition(key)
+        return -1 if partition is None else partition.leader_epoch
+
+    members = [
+        cluster.run_client(
+            name,
+            lambda env, name=name: ShareMember(  # type: ignore[misc]
+                env, name, cluster.bootstrap, TOPIC, history, simulation.history.now_ms, leader_epoch, clock_rate
+            ),
+        )
+        for name in (f"share-member-{number}" for number in range(1, count + 1))
+    ]
+    return Shares(history, members)
+
+
+def settle(simulation: Simulation, shares: Shares) -> None:
+    """The cluster works again: the group finishes every partition (S10), and what it did is judged."""
+    history = shares.history
+    for member in shares.members:
         member.settle_down()
     for producer in simulation.producers:
         producer.stop()
-    simulation.wait("the group finishes all partitions", lambda: _is_finished(simulation), SETTLE_LIMIT_MS)
-    for member in members:
+    finished = simulation.supervised(lambda: _is_finished(simulation))
+    simulation.wait("the group finishes all partitions", finished, SETTLE_LIMIT_MS)
+    for member in shares.members:
         member.stop()
     _judge(simulation, history)
     counters = simulation.world.counters

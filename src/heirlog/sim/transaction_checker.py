@@ -253,7 +253,8 @@ class TransactionChecker:
         """X13, X15 to X17; once the cluster is quiet."""
         for node in nodes:
             for partition in node.broker.replicas.all_partitions():
-                if self._is_judged(partition.topic) and partition.topic not in (OFFSETS_TOPIC, TRANSACTIONS_TOPIC):
+                internal = partition.topic in (OFFSETS_TOPIC, TRANSACTIONS_TOPIC)
+                if self._is_judged(partition.topic) and not internal and not self._oracle.is_damaged(node, partition):
                     self._check_bytes(partition)
             self._check_coordinator(node)
             self._check_groups(node)
@@ -276,6 +277,8 @@ class TransactionChecker:
         for partition in node.broker.replicas.partitions_named(OFFSETS_TOPIC).values():
             shard = node.broker.groups.shard_at(partition.index)
             if shard is None or not shard.loaded or partition.key in self._lossy:
+                continue
+            if self._oracle.is_damaged(node, partition):
                 continue
             committed = {
                 (group.group_id, place): value

@@ -146,11 +146,13 @@ def _open_trusted(segments: list[Segment], epochs: LeaderEpochCache) -> int | No
         active = segments[-1]
         active.load_summary()
         last = active.last_header()
-        if active.torn_bytes():
+        end_offset = active.base_offset if last is None else last.next_offset
+        # an earlier start may have cut the log, and ended before it wrote the index
+        if active.torn_bytes() or active.aborts_from(end_offset):
             return None
     except InvalidBatch:
         return None
-    return active.base_offset if last is None else last.next_offset
+    return end_offset
 
 
 def _recover(

@@ -28,7 +28,9 @@ class Play:
         self.env = FakeEnv()
         self.group = ClassicGroup("g")
         limits = GroupLimits(delay_ms, 6000, 1_800_000, max_size)
-        self.membership = Membership(self.env, limits, self._store, lambda more_bytes: True, lambda group: None)
+        self.membership = Membership(
+            self.env, limits, self._store, lambda more_bytes: True, lambda group: None, lambda: None
+        )
         self.heard: list[str] = []
         self._ids: dict[str, str] = {}
         """Member id → name."""

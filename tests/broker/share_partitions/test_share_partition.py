@@ -178,6 +178,7 @@ def test_whole_batches_may_exceed_the_wanted_records_unless_the_limit_is_exact()
 def test_acquired_records_are_divided_at_batches_of_the_log() -> None:
     log = tuple((first, first + 9) for first in range(0, 60, 10))
     assert fetch(opened(), *log, batch_size=25) == [(0, 29, 1), (30, 59, 1)]
+    assert fetch(opened(), *log, batch_size=25, is_exact=True) == [(0, 59, 1)], "not where the limit is exact"
 
 
 def test_the_locks_of_a_partition_are_limited() -> None:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from heirlog.broker.groups.activity import GroupActivity
 from heirlog.broker.groups.consumer.group import ConsumerGroup
 from heirlog.broker.groups.consumer.protocol import ConsumerGroupConfig, GroupTimes, heartbeat_refusal
 from heirlog.broker.groups.consumer.requests import check_heartbeat
@@ -101,6 +102,7 @@ class GroupCoordinator:
         self._share_states = share_states
         self._replicas = replicas
         self.image = image
+        self.activity = GroupActivity()
         self._shards = InternalTopicShards(OFFSETS_TOPIC, replicas, image, self._new_shard)
         self.metadata_max_bytes = static.int("offset.metadata.max.bytes")
         self._limits = GroupLimits(
@@ -181,6 +183,7 @@ class GroupCoordinator:
             lambda group_id: self._times_of(group_id, _TIMES),
             lambda group_id: self._times_of(group_id, _SHARE_TIMES),
             self._share_states,
+            self.activity,
         )
 
     def _times_of(self, group_id: str, names: Sequence[str]) -> GroupTimes:
@@ -289,29 +292,36 @@ class GroupCoordinator:
     # -- the group protocol -------------------------------------------------------------------------------------
 
     def join_group(self, request: JoinGroupRequest, context: Context) -> JoinGroupResponse | Pending[Any]:
-        shard = self._shard_with_members(request.group_id)
-        code = shard if isinstance(shard, ErrorCode) else self._join_refusal(shard, request)
+        shard, version = self._shard_with_members(request.group_id), context.api_version
+        code = shard if isinstance(shard, ErrorCode) else self._session_refusal(request)
         if isinstance(shard, ErrorCode) or code is not ErrorCode.NONE:
-            return join_refusal(code, context.api_version, request.member_id)
+            return join_refusal(code, version, request.member_id)
         if request.group_id in shard.shares.groups:
-            return join_refusal(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, context.api_version, request.member_id)
-        group = shard.groups.get(request.group_id)
-        if isinstance(group, ConsumerGroup) and group.exists:
-            if not group.is_empty:
+            return join_refusal(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, version)
+        found = shard.groups.get(request.group_id)
+        group = found if isinstance(found, ConsumerGroup) and found.exists else None
+        has_members = group is not None and not group.is_empty
+        code = self._join_refusal(shard, request)
+        if code is not ErrorCode.NONE:
+            return join_refusal(code, version, "" if has_members else request.member_id)
+        if group is not None:
+            if has_members:
                 joined: JoinGroupResponse | Pending[Any] = shard.join_consumer_group(group, request, context)
                 return joined
             code = shard.replace_by_classic(group)
             if code is not ErrorCode.NONE:
-                return join_refusal(code, context.api_version, request.member_id)
+                return join_refusal(code, version, request.member_id)
         classic = shard.classic_or_new(request.group_id)
         answer: JoinGroupResponse | Pending[Any] = shard.membership.join(classic, request, context)
         shard.forget_if_no_record(classic)
         return answer
 
-    def _join_refusal(self, shard: GroupCoordinatorShard, request: JoinGroupRequest) -> ErrorCode:
+    def _session_refusal(self, request: JoinGroupRequest) -> ErrorCode:
         limits = self._limits
-        if not limits.min_session_timeout_ms <= request.session_timeout_ms <= limits.max_session_timeout_ms:
-            return ErrorCode.INVALID_SESSION_TIMEOUT
+        fits = limits.min_session_timeout_ms <= request.session_timeout_ms <= limits.max_session_timeout_ms
+        return ErrorCode.NONE if fits else ErrorCode.INVALID_SESSION_TIMEOUT
+
+    def _join_refusal(self, shard: GroupCoordinatorShard, request: JoinGroupRequest) -> ErrorCode:
         if request.member_id and request.group_id not in shard.groups:
             return ErrorCode.UNKNOWN_MEMBER_ID
         if not request.protocols or not request.protocol_type:

@@ -89,16 +89,18 @@ class Membership:
         store: Store,
         has_room: Callable[[int], bool],
         on_unused: Callable[[ClassicGroup], None],
+        on_completed: Callable[[], None],
     ) -> None:
         """has_room: whether the groups of this broker may use that many bytes more.
 
-        on_unused: a pending id expired; the group may have existed only for it.
+        on_unused: a pending id expired; the group may have existed only for it. on_completed: a group is stable again.
         """
         self._env = env
         self._limits = limits
         self._store = store
         self._has_bytes = has_room
         self._on_unused = on_unused
+        self._on_completed = on_completed
         self.sessions = MemberSessions(env, self._session_expired)
 
     def take_over(self, group: ClassicGroup, why: str) -> None:
@@ -390,6 +392,7 @@ class Membership:
                 self._rebalance(group, f"the assignment was not stored: {code.name}")
                 return
             group.transition_to(GroupState.STABLE, self._env.wall_ms())
+            self._on_completed()
             for member in list(group.members.values()):
                 group.assign(member, assignments.get(member.member_id, b""))
             for member in list(group.members.values()):

@@ -403,6 +403,7 @@ def delete(coordinator: GroupCoordinator, request: OffsetDeleteRequest) -> Offse
         )
 
     if forgotten:
+        shard.activity.offset_deletions += len(forgotten)
         shard.commit_offsets(request.group_id, forgotten, answer)
     else:
         answer(ErrorCode.NONE)

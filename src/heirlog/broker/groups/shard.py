@@ -22,6 +22,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from heirlog.broker.groups.activity import GroupActivity
 from heirlog.broker.groups.consumer.classic_members import ClassicMembers
 from heirlog.broker.groups.consumer.conversion import (
     DOWNGRADES,
@@ -38,7 +39,7 @@ from heirlog.broker.groups.consumer.protocol import (
     GroupTimes,
     heartbeat_refusal,
 )
-from heirlog.broker.groups.consumer.records import ConsumerGroupRecord, is_tombstone, write_consumer_record
+from heirlog.broker.groups.consumer.records import ConsumerGroupRecord, GroupEpoch, is_tombstone, write_consumer_record
 from heirlog.broker.groups.consumer.values import JOINING_EPOCH
 from heirlog.broker.groups.group import ClassicGroup, ClassicGroupMember, MemoryUse
 from heirlog.broker.groups.membership import GroupLimits, Membership, join_refusal
@@ -111,13 +112,17 @@ class GroupCoordinatorShard:
         times_of: Callable[[str], GroupTimes],
         share_times_of: Callable[[str], GroupTimes],
         share_states: StateRequests,
+        activity: GroupActivity,
     ) -> None:
         self.groups: dict[str, Group] = {}
         """All but share groups, which are in `shares`: an id is in one of them."""
         self.transactional = TransactionalOffsets()
         self.memory_use = MemoryUse()
         self.loaded = False
-        self.membership = Membership(env, config.limits, self._store_group, has_room, self.forget_if_no_record)
+        self.activity = activity
+        self.membership = Membership(
+            env, config.limits, self._store_group, has_room, self.forget_if_no_record, self._completed
+        )
         self.consumer = ConsumerGroupProtocol(
             env,
             config.consumer,
@@ -138,10 +143,12 @@ class GroupCoordinatorShard:
             has_room,
             self.memory_use,
             share_states,
+            activity,
         )
         self.classic_members = ClassicMembers(env, image, self.consumer)
         self._image = image
         self._env = env
+        self._created_ms = env.now_ms()
         self._partition = partition
         self._config = config
         self._replay = InternalTopicLoader(
@@ -228,6 +235,8 @@ class GroupCoordinatorShard:
 
     def _loading_is_done(self) -> None:
         self.loaded = True
+        now_ms = self._env.now_ms()
+        self.activity.load_times.add(now_ms, now_ms - self._created_ms)
         for group_id, group in list(self.groups.items()):
             if isinstance(group, ConsumerGroup):
                 group.loaded()
@@ -455,6 +464,9 @@ class GroupCoordinatorShard:
             self.memory_use.bytes += group.state.members_bytes - bytes_before
             self._take_place(group)
             group.writes_in_flight += 1
+            self.activity.consumer_rebalances += sum(
+                isinstance(record, GroupEpoch) and record.epoch is not None for record in records
+            )
             applied()
 
         def committed() -> None:
@@ -496,6 +508,7 @@ class GroupCoordinatorShard:
         def apply() -> None:
             for partition, committed in offsets.items():
                 self.set_offset(group_id, partition, committed)
+                self.activity.offset_commits += committed is not None
 
         self._append([offset_record(group_id, p, committed) for p, committed in offsets.items()], apply, answer)
 
@@ -525,6 +538,7 @@ class GroupCoordinatorShard:
         def apply() -> None:
             for partition, committed in offsets.items():
                 self.transactional.written(producer[0], group_id, partition, committed)
+            self.activity.offset_commits += len(offsets)
 
         self._writer.append(batch, apply, lambda code: answer(_as_coordinator(code)), guard)
 
@@ -585,6 +599,9 @@ class GroupCoordinatorShard:
         group.records_written += 1
         self._append([group_record(group.group_id, group.as_record(assignments))], nothing, answer)
 
+    def _completed(self) -> None:
+        self.activity.completed_rebalances += 1
+
     # -- forgetting ---------------------------------------------------------------------------------------------
 
     def _sweep(self) -> None:
@@ -599,6 +616,7 @@ class GroupCoordinatorShard:
                 for partition in expired_offsets(group, wall_ms, self._config.retention_ms)
                 if partition not in unstable
             ]
+            self.activity.offset_expirations += len(expired)
             if unstable:
                 self._forget_offsets(group.group_id, expired)
             elif _is_unused(group) and len(expired) == len(group.offsets.committed):

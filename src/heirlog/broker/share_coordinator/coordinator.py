@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 from heirlog.broker.internal_topic_shards import InternalTopicShards
 from heirlog.broker.partition import Partition
 from heirlog.broker.replica_manager import ReplicaManager
+from heirlog.broker.share_coordinator.activity import ShareStateActivity
 from heirlog.broker.share_coordinator.batches import StateBatch, are_well_formed
 from heirlog.broker.share_coordinator.shard import ShareCoordinatorConfig, ShareCoordinatorShard
 from heirlog.broker.share_coordinator.state import SharePartitionKey, ShareState, StateWrite
@@ -51,6 +52,7 @@ class ShareCoordinator:
         self._env = env
         self._replicas = replicas
         self._image = image
+        self.activity = ShareStateActivity()
         self._config = ShareCoordinatorConfig(
             write_timeout_ms=static.int("share.coordinator.write.timeout.ms"),
             updates_per_snapshot=static.int("share.coordinator.snapshot.update.records.per.snapshot"),
@@ -59,7 +61,7 @@ class ShareCoordinator:
         self._shards = InternalTopicShards(SHARE_STATE_TOPIC, replicas, image, self._new_shard)
 
     def _new_shard(self, partition: Partition) -> ShareCoordinatorShard:
-        return ShareCoordinatorShard(self._env, self._replicas, partition, self._config, self._image)
+        return ShareCoordinatorShard(self._env, self._replicas, partition, self._config, self._image, self.activity)
 
     # -- which share partitions this broker coordinates ----------------------------------------------------------
 
@@ -175,9 +177,9 @@ class ShareCoordinator:
         """Ask the shard of each partition of the request; the answers keep its order.
 
         As on Apache Kafka, a partition that is in the request twice is asked twice and answered once, with the last
-        result; and there is no result at all without a group.
+        result; and there is no result at all without a group, or where a topic is named without partitions.
         """
-        if not request.group_id:
+        if not request.group_id or not all(topic.partitions for topic in request.topics):
             return response_class()
         asked_for = [(topic.topic_id, asked) for topic in request.topics for asked in topic.partitions]
         slots: dict[Uuid, dict[int, Any]] = {}

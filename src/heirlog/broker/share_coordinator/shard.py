@@ -28,6 +28,7 @@ from heirlog.broker.internal_topic_loader import InternalTopicLoader
 from heirlog.broker.internal_topic_writer import AS_COORDINATOR, InternalTopicWriter, nothing
 from heirlog.broker.partition import Partition
 from heirlog.broker.replica_manager import ReplicaManager
+from heirlog.broker.share_coordinator.activity import ShareStateActivity
 from heirlog.broker.share_coordinator.records import read_record, write_record
 from heirlog.broker.share_coordinator.state import (
     SharePartitionKey,
@@ -77,13 +78,16 @@ class ShareCoordinatorShard:
         partition: Partition,
         config: ShareCoordinatorConfig,
         image: Callable[[], Image],
+        activity: ShareStateActivity,
     ) -> None:
         self.loaded = False
         self.is_unreadable = False
         self.states: dict[SharePartitionKey, ShareState] = {}
         self.snapshots: dict[SharePartitionKey, int] = {}
         """Offset of the newest committed snapshot of each share partition."""
+        self._activity = activity
         self._env = env
+        self._created_ms = env.now_ms()
         self._replicas = replicas
         self._partition = partition
         self._config = config
@@ -138,6 +142,8 @@ class ShareCoordinatorShard:
         if self.is_unreadable:
             return
         self.loaded = True
+        now_ms = self._env.now_ms()
+        self._activity.load_times.add(now_ms, now_ms - self._created_ms)
         self._forget_missing_topics()
         self._every("prune", PRUNE_INTERVAL_MS, self.prune)
         self._every("cold", COLD_INTERVAL_MS, self.snapshot_cold)
@@ -262,6 +268,7 @@ class ShareCoordinatorShard:
             [(*write_record(record), (), wall_ms) for record in records], compression=self._config.compression
         )
         begin = self._partition.log.log_end_offset
+        began_ms = self._env.now_ms()
 
         def appended() -> None:
             for record in records:
@@ -270,6 +277,9 @@ class ShareCoordinatorShard:
         def committed() -> None:
             for offset, record in enumerate(records, begin):
                 self._committed(record, offset)
+            now_ms = self._env.now_ms()
+            self._activity.writes += 1
+            self._activity.write_times.add(now_ms, now_ms - began_ms)
 
         self._writer.append(batch, committed, answer, appended=appended)
 

@@ -145,7 +145,7 @@ class ShareAcknowledgeHandler:
                 self.led(key, context).topic_metrics.share_acknowledges += 1
                 loaded = self._manager.get(SharePartitionKey(member.group_id, *key))
                 if loaded is None:
-                    raise KafkaError(ErrorCode.INVALID_RECORD_STATE, "the member holds no records here")
+                    raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "the member holds no records here")
                 self._manager.acknowledge(loaded, member.member_id, acknowledgements, stored)
             except KafkaError as error:
                 call.result(key, error)

@@ -185,7 +185,7 @@ class SharePartition:
 
         fetch_offset: `next_fetch_offset` before the read. batches: what the log has from there on. batch_size: records
         that a part of the result should have; parts end where batches of the log do. is_exact: never acquire more than
-        `max_records`; otherwise the last batch of the log may exceed them.
+        `max_records`, in one part; otherwise the last batch of the log may exceed them.
         """
         window = self.window
         if not batches:
@@ -202,9 +202,9 @@ class SharePartition:
                 break
         if taken.left > 0 and not acquire.is_stopped and top >= old_end:
             self._read_new(batches, taken)
-            ends = _ends_of(batches, max(old_end, batches[0].first), batch_size)
-            for end in ends:
-                window.cut(end + 1)
+            if not is_exact:
+                for end in _ends_of(batches, max(old_end, batches[0].first), batch_size):
+                    window.cut(end + 1)
             for run in [run for run in window.overlapping(old_end, top) if run.is_available]:
                 acquire.part_of(window, run, top)
         window.trim()

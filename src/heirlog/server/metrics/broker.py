@@ -7,15 +7,13 @@ from operator import attrgetter
 
 from heirlog.broker.broker import Broker
 from heirlog.broker.broker_topic_metrics import BrokerTopicMetrics
-from heirlog.broker.groups.consumer.values import ConsumerGroupPhase
-from heirlog.broker.groups.group import GroupState
-from heirlog.broker.groups.share.values import ShareGroupPhase
 from heirlog.broker.partition import Partition, ReplicaRole
 from heirlog.metadata.survey import in_groups
 from heirlog.node.node import Node
 from heirlog.protocol.api import ApiKey
 from heirlog.server.metrics import shares
 from heirlog.server.metrics.family import NO_LABELS, Family, Sample, counter, counters, gauge, gauges
+from heirlog.server.metrics.groups import GroupFamilies
 from heirlog.server.metrics.requests import QUANTILES
 
 SERVER = "kafka_server_"
@@ -26,10 +24,9 @@ LOG = "kafka_log_log"
 COORDINATOR = SERVER + "transaction_coordinator_metrics_"
 MARKERS = "kafka_coordinator_transaction_transactionmarkerchannelmanager_"
 ASKED = SERVER + "addpartitionstotxnmanager_"
-GROUPS = "kafka_coordinator_group_groupmetadatamanager_"
 
 
-def families(node: Node, broker: Broker) -> Iterator[Family | None]:
+def families(node: Node, broker: Broker, groups: GroupFamilies) -> Iterator[Family | None]:
     yield gauge(
         SERVER + "kafkaserver_brokerstate",
         "0 not running, 1 starting, 2 recovery, 3 running, 6 controlled shutdown, 7 shutting down.",
@@ -39,7 +36,7 @@ def families(node: Node, broker: Broker) -> Iterator[Family | None]:
     yield from _fetching(broker)
     yield from _topics(broker)
     yield from _purgatories(node, broker)
-    yield from _groups(broker)
+    yield from groups.all(broker, node.env.now_ms())
     yield from shares.families(broker, node.env.now_ms())
     yield from _transactions(node, broker)
     yield from _log_directories(node, broker)
@@ -220,29 +217,6 @@ def _purgatories(node: Node, broker: Broker) -> Iterator[Family | None]:
         "Fetch requests that were answered when their maximum wait ended.",
         [({"fetcherType": kind}, waits.expired) for kind, waits in zip(("consumer", "follower"), fetches, strict=True)],
     )
-
-
-def _groups(broker: Broker) -> Iterator[Family | None]:
-    counts = yield from broker.groups.counts()
-    total = sum(sum(each.values()) for each in (counts.classic, counts.consumer, counts.share))
-    yield gauge(GROUPS + "numgroups", "Groups that this broker coordinates.", total)
-    for state in GroupState:
-        yield gauge(
-            f"{GROUPS}numgroups{state.value.lower()}",
-            f"Classic groups that this broker coordinates in state {state.value}.",
-            counts.classic[state],
-        )
-    yield gauges(
-        "kafka_server_group_coordinator_metrics_consumer_group_count",
-        "Groups of the consumer protocol that this broker coordinates, by state.",
-        [({"state": phase.value.lower()}, counts.consumer[phase]) for phase in ConsumerGroupPhase],
-    )
-    yield gauges(
-        "kafka_server_group_coordinator_metrics_share_group_count",
-        "Share groups that this broker coordinates, by state.",
-        [({"state": phase.value.lower()}, counts.share[phase]) for phase in ShareGroupPhase],
-    )
-    yield gauge(GROUPS + "numoffsets", "Committed offsets of the groups that this broker coordinates.", counts.offsets)
 
 
 def _transactions(node: Node, broker: Broker) -> Iterator[Family | None]:

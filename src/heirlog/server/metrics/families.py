@@ -16,6 +16,8 @@ from heirlog.node.node import Node
 from heirlog.node.request_metrics import RecentIncrease
 from heirlog.server.metrics import broker, controller, process, quorum, requests
 from heirlog.server.metrics.family import Family, counters, gauge, gauges
+from heirlog.server.metrics.groups import GroupFamilies
+from heirlog.server.metrics.growth import GrowthRate
 from heirlog.version import __version__
 
 
@@ -26,7 +28,8 @@ class NodeFamilies:
         self._node = node
         self._connections = connections
         self._recent: dict[str, RecentIncrease] = {}
-        self._growth = quorum.GrowthRate()
+        self._growth = GrowthRate()
+        self._groups = GroupFamilies()
         self._read_at_s = self._busy_s = 0.0
 
     def all(self) -> Iterator[Family | None]:
@@ -54,7 +57,7 @@ class NodeFamilies:
         if parts.controller is not None:
             yield from controller.families(node, parts.controller)
         if parts.broker is not None:
-            yield from broker.families(node, parts.broker)
+            yield from broker.families(node, parts.broker, self._groups)
         yield gauge(
             "kafka_network_requestchannel_requestqueuesize",
             "Requests that wait to be handled, because they came before the broker had metadata.",

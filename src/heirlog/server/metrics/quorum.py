@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import deque
 from collections.abc import Iterator
 
 from heirlog.node.node import Node
@@ -12,28 +11,12 @@ from heirlog.protocol.types import METADATA_TOPIC
 from heirlog.raft.epoch_state import QuorumRole
 from heirlog.raft.quorum import Quorum
 from heirlog.server.metrics.family import Family, Sample, gauge, gauges
+from heirlog.server.metrics.growth import GrowthRate
 
 RAFT = "kafka_server_raft_metrics_"
 BROKER = "kafka_server_broker_metadata_metrics_"
 LOADER = "kafka_server_metadataloader_"
 NOBODY = -1
-GROWTH_WINDOW_MS = 60_000
-
-
-class GrowthRate:
-    """How fast the metadata log grows, from one reading to another."""
-
-    def __init__(self) -> None:
-        self._readings: deque[tuple[int, int]] = deque()
-
-    def per_second(self, now_ms: int, end_offset: int) -> float:
-        """Records since the oldest reading of the last minute; 0 at the first."""
-        readings = self._readings
-        readings.append((now_ms, end_offset))
-        while len(readings) > 2 and now_ms - readings[1][0] >= GROWTH_WINDOW_MS:
-            readings.popleft()
-        began_ms, began = readings[0]
-        return max(0, end_offset - began) / ((now_ms - began_ms) / 1000) if now_ms > began_ms else 0.0
 
 
 def families(node: Node, quorum: Quorum, growth: GrowthRate) -> Iterator[Family | None]:

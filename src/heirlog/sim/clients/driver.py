@@ -33,7 +33,7 @@ def _unseen(_: Message) -> None:
     """A request that the caller does not follow."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen for the sake of speed
 class _Running(Generic[R]):
     call: Call[R]
     channel: str

@@ -47,13 +47,17 @@ class ShareMember(Client):
         history: ShareGroupHistory,
         now_ms: Callable[[], int],
         leader_epoch: Callable[[Endpoint, PartitionKey], int],
+        clock_rate: float = 1.0,
     ) -> None:
-        """now_ms: the run's own time. leader_epoch: the one that the broker itself knows."""
+        """now_ms: the run's own time. leader_epoch: the one that the broker itself knows. clock_rate: of the fastest
+        clock by which a broker may measure a lock.
+        """
         super().__init__(env, name, bootstrap, [topic])
         self._topic = topic
         self._share_history = history
         self._now_ms = now_ms
         self._leader_epoch = leader_epoch
+        self._clock_rate = clock_rate
         self._lives = 0
         self._membership = self._new_member()
         self._sessions: dict[Endpoint, ShareSessionHandler] = {}
@@ -196,7 +200,7 @@ class ShareMember(Client):
                 epochs.get(each.key, -1),
                 self._leader_epoch(endpoint, each.key),
                 # the lock began before the answer came, and not before the request was sent
-                asked_ms + response.acquisition_lock_timeout_ms,
+                asked_ms + int(response.acquisition_lock_timeout_ms / self._clock_rate),
                 session=life,
             )
             self._share_history.deliveries.append(delivery)

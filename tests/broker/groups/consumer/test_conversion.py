@@ -339,16 +339,18 @@ def test_what_a_classic_member_must_not_do_in_a_consumer_group(rig: Coordinating
     stranger = Classic(rig, "c")
     stranger.generation = c.epoch
     assert stranger.beat() == "UNKNOWN_MEMBER_ID", "a member of the consumer protocol sends no Heartbeat"
-    request = JoinGroupRequest(
-        group_id="g",
-        member_id="y",
-        session_timeout_ms=SESSION_MS,
-        protocol_type="consumer",
-        protocols=[JoinGroupRequest.JoinGroupRequestProtocol(name="other", metadata=subscription({}, EAGER))],
-    )
-    answer = answer_of(rig.broker.groups.join_group(request, context(9)))
-    assert answer.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-    assert not answer.member_id, "only a classic group repeats the id in an error"
+    other_protocol = JoinGroupRequest.JoinGroupRequestProtocol(name="other", metadata=subscription({}, EAGER))
+    for member_id, protocols in (("y", [other_protocol]), (a.id, [other_protocol]), (a.id, [])):
+        request = JoinGroupRequest(
+            group_id="g",
+            member_id=member_id,
+            session_timeout_ms=SESSION_MS,
+            protocol_type="consumer",
+            protocols=protocols,
+        )
+        answer = answer_of(rig.broker.groups.join_group(request, context(9)))
+        assert answer.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+        assert not answer.member_id, "only a classic group repeats the id in an error"
 
 
 @pytest.mark.parametrize("policy", ["disabled", "bidirectional"])

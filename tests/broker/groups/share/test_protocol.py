@@ -271,7 +271,9 @@ def test_an_id_is_of_one_kind_of_group() -> None:
     classic = JoinGroupRequest(
         group_id="g", session_timeout_ms=10_000, protocol_type="consumer", protocols=[protocol], rebalance_timeout_ms=5
     )
-    assert answer_of(groups.join_group(classic, context(3))).error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    for classic.member_id in ("", "x"):
+        joined = answer_of(groups.join_group(classic, context(3)))
+        assert (joined.error_code, joined.member_id) == (ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "")
     Topic = OffsetCommitRequest.OffsetCommitRequestTopic
     part = OffsetCommitRequest.OffsetCommitRequestPartition(partition_index=0, committed_offset=1)
     commit = OffsetCommitRequest(

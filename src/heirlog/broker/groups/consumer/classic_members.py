@@ -209,12 +209,14 @@ def _settled(answer: Callable[[ErrorCode, Sequence[Left]], None], results: Seque
 
 
 def _has_common_protocol(state: ConsumerGroupState, request: JoinGroupRequest) -> bool:
-    """Whether the classic members of the group, with this one, have a protocol in common."""
+    """Whether the classic members of the group support a protocol of the request; they count this one as it was so far,
+    as on Apache Kafka.
+    """
     if request.protocol_type != CONSUMER or not request.protocols:
         return False
     common = {each.name for each in request.protocols}
-    for member_id, member in state.members.items():
-        if member.classic is not None and member_id != request.member_id:
+    for member in state.members.values():
+        if member.classic is not None:
             common &= {name for name, _ in member.classic.protocols}
     return bool(common)
 

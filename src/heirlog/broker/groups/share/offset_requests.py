@@ -94,7 +94,10 @@ def _describe(
         known = {} if group is None else group.committed.topics.initialized
         wanted = [(image.topics[each].name, sorted(known[each].partitions)) for each in known if each in image.topics]
     else:
-        wanted = [(topic.topic_name, list(topic.partitions)) for topic in asked.topics]
+        named: dict[str, dict[int, None]] = {}
+        for topic in asked.topics:
+            named.setdefault(topic.topic_name, {}).update(dict.fromkeys(topic.partitions))
+        wanted = [(name, list(indexes)) for name, indexes in named.items()]
     keys = {
         SharePartitionKey(asked.group_id, image.topic_ids[name], index): (name, index)
         for name, indexes in wanted

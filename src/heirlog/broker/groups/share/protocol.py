@@ -18,6 +18,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
+from heirlog.broker.groups.activity import GroupActivity
 from heirlog.broker.groups.consumer.protocol import GroupTimes
 from heirlog.broker.groups.consumer.values import LEAVING_EPOCH
 from heirlog.broker.groups.group import MemoryUse
@@ -78,6 +79,7 @@ class ShareGroups:
         has_room: Callable[[int], bool],
         memory_use: MemoryUse,
         states: StateRequests,
+        activity: GroupActivity,
     ) -> None:
         """append: `append(records, committed, answer, appended)` writes one batch. has_room: whether the groups of this
         broker may use that many bytes more. states: what share coordinators are asked.
@@ -92,6 +94,7 @@ class ShareGroups:
         self._has_room = has_room
         self._memory_use = memory_use
         self.states = states
+        self._activity = activity
         self._sessions: SessionTimers[ShareGroup] = SessionTimers(env, self._expire)
 
     # -- loading ------------------------------------------------------------------------------------------------
@@ -407,6 +410,9 @@ class ShareGroups:
             self._memory_use.bytes += group.state.members_bytes - bytes_before
             self.groups[group.group_id] = group
             group.writes_in_flight += 1
+            self._activity.share_rebalances += sum(
+                isinstance(record, ShareGroupEpoch) and record.value is not None for record in records
+            )
             applied()
 
         def now_committed() -> None:
