@@ -322,12 +322,11 @@ class _Comparison:
 
 
 def connect() -> str:
-    """The source through Spark Connect, whose server and client live in a process of their own."""
-    with Cluster(nodes=3, ledger=False) as cluster:
-        for topic in ("T", "copy"):
-            _create(cluster.bootstrap_servers, topic)
-        _fill(cluster.bootstrap_servers, "T", create=False)
-        script = [sys.executable, str(HERE / "spark_connect.py"), cluster.bootstrap_servers]
+    """The source and the sink through Spark Connect, whose server and client are in a process of their own."""
+    with Cluster(nodes=3, security="SASL_SSL", ledger=False) as cluster:
+        for topic in ("T", "copy", "once", "stream"):
+            cluster.create_topic(topic, PARTITIONS, 3)
+        script = [sys.executable, str(HERE / "spark_connect.py"), str(cluster.data / "client.properties")]
         ended = subprocess.run(script, capture_output=True, text=True, timeout=CONNECT_TIMEOUT_S)
         assert ended.returncode == 0, ended.stderr[-3000:]
         return ended.stdout.strip().splitlines()[-1]

@@ -8,6 +8,7 @@ Spark runs again gets the same rows, whatever their order.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -25,12 +26,16 @@ if TYPE_CHECKING:
 
 TASKS_MAX = 64
 TASKS_OF_SEVERAL_TOPICS = 16
+_SPECULATION = "spark.speculation"
+_log = logging.getLogger("heirlog.spark")
 
 
 def by_partition(rows: DataFrame, options: Mapping[str, str]) -> DataFrame:
     """Raises OptionError for rows that cannot be written, KafkaError, OSError."""
     sink = sink_options(options)
     check_schema(sink, rows.schema)
+    if sink.exactly_once is not None and rows.sparkSession.conf.get(_SPECULATION, "false") == "true":
+        _log.warning("%s is true: with exactlyOnce a batch fails if Spark runs a task of it twice", _SPECULATION)
     kept = [column for column in rows.schema.fields if column.name != "partition"]
     schema = StructType([*kept, StructField("partition", IntegerType())])
     placed = rows.mapInArrow(_placing(sink, [column.name for column in schema.fields]), schema)
