@@ -48,6 +48,13 @@ def groups() -> Iterator[Any]:
         (["dump", "f.log", "--print-data-log"], "--deep prints the records"),
         (["tokens", "renew", "--hmac", "h"], "name the token by its id"),
         (["offsets", "t", "--partitions", "0"], "name partitions after the topic: TOPIC:0,1"),
+        (["consumer-groups", "list"], "Did you mean 'groups'?"),
+        (["-b", "localhost:9092", "topics", "list"], "it goes after the command"),
+        (["topics", "-b", "localhost:9092", "list"], "it goes after the command"),
+        (["topics", "create", "--create", "--topic", "t"], "leave it out: the command is its name"),
+        (["configs", "alter", "--entity-type", "topics", "--alter"], "leave it out: the command is its name"),
+        (["topics", "alter", "t", "--config", "retention.ms=5"], "`heirlog configs alter topic TOPIC NAME=VALUE`"),
+        (["consume", "t", "--include", "t.*"], "they exclude each other"),
         (["consume", "t", "--partitoin", "1"], "Possible options: --partition"),
     ],
 )

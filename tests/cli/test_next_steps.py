@@ -35,6 +35,22 @@ def test_a_configuration_that_does_not_exist_is_answered_with_the_one_that_is_li
     assert unlike.endswith("shows names and values")
 
 
+def test_a_configuration_that_only_a_start_reads_is_answered_with_what_can_be_changed() -> None:
+    for name, step in (
+        ("log.retention.hours", "log.retention.ms can change while a node runs"),
+        ("log.roll.hours", "log.roll.ms can change while a node runs"),
+        ("num.partitions", "set it in server.properties, and restart the node"),
+    ):
+        said = f"cannot alter brokers 1: INVALID_REQUEST, Cannot update these configs dynamically: {name}"
+        assert with_next_step(said, ErrorCode.INVALID_REQUEST) == f"{said}; {step}"
+
+
+def test_a_record_without_key_is_answered_with_how_to_give_it_one() -> None:
+    refused = "transactional id t: foo-1 refused 69 bytes: a record without key in a topic with cleanup.policy=compact"
+    answer = with_next_step(f"{refused}; abort the transaction", ErrorCode.INVALID_RECORD)
+    assert answer.startswith(f"{refused}; each record there needs a key: produce has --key")
+
+
 def test_every_command_that_is_named_is_there(heirlog: Heirlog) -> None:
     named = {command for step in NEXT_STEPS.values() for command in re.findall(r"heirlog ([a-z-]+(?: [a-z-]+)*)", step)}
     assert len(named) > 8

@@ -44,7 +44,7 @@ def test_quotas_are_set_shown_and_removed(heirlog: Heirlog) -> None:
 def test_a_refused_change_is_one_sentence_and_a_validated_one_changes_nothing(heirlog: Heirlog) -> None:
     refused = heirlog("quotas", "alter", "--user", "alice", "--add-config", "producer_byte_rate=0")
     assert refused.code == 1 and refused.err.count("\n") == 1 and "must be greater than 0" in refused.err
-    only = ("--validate-only", "--add-config", "producer_byte_rate=1")
+    only = ("--validate-only", "producer_byte_rate=1", "consumer_byte_rate=1", "request_percentage=50")
     assert heirlog("quotas", "alter", "--user", "alice", *only).out == "The change is valid.\n"
     assert rows(heirlog, "quotas", "describe") == []
 
@@ -59,6 +59,9 @@ def test_a_refused_change_is_one_sentence_and_a_validated_one_changes_nothing(he
         (["alter", "user", "a", "--user", "b", "x=1"], "exclude each other"),
         (["alter", "users", "a", "producer_byte_rate=1"], "say whose quotas"),
         (["describe", "user"], "say whose quotas"),
+        (["alter", "ip", "10.0.0.1", "producer_byte_rate=1"], "an address, which has connection_creation_rate"),
+        (["alter", "user", "a", "connection_creation_rate=1"], "a user or a client id, which has producer_byte_rate"),
+        (["alter", "producer_byte_rate=1"], "say whose quotas"),
         (["alter", "user", "a", "producer_rate=1"], "producer_rate is no quota; there are producer_byte_rate"),
         (["alter", "--user", "a", "--add-config", "producer_byte_rate=fast"], "a quota is a number"),
     ],

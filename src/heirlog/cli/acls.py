@@ -22,7 +22,7 @@ import typer
 from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
 from heirlog.cli.errors import CommandError, UsageError
 from heirlog.cli.option_groups import grouped
-from heirlog.cli.render import Json, show_rows
+from heirlog.cli.render import Json, confirm, show_rows
 
 if TYPE_CHECKING:
     from heirlog.metadata.acls import Acl, AclFilter, AclOperation, AclPermissionType, PatternType, ResourceType
@@ -220,7 +220,7 @@ def remove(
         ]
     if not force:
         what = ", ".join(f"{kind.name.lower()} {name}" for kind, name in resources)
-        typer.confirm(f"Remove {'these' if list(entries) else 'all'} ACLs of {what}?", abort=True, err=True)
+        confirm(f"Remove {'these' if list(entries) else 'all'} ACLs of {what}?", "--force")
     with connected(bootstrap_server) as client:
         removed = client.run(delete_acls(list(dict.fromkeys(filters))))
     _show(removed, as_json)

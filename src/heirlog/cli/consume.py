@@ -125,7 +125,8 @@ def consume(
     """Print the records of topics, a line each. The end is Ctrl-C, --until-end or --max."""
     topics = named(topics, topic)
     if bool(topics) == bool(include):
-        raise UsageError("name the topics, or give --include with a regular expression")
+        excess = "; they exclude each other" if topics else ""
+        raise UsageError(f"name the topics, or give --include with a regular expression{excess}")
     if sum((in_json, print_key, record_format is not None)) > 1:
         raise UsageError("give at most one of --json, --print-key, --format")
     chosen: Format = as_json if in_json else as_text_with_key if print_key else as_text

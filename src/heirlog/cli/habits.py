@@ -21,6 +21,14 @@ SYNONYMS: Final = (
     frozenset({"delete", "remove", "rm", "del", "drop"}),
     frozenset({"use", "switch", "select", "set"}),
     frozenset({"info", "describe", "status", "id"}),
+    frozenset({"groups", "consumer-groups", "share-groups"}),
+    frozenset({"quorum", "metadata-quorum"}),
+    frozenset({"produce", "console-producer"}),
+    frozenset({"consume", "console-consumer", "console-share-consumer"}),
+    frozenset({"offsets", "get-offsets"}),
+    frozenset({"elect", "leader-election"}),
+    frozenset({"reassign", "reassign-partitions"}),
+    frozenset({"dump", "dump-log"}),
 )
 """Words for the same action. A word may be in several."""
 
@@ -86,6 +94,13 @@ def of_option(option: str, command: Any, path: str) -> str:
     command: the command, or the group of commands, whose name on the command line is `path`.
     """
     action = option.lstrip("-")
-    if action in getattr(command, "commands", {}):
+    commands = getattr(command, "commands", {})
+    if action in commands:
         return f"`{path} {action}` is a command here"
+    if commands and option in ("-b", "--bootstrap-server"):
+        return "it goes after the command, such as heirlog topics list -b localhost:9092"
+    if action == path.rpartition(" ")[2]:
+        return "leave it out: the command is its name"
+    if option in ("--config", "--delete-config") and path.split()[1:] == ["topics", "alter"]:
+        return "`heirlog configs alter topic TOPIC NAME=VALUE` changes configurations"
     return OPTIONS.get(option, "")

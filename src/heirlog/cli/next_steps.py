@@ -25,7 +25,7 @@ NEXT_STEPS: Final = {
         "heirlog topics describe TOPIC shows it, heirlog topics alter TOPIC --partitions COUNT gives it more partitions"
     ),
     ErrorCode.INVALID_TOPIC_EXCEPTION: (
-        "names are of at most 249 letters, digits, dots, dashes and underscores; regular expressions go with --include"
+        "name another topic; of the commands for topics that exist, regular expressions go with --include"
     ),
     ErrorCode.INVALID_PARTITIONS: "a topic can only get more partitions than it has (heirlog topics describe TOPIC)",
     ErrorCode.INVALID_REPLICATION_FACTOR: _BROKERS,
@@ -46,6 +46,9 @@ NEXT_STEPS: Final = {
     ErrorCode.NOT_COORDINATOR: _AGAIN,
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: _AGAIN,
     ErrorCode.GROUP_ID_NOT_FOUND: "heirlog groups list shows all groups",
+    ErrorCode.INCONSISTENT_GROUP_PROTOCOL: (
+        "heirlog groups list shows what type each group is of: consume --share-group reads as a member of a share group"
+    ),
     ErrorCode.NON_EMPTY_GROUP: "stop its consumers first (heirlog groups describe GROUP --members)",
     ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC: "stop its consumers first (heirlog groups describe GROUP --members)",
     ErrorCode.TOPIC_AUTHORIZATION_FAILED: _ACLS,
@@ -62,13 +65,16 @@ NEXT_STEPS: Final = {
 }
 
 
+_READ_ONLY_CONFIG: Final = re.compile(r"Cannot update these configs dynamically: (?P<name>[^\s;]+)")
 _UNKNOWN_CONFIG: Final = re.compile(r"Unknown (?P<kind>topic|broker|group) config name: (?P<name>[^\s;]+)")
 """What heirlog and Apache Kafka say."""
 
 
 def with_next_step(sentence: str, code: ErrorCode) -> str:
     """The sentence, and behind it what to do; as it is where there is no general advice."""
-    step = _meant(sentence) or NEXT_STEPS.get(code)
+    # advice for programs: a command that ends has aborted its transaction
+    sentence = sentence.removesuffix("; abort the transaction")
+    step = _meant(sentence) or _instead_of_read_only(sentence) or _for_keyless(sentence) or NEXT_STEPS.get(code)
     return f"{sentence.rstrip(' .,;')}; {step}" if step else sentence
 
 
@@ -87,3 +93,25 @@ def _meant(sentence: str) -> str | None:
     else:
         like = similar(name, TOPIC_CONFIGS if kind == "topic" else GROUP_CONFIGS)
     return f"did you mean {like}?" if like else None
+
+
+def _instead_of_read_only(sentence: str) -> str | None:
+    """For a configuration that no request can change."""
+    found = _READ_ONLY_CONFIG.search(sentence)
+    if found is None:
+        return None
+    from heirlog.metadata.definition import Update
+    from heirlog.metadata.server_configs import SERVER_CONFIGS
+
+    name = found["name"].rstrip(".,")
+    in_ms = SERVER_CONFIGS.get(f"{name.rpartition('.')[0]}.ms")
+    if name.endswith((".hours", ".minutes")) and in_ms is not None and in_ms.update is not Update.READ_ONLY:
+        return f"{in_ms.name} can change while a node runs"
+    return "set it in server.properties, and restart the node"
+
+
+def _for_keyless(sentence: str) -> str | None:
+    """For records without keys in a topic that needs them."""
+    if "record without key" not in sentence:
+        return None
+    return "each record there needs a key: produce has --key, --key-separator and --input-format json"

@@ -144,6 +144,10 @@ def alter(
     from heirlog.client.admin import to_controller
     from heirlog.protocol.messages import AlterClientQuotasRequest
 
+    if word is not None and "=" in word:
+        # options say whose they are, so that the first arguments are quotas too
+        values = [text for text in (word, name, *(values or ())) if text is not None]
+        word = name = None
     entity = list(named.with_words(word, name))
     if not entity:
         raise UsageError("say whose quotas: user NAME, --user, --client, --ip, or one of the same with -defaults")
@@ -155,6 +159,11 @@ def alter(
     unknown = sorted({*added, *removed} - {*USER_AND_CLIENT_KEYS, *IP_KEYS})
     if unknown:
         raise UsageError(f"{unknown[0]} is no quota; there are {', '.join((*USER_AND_CLIENT_KEYS, *IP_KEYS))}")
+    for_these = IP_KEYS if any(kind == IP for kind, _ in entity) else USER_AND_CLIENT_KEYS
+    foreign = sorted({*added, *removed} - {*for_these})
+    if foreign:
+        whose = "an address" if for_these is IP_KEYS else "a user or a client id"
+        raise UsageError(f"{foreign[0]} is no quota of {whose}, which has {', '.join(for_these)}")
     request = AlterClientQuotasRequest(
         entries=[
             AlterClientQuotasRequest.EntryData(

@@ -11,6 +11,7 @@ from collections.abc import Generator, Mapping
 from typing import TYPE_CHECKING
 
 from heirlog.cli.errors import CommandError
+from heirlog.cli.next_steps import with_next_step
 from heirlog.cli.waiting import say
 from heirlog.client.aborted import AbortedTransactions
 from heirlog.client.offsets import TopicPartition
@@ -93,13 +94,13 @@ class Reader:
             code = error_code(data.error_code)
             if code in REFRESH_AND_RETRY and not self._is_unreadable_for_long(partition, code.name):
                 return []
-            advice = (
-                "; its records were deleted meanwhile, or an election gave them up: start again, for example with "
-                "--from-beginning"
-                if code is ErrorCode.OFFSET_OUT_OF_RANGE
-                else ""
-            )
-            raise CommandError(f"{partition[0]}-{partition[1]} cannot be read at offset {wanted}: {code.name}{advice}")
+            refused = f"{partition[0]}-{partition[1]} cannot be read at offset {wanted}: {code.name}"
+            if code is ErrorCode.OFFSET_OUT_OF_RANGE:
+                raise CommandError(
+                    f"{refused}; its records were deleted meanwhile, or an election gave them up: start again, for "
+                    "example with --from-beginning"
+                )
+            raise CommandError(with_next_step(refused, code))
         self._unreadable_since_s.pop(partition, None)
         records: list[Record] = []
         fetched = data.records or b""

@@ -119,10 +119,10 @@ def cell(value: Any) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(value))
 
 
-def confirm(question: str) -> None:
-    """Returns only after a yes. Raises typer.Abort, and UsageError without a terminal to ask on."""
+def confirm(question: str, option: str = "--yes") -> None:
+    """Returns only after a yes, which `option` spares. Raises typer.Abort, and UsageError without a terminal."""
     if not sys.stdin.isatty():
-        raise UsageError("this command asks for confirmation, and standard input is not a terminal: give --yes")
+        raise UsageError(f"this command asks for confirmation, and standard input is not a terminal: give {option}")
     typer.confirm(question, abort=True, err=True)
 
 

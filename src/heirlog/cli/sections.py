@@ -55,8 +55,9 @@ class Commands(TyperGroup):
             return super().resolve_command(ctx, args)
         except typer.TyperException as error:
             meant = synonyms_of(args[0], self.commands) if args else []
-            if GUESSED not in error.message and not args[0].startswith("-"):
-                sentence = error.message.rstrip(".")
+            # another tool's word for a command says more than letters in common
+            if (meant or GUESSED not in error.message) and not args[0].startswith("-"):
+                sentence = error.message.partition(f" {GUESSED}")[0].rstrip(".")
                 if meant:
                     error.message = f"{sentence}. {GUESSED} {', '.join(map(repr, meant))}?"
                 else:

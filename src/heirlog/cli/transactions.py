@@ -154,6 +154,7 @@ def force_terminate(
             transactional_id, request, error_code=lambda got: int(got.error_code), key_type=CoordinatorType.TRANSACTION
         )
     _check(answer.error_code, f"cannot fence the producer of {transactional_id}")
+    print(f"{transactional_id}: its transaction is aborted, and its producer is fenced.")
 
 
 def _check(code: int, what: str) -> None:

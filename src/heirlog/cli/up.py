@@ -184,6 +184,10 @@ def controllers_of(given: int | None, brokers: int, combined: bool) -> int:
     return given
 
 
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
 def _racks(given: str | None, brokers: int) -> list[str]:
     """Of each broker; empty if no racks were given. Raises CommandError."""
     if given is None:
@@ -229,9 +233,11 @@ def _refuse_contradictions(
     where = f"{layout.data} holds a cluster with"
     instead = "leave the option out to start it, or give another --data folder"
     if nodes is not None and nodes != len(layout.brokers):
-        raise CommandError(f"{where} {len(layout.brokers)} brokers, not {nodes}; {instead}")
+        raise CommandError(f"{where} {_counted(len(layout.brokers), 'broker')}, not {nodes}; {instead}")
     if controllers is not None and controllers != len(layout.controller_ids):
-        raise CommandError(f"{where} {len(layout.controller_ids)} controllers, not {controllers}; {instead}")
+        raise CommandError(
+            f"{where} {_counted(len(layout.controller_ids), 'controller')}, not {controllers}; {instead}"
+        )
     if combined is not None and combined != layout.combined:
         raise CommandError(f"{where} controllers in processes of their own; {instead}")
     if is_secure and not (layout.data / secure.CLIENT_FILE).exists():
@@ -368,8 +374,9 @@ def _watch(processes: list[NodeProcess]) -> None:
         time.sleep(WATCH_S)
         for process in [process for process in processes if not process.running]:
             processes.remove(process)
+            others = "the other nodes continue; " if any(other.running for other in processes) else ""
             print(
-                f"{process.end_sentence()}; the other nodes continue; its output: {process.layout.output_path}; start "
+                f"{process.end_sentence()}; {others}its output: {process.layout.output_path}; start "
                 f"it again with: {_this_command()} node --config {process.layout.properties_path}",
                 file=sys.stderr,
                 flush=True,

@@ -200,9 +200,9 @@ class Cluster:
     def _refuse_contradictions(self, layout: Layout) -> None:
         holds = f"{layout.data} holds a cluster with"
         if self._nodes not in (None, len(layout.brokers)):
-            raise ClusterError(f"{holds} {len(layout.brokers)} brokers, not {self._nodes}")
+            raise ClusterError(f"{holds} {len(layout.brokers)} broker(s), not {self._nodes}")
         if self._controllers not in (None, len(layout.controller_ids)):
-            raise ClusterError(f"{holds} {len(layout.controller_ids)} controllers, not {self._controllers}")
+            raise ClusterError(f"{holds} {len(layout.controller_ids)} controller(s), not {self._controllers}")
         racks = [broker.rack for broker in layout.brokers]
         if self._racks not in (None, racks):
             raise ClusterError(f"{holds} brokers in racks {racks}, not {self._racks}")

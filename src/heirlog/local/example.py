@@ -108,7 +108,9 @@ class ExampleCluster:
             "listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
             f"controller.quorum.bootstrap.servers={servers}",
             "",
-            "# The records. Use a disk of its own; several folders, one for each disk, are separated by commas.",
+            "# The records. Use a disk of its own; several folders, one for each disk, are separated by commas."
+            if role == "broker"
+            else "# The metadata log. Use a folder of its own, best on a disk that brokers do not fill.",
             properties.rendered("log.dirs", f"{self.data.rstrip('/')}/{role}"),
             "",
             "# A record is acknowledged (acks=all) when so many replicas have it, and each topic has so many replicas",

@@ -16,7 +16,7 @@ from heirlog.local import properties
 from heirlog.local.errors import LocalError
 from heirlog.local.layout import Layout
 from heirlog.metadata.config_def import StaticConfig
-from heirlog.metadata.features import DEFAULT_FEATURES
+from heirlog.metadata.features import DEFAULT_FEATURES, metadata_version_name
 from heirlog.metadata.image import METADATA_VERSION
 from heirlog.node import format as node_format
 from heirlog.node.format import Format
@@ -89,7 +89,8 @@ def format_node(
             lambda done: node_format.format_node(files.files, config, plan, time.time_ns() // 1_000_000, done),
             f"formatting {', '.join(ids)}",
         )
-    lines += [f"Formatted {path} with metadata.version {features[METADATA_VERSION]}." for path in ids]
+    release = metadata_version_name(features[METADATA_VERSION])
+    lines += [f"Formatted {path} with metadata.version {release}." for path in ids]
     return lines
 
 

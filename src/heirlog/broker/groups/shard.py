@@ -336,7 +336,10 @@ class GroupCoordinatorShard:
             group = ShareGroup.new(request.group_id)
         if group is None or (request.member_epoch != JOINING_EPOCH and not group.exists):
             return share_refusal(
-                ErrorCode.GROUP_ID_NOT_FOUND, f"There is no share group {request.group_id}; join it again."
+                ErrorCode.GROUP_ID_NOT_FOUND,
+                f"Group {request.group_id} is not a share group."
+                if request.group_id in self.groups
+                else f"There is no share group {request.group_id}; join it again.",
             )
         if request.member_epoch < JOINING_EPOCH:
             return self.shares.leave(group, request)
@@ -355,7 +358,10 @@ class GroupCoordinatorShard:
                 group = ConsumerGroup.new(request.group_id)
         if not isinstance(group, ConsumerGroup) or (request.member_epoch != JOINING_EPOCH and not group.exists):
             return heartbeat_refusal(
-                ErrorCode.GROUP_ID_NOT_FOUND, f"There is no consumer group {request.group_id}; join it again."
+                ErrorCode.GROUP_ID_NOT_FOUND,
+                f"Group {request.group_id} is not a consumer group."
+                if request.group_id in self.shares.groups
+                else f"There is no consumer group {request.group_id}; join it again.",
             )
         if request.member_epoch < JOINING_EPOCH:
             return self.consumer.leave(group, request)

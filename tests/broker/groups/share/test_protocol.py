@@ -267,6 +267,7 @@ def test_an_id_is_of_one_kind_of_group() -> None:
     rig.image.set_feature("group.version", 1, rig.journal)
     refused: Any = groups.consumer_group_heartbeat(joining, context(1))
     assert refused.error_code == ErrorCode.GROUP_ID_NOT_FOUND
+    assert refused.error_message == "Group g is not a consumer group."
     protocol = JoinGroupRequest.JoinGroupRequestProtocol(name="range", metadata=b"")
     classic = JoinGroupRequest(
         group_id="g", session_timeout_ms=10_000, protocol_type="consumer", protocols=[protocol], rebalance_timeout_ms=5
