@@ -115,7 +115,8 @@ def test_brokers_of_equal_racks_have_equally_many_replicas(racks: int, size: int
     factor = data.draw(st.integers(1, len(brokers)))
     partitions, seed = data.draw(st.integers(1, 60)), data.draw(st.integers(0, 1 << 32))
     placed = place(brokers, partitions, factor, Random(seed))
-    assert spread((replica for replicas in placed for replica in replicas), [one.id for one in brokers]) <= 2
+    # two within a rack, as above, and the racks of the first replicas may differ by one more
+    assert spread((replica for replicas in placed for replica in replicas), [one.id for one in brokers]) <= 3
 
 
 @pytest.mark.parametrize(("racks", "factor", "partitions"), [("abab", 2, 800), ("abcabcabc", 3, 1_500)])

@@ -337,6 +337,24 @@ STEPS = st.sampled_from(
 )
 
 
+def test_a_transaction_is_not_open_for_ever_where_its_marker_was_lost_with_the_deleted_records(
+    files: MemoryFiles,
+) -> None:
+    """The log restarts at its start offset, and the snapshot of the segment that was lost is from before that."""
+    log = open_log(files, CONFIG)
+    put(log, data(0, 7))
+    log.roll()
+    put(log, end(1, 7, COMMIT), data(2, 8), end(3, 8, COMMIT))
+    log.increment_log_start(3)
+    log.delete_old_segments(0, 4)
+    files.run()
+    assert snapshot_offsets(files, DIR) == [1]
+    files.crash()
+    log = open_log(files, CONFIG, clean=False, recovery_point=0, log_start_offset=3)
+    assert (log.log_start_offset, log.log_end_offset) == (3, 3)
+    assert unstable(log, 3) is None
+
+
 @settings(max_examples=150, deadline=None)
 @given(st.lists(st.tuples(STEPS, st.integers(0, 3), st.integers(1, 3)), max_size=60))
 def test_readers_of_committed_records_see_what_the_model_says(steps: list[tuple[str, int, int]]) -> None:

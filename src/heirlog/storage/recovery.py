@@ -256,9 +256,10 @@ def rebuild_producers(
 
     Newer snapshots are removed: their records are gone or were scanned. Segments from `loaded_from` on get their
     aborted transactions. `trust_absence`: after a clean stop a missing snapshot means that there was no state (an older
-    version wrote none), and the log is not read for it.
+    version wrote none), and the log is not read for it. A snapshot from before the first segment is removed, too: of
+    what came after it, markers among it, nothing is left to read, so a transaction that it calls open might stay open.
     """
-    remove_snapshots(files, dir_path, lambda offset: offset > loaded_from)
+    remove_snapshots(files, dir_path, lambda offset: not segments[0].base_offset <= offset <= loaded_from)
     newest = read_newest_snapshot(files, dir_path, loaded_from)
     if newest is None and trust_absence:
         return ProducerStateManager()
