@@ -128,7 +128,7 @@ def test_up_refuses_a_busy_port_and_writes_nothing(heirlog: Heirlog, tmp_path: P
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (["--nodes", "3"], "1 brokers, not 3"),
+        (["--nodes", "3"], "1 broker, not 3"),
         (["--port", "7000"], "not 7000"),
         (["--combined"], "processes of their own"),
     ],

@@ -92,7 +92,7 @@ def test_data_with_a_place_of_their_own_survive_the_cluster(tmp_path: Path) -> N
         topic = CreateTopicsRequest.CreatableTopic(name="kept", num_partitions=1, replication_factor=1)
         assert client.send_to_any(CreateTopicsRequest(topics=[topic])).topics[0].error_code == 0
         address = cluster.bootstrap_servers
-    for contradiction, sentence in (({"nodes": 3}, "1 brokers, not 3"), ({"config": {"num.partitions": 4}}, "not 4")):
+    for contradiction, sentence in (({"nodes": 3}, "1 broker, not 3"), ({"config": {"num.partitions": 4}}, "not 4")):
         with pytest.raises(ClusterError, match=sentence):
             Cluster(data=tmp_path, **contradiction).open()
     with Cluster(data=tmp_path) as again, Client(again.bootstrap_servers) as client:

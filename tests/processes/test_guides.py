@@ -111,6 +111,8 @@ def test_a_stopped_node_looked_into(tmp_path: Path) -> None:
         shell = Shell(tmp_path, HEIRLOG_BOOTSTRAP=cluster.bootstrap_servers)
         shell.run("bash", "-e", "-c", "heirlog topics create orders && echo first | heirlog produce orders")
         shell.run("bash", "-e", "-c", "heirlog groups reset-offsets --group g --topic orders --to-earliest --execute")
+        shell.run("heirlog", "configs", "alter", "group", "s", "share.auto.offset.reset=earliest")
+        shell.run("heirlog", "consume", "--share-group", "s", "--topic", "orders", "--max", "1")
         cluster.stop(1)
     (log_directory,) = (found.parent for found in tmp_path.rglob("orders-0"))
     places = {"/var/lib/heirlog": tmp_path, "/disk1 /disk2": log_directory}

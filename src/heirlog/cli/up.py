@@ -30,7 +30,7 @@ from heirlog.local import contexts, data_folder, fork_server, properties, secure
 from heirlog.local import layout as layouts
 from heirlog.local.cluster import COMBINED_MAX, CONTROLLERS
 from heirlog.local.errors import LocalError
-from heirlog.local.layout import HOST, Layout, NodeLayout
+from heirlog.local.layout import HOST, Layout, NodeLayout, counted
 from heirlog.local.processes import NodeProcess, child_environment, stop_all, wait_until_ready
 
 DEFAULT_NODES = 3
@@ -184,10 +184,6 @@ def controllers_of(given: int | None, brokers: int, combined: bool) -> int:
     return given
 
 
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"
-
-
 def _racks(given: str | None, brokers: int) -> list[str]:
     """Of each broker; empty if no racks were given. Raises CommandError."""
     if given is None:
@@ -233,11 +229,9 @@ def _refuse_contradictions(
     where = f"{layout.data} holds a cluster with"
     instead = "leave the option out to start it, or give another --data folder"
     if nodes is not None and nodes != len(layout.brokers):
-        raise CommandError(f"{where} {_counted(len(layout.brokers), 'broker')}, not {nodes}; {instead}")
+        raise CommandError(f"{where} {counted(len(layout.brokers), 'broker')}, not {nodes}; {instead}")
     if controllers is not None and controllers != len(layout.controller_ids):
-        raise CommandError(
-            f"{where} {_counted(len(layout.controller_ids), 'controller')}, not {controllers}; {instead}"
-        )
+        raise CommandError(f"{where} {counted(len(layout.controller_ids), 'controller')}, not {controllers}; {instead}")
     if combined is not None and combined != layout.combined:
         raise CommandError(f"{where} controllers in processes of their own; {instead}")
     if is_secure and not (layout.data / secure.CLIENT_FILE).exists():

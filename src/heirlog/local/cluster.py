@@ -31,7 +31,7 @@ from heirlog.local import data_folder, fork_server, properties, secure, topics
 from heirlog.local import layout as layouts
 from heirlog.local.errors import LocalError
 from heirlog.local.format import format_cluster
-from heirlog.local.layout import CONTROLLER_ID, HOST, Layout, NodeLayout
+from heirlog.local.layout import CONTROLLER_ID, HOST, Layout, NodeLayout, counted
 from heirlog.local.ports import PortReservation
 from heirlog.local.processes import (
     NodeProcess,
@@ -200,9 +200,9 @@ class Cluster:
     def _refuse_contradictions(self, layout: Layout) -> None:
         holds = f"{layout.data} holds a cluster with"
         if self._nodes not in (None, len(layout.brokers)):
-            raise ClusterError(f"{holds} {len(layout.brokers)} broker(s), not {self._nodes}")
+            raise ClusterError(f"{holds} {counted(len(layout.brokers), 'broker')}, not {self._nodes}")
         if self._controllers not in (None, len(layout.controller_ids)):
-            raise ClusterError(f"{holds} {len(layout.controller_ids)} controller(s), not {self._controllers}")
+            raise ClusterError(f"{holds} {counted(len(layout.controller_ids), 'controller')}, not {self._controllers}")
         racks = [broker.rack for broker in layout.brokers]
         if self._racks not in (None, racks):
             raise ClusterError(f"{holds} brokers in racks {racks}, not {self._racks}")

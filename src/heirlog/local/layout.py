@@ -283,3 +283,8 @@ def _layout(data: Path, broker_ids: Sequence[int], controller_ids: Sequence[int]
         tuple(NodeLayout(node_id, data / f"broker-{node_id}") for node_id in broker_ids),
         tuple(NodeLayout(node_id, data / f"controller-{node_id}") for node_id in controller_ids),
     )
+
+
+def counted(count: int, what: str) -> str:
+    """As a sentence has it: 1 broker, 3 brokers."""
+    return f"{count} {what}{'' if count == 1 else 's'}"
