@@ -58,6 +58,7 @@ import streams
 import transactional_client
 import transactions
 from suites import golang, kafka_python, kafkajs, librdkafka, librdkafka_later, own_words, sarama
+from suites import secured as secured_suites
 
 import tools
 
@@ -133,6 +134,7 @@ CHECKS: list[Check] = [
     ("Declarative Pipelines", spark_declarative.check),
     ("Spark Connect", spark.connect),
     ("suites: sarama", sarama.check),
+    ("suites: TLS, SASL and ACLs of librdkafka and kafka-python", secured_suites.check),
     ("Spark pipeline into Delta", spark_lake.delta),
     ("Spark on a standalone cluster", spark_cluster.check),
     ("a sweep on a standalone cluster", spark_sweep.check),

@@ -7,6 +7,7 @@ import shutil
 import sys
 import tarfile
 import tempfile
+import threading
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from suites.verdict import HERE, Outcomes
 
 CLIENT = "kafka_python"
 HOME = jars.CACHE / "suites"
+FETCHING = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,9 @@ RELEASES = (
 )
 
 
+_fetched: set[Release] = set()
+
+
 def suites() -> list[Suite]:
     for release in RELEASES:
         fetch(release)
@@ -72,7 +77,14 @@ def environment(address: str) -> Mapping[str, str]:
 
 
 def fetch(release: Release) -> None:
-    """Unpack the source distribution and lay our files beside its tests."""
+    """Unpack the source distribution and lay our files beside its tests: once, since two checks use them."""
+    with FETCHING:
+        if release not in _fetched:
+            _fetch(release)
+            _fetched.add(release)
+
+
+def _fetch(release: Release) -> None:
     archive = HOME / release.archive
     HOME.mkdir(parents=True, exist_ok=True)
     if not archive.exists():
