@@ -6,6 +6,7 @@ import errno
 import gc
 import json
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -25,7 +26,7 @@ from heirlog.local.fork_server import LOST, Child, ForkedChild, started
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="nodes are forked on Linux only")
 
 PROGRAM = """
-import gc, json, os, random, signal, sys, threading
+import gc, json, os, random, resource, signal, sys, threading
 if sys.argv[1:] == ["sleep"]:
     print("sleeping", flush=True)
     sys.stdin.read()
@@ -42,6 +43,9 @@ else:
         "random": random.random(), "path": sys.path, "collects": gc.isenabled(), "threads": threading.active_count(),
         "term": signal.getsignal(signal.SIGTERM) == signal.SIG_DFL, "orphan": __spec__.name,
         "int": signal.getsignal(signal.SIGINT) == signal.default_int_handler,
+        "hup": signal.getsignal(signal.SIGHUP) == signal.SIG_DFL, "umask": os.umask(0),
+        "blocked": sorted(signal.pthread_sigmask(signal.SIG_BLOCK, [])),
+        "files": resource.getrlimit(resource.RLIMIT_NOFILE),
     }
     print(json.dumps(said), flush=True)
 """
@@ -73,10 +77,18 @@ def runs(tmp_path: Path) -> Runs:
     return Runs(tmp_path)
 
 
-def test_it_finds_what_a_process_of_its_own_finds(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_finds_what_a_process_of_its_own_finds(
+    runs: Runs, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
     monkeypatch.setenv("ONLY_NOW", "a value")
     monkeypatch.chdir(runs.folder)
     runs.environment = {**runs.environment, "ONLY_NOW": "a value"}
+
+    fork_server.prepare(runs.environment)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    umask = os.umask(0o077)
+    request.addfinalizer(lambda: (os.umask(umask), resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft - 1, hard))
 
     def said() -> dict[str, Any]:
         child = runs.start("one", "two words", "ü")
@@ -93,6 +105,7 @@ def test_it_finds_what_a_process_of_its_own_finds(runs: Runs, monkeypatch: pytes
         del each["random"]
     assert forked == plain
     assert forked["arguments"] == ["one", "two words", "ü"] and forked["session"] and forked["collects"]
+    assert (forked["umask"], forked["files"]) == (0o077, [soft - 1, hard])
 
 
 def test_its_command_line_is_that_of_a_process_of_its_own(runs: Runs) -> None:
@@ -154,7 +167,7 @@ def test_an_answer_to_a_question_that_was_interrupted_is_not_taken_for_another(r
     assert server is not None
     ours, theirs = os.pipe()
     with (runs.folder / "interrupted").open("wb") as output:
-        request = {"arguments": ["program", "sleep"], "environment": dict(runs.environment), "folder": "/", "number": 0}
+        request = {**fork_server.request_for(["program", "sleep"], runs.environment), "number": 0}
         socket.send_fds(server._socket, [json.dumps(request).encode()], [ours, output.fileno()])
     os.close(ours)
     os.close(theirs)
@@ -165,6 +178,74 @@ def test_an_answer_to_a_question_that_was_interrupted_is_not_taken_for_another(r
     gc.collect()
     assert len(os.listdir("/proc/self/fd")) == descriptors
     assert (runs.folder / "interrupted").read_text() == "sleeping\n", "it ran, and has ended with its input"
+
+
+def test_how_a_node_ended_can_be_asked_again(runs: Runs) -> None:
+    """An exception in the middle of the question, such as that of Ctrl-C, leaves it open."""
+    child, other = runs.start("leave"), runs.sleeper()
+    assert isinstance(child, ForkedChild)
+    eventually(lambda: psutil.Process(child.pid).status() == psutil.STATUS_ZOMBIE)
+    assert child._server.status(child.pid) == 7
+    assert child.wait(30) == 7
+    other.send_signal(signal.SIGTERM)
+    assert other.wait(30) == -signal.SIGTERM
+
+
+def test_signals_to_all_processes_leave_the_server_until_its_process_has_ended(runs: Runs) -> None:
+    child = runs.sleeper()
+    server = psutil.Process(child.pid).parent()
+    assert server is not None
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        server.send_signal(number)
+    child.stdin.close()
+    assert child.wait(30) == 0
+    later = runs.start("sleep")
+    later.send_signal(signal.SIGTERM)  # before it has come far
+    assert later.wait(30) == -signal.SIGTERM
+
+
+def test_a_process_that_ignores_the_end_of_its_children_is_told(runs: Runs) -> None:
+    program = (
+        "import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN)\n"
+        "from heirlog.local.fork_server import ForkedChild, started; output = open(os.devnull, 'wb')\n"
+        "child = started(['program', 'leave'], output, dict(os.environ))\n"
+        "print(isinstance(child, ForkedChild), child.wait(30))"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, env=dict(runs.environment)
+    )
+    assert (ended.stdout, ended.stderr) == ("True 7\n", "")
+
+
+def test_without_descriptors_of_processes_it_is_a_plain_child(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some interpreters were built for kernels that had none."""
+    monkeypatch.delattr(os, "pidfd_open")
+    child = runs.start("leave")
+    assert isinstance(child, subprocess.Popen) and child.wait(30) == 7
+
+
+def test_a_request_that_is_too_large_is_for_a_plain_child(runs: Runs) -> None:
+    server = fork_server.prepare(runs.environment)
+    runs.environment = {**runs.environment, "LARGE": "x" * 100_000, "LARGER": "x" * 100_000}
+    child = runs.start("leave")
+    assert isinstance(child, subprocess.Popen) and child.wait(30) == 7
+    assert server is not None and server.is_usable
+
+
+def test_no_other_child_gets_the_descriptor_of_a_node(runs: Runs) -> None:
+    child = runs.sleeper()
+    assert isinstance(child, ForkedChild) and not os.get_inheritable(child._descriptor)
+    child.stdin.close()
+    assert child.wait(30) == 0
+
+
+def test_after_an_upgrade_of_heirlog_nodes_come_from_another_server(
+    runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = fork_server.prepare(runs.environment)
+    (runs.folder / "version.py").touch()
+    monkeypatch.setattr("heirlog.version.__file__", str(runs.folder / "version.py"))
+    assert fork_server.prepare(runs.environment) is not before
 
 
 def test_threads_start_nodes_at_the_same_time(runs: Runs) -> None:
@@ -193,7 +274,8 @@ def test_the_server_ends_with_its_process(runs: Runs) -> None:
 def test_a_process_that_was_forked_has_a_server_of_its_own(runs: Runs) -> None:
     ours = fork_server.prepare(runs.environment)
     assert ours is not None
-    pid = os.fork()
+    with fork_server._lock:  # of another thread, which the new process does not have
+        pid = os.fork()
     if pid == 0:
         child = runs.start("leave")
         os._exit(0 if isinstance(child, ForkedChild) and child.wait(30) == 7 else 1)

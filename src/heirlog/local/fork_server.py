@@ -16,7 +16,8 @@ A process id may belong to another process once its own has been waited for. So 
 descriptor (pidfd), and the server waits for a node only when it is asked, after the descriptor has told its end.
 
 Only on Linux: macOS has no such descriptors, and its libraries do not survive a fork. There `started` gives a plain
-child, as it does where the server cannot be had.
+child, as it does where the server cannot be had. A node has the environment, the folder, the umask and the limit of
+open files that this process has when it starts the node; other limits, and the priority, are those of the server.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ import errno
 import gc
 import json
 import os
+import resource
 import runpy
 import select
 import signal
@@ -39,6 +41,8 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, BinaryIO, Protocol
 
+from heirlog import version
+
 ROOM = 1_000
 """Bytes for the command line of a node, as `ps` shows it."""
 REQUEST_LIMIT = 1 << 17
@@ -47,6 +51,9 @@ ANSWER_TIMEOUT_S = 60.0
 """Also for what it imports first, on a machine that is very busy."""
 BEFORE_MAIN = ("PYTHON", "LD_", "MALLOC_", "GLIBC_", "OPENSSL_", "LC_", "LANG")
 """Prefixes of variables that work when an interpreter starts, not later: another value needs another server."""
+OF_THE_ASKER = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+"""May be sent to all processes of a service at once. The server ends with the process that asks, which ends the nodes
+first and wants to know how they ended."""
 LOST = int(-signal.SIGKILL)
 """The status of a node whose server is gone, and with it the knowledge."""
 
@@ -84,7 +91,7 @@ def started(arguments: Sequence[str], output: BinaryIO, environment: Mapping[str
 
 
 class ServerGone(Exception):
-    """Something ended the fork server."""
+    """Something ended the fork server, or it cannot take this request."""
 
 
 class ForkedChild:
@@ -129,7 +136,7 @@ class ForkServer:
     def __init__(self, environment: Mapping[str, str]) -> None:
         """Raises OSError if it cannot be started, or the system has no pidfd."""
         os.close(os.pidfd_open(os.getpid()))
-        self.environment = _before_main(environment)
+        self.code = _code(environment)
         self.owner = os.getpid()
         self._lock = threading.Lock()
         self._asked = 0
@@ -152,10 +159,9 @@ class ForkServer:
 
     def fork(self, arguments: Sequence[str], output: BinaryIO, environment: Mapping[str, str]) -> ForkedChild:
         """Raises ServerGone, or OSError if there is no room for a further process."""
-        request = {"arguments": list(arguments), "environment": dict(environment), "folder": _folder()}
         theirs, ours = os.pipe()
         try:
-            answer, descriptors = self._ask(request, [theirs, output.fileno()])
+            answer, descriptors = self._ask(request_for(arguments, environment), [theirs, output.fileno()])
             if not descriptors:
                 number = answer.get("errno", errno.EMFILE)
                 raise OSError(number, os.strerror(number))
@@ -178,10 +184,15 @@ class ForkServer:
     def _ask(self, request: Mapping[str, Any], descriptors: Sequence[int]) -> tuple[dict[str, int], list[int]]:
         with self._lock:
             self._asked = number = self._asked + 1
+            message = json.dumps({**request, "number": number}).encode()
+            if len(message) > REQUEST_LIMIT:
+                raise ServerGone
             try:
-                socket.send_fds(self._socket, [json.dumps({**request, "number": number}).encode()], descriptors)
+                socket.send_fds(self._socket, [message], descriptors)
                 while True:
                     answer, received, _, _ = socket.recv_fds(self._socket, REQUEST_LIMIT, 1)
+                    for descriptor in received:
+                        os.set_inheritable(descriptor, False)
                     if not answer:
                         raise EOFError
                     if (found := json.loads(answer))["number"] == number:
@@ -192,6 +203,16 @@ class ForkServer:
             except (OSError, EOFError) as error:
                 self._end()
                 raise ServerGone from error
+
+
+def request_for(arguments: Sequence[str], environment: Mapping[str, str]) -> dict[str, Any]:
+    return {
+        "arguments": list(arguments),
+        "environment": dict(environment),
+        "folder": _folder(),
+        "umask": _umask(),
+        "files": resource.getrlimit(resource.RLIMIT_NOFILE),
+    }
 
 
 def _end(control: socket.socket, process: subprocess.Popen[bytes], owner: int) -> None:
@@ -210,18 +231,40 @@ _current: ForkServer | None = None
 def prepare(environment: Mapping[str, str]) -> ForkServer | None:
     """The server of this process, begun on the first call, before the first node is needed; None without one."""
     global _current
-    if sys.platform != "linux":
+    # an interpreter that was built for an older kernel lacks them
+    if sys.platform != "linux" or not (hasattr(os, "pidfd_open") and hasattr(signal, "pidfd_send_signal")):
         return None
     with _lock:
-        if _current is None or not _current.is_usable or _current.environment != _before_main(environment):
+        if _current is None or not _current.is_usable or _current.code != _code(environment):
             _current = None
             with suppress(OSError):
                 _current = ForkServer(environment)
         return _current
 
 
-def _before_main(environment: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in environment.items() if name.startswith(BEFORE_MAIN)}
+def _forget() -> None:
+    """In a process that was forked from ours: the server answers us."""
+    global _lock, _current
+    _lock, _current = threading.Lock(), None
+
+
+os.register_at_fork(after_in_child=_forget)
+
+
+def _code(environment: Mapping[str, str]) -> object:
+    """What has to be as it was when the server began: heirlog may have been upgraded since then."""
+    installed = os.stat(version.__file__)
+    return (
+        installed.st_ino,
+        installed.st_mtime_ns,
+        {name: value for name, value in environment.items() if name.startswith(BEFORE_MAIN)},
+    )
+
+
+def _umask() -> int:
+    """It cannot be asked for without being changed, which other threads would notice."""
+    with open("/proc/self/status", encoding="utf-8", errors="replace") as file:
+        return int(next(line for line in file if line.startswith("Umask:")).split()[1], 8)
 
 
 def _folder() -> str:
@@ -233,11 +276,17 @@ def _folder() -> str:
 
 def main() -> None:
     gc.disable()  # what is imported stays, and pages that nothing touches stay shared
+    before = [(number, signal.signal(number, signal.SIG_IGN)) for number in OF_THE_ASKER]
+    # where it is ignored, nobody is told how a child ended
+    before.append((signal.SIGCHLD, signal.signal(signal.SIGCHLD, signal.SIG_DFL)))
     command_line = CommandLine()
     _import_what_nodes_need()
     gc.collect()
     gc.freeze()
     sys.argv = serve()
+    for number, handler in before:
+        signal.signal(number, handler)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, OF_THE_ASKER)
     gc.enable()
     command_line.show([sys.executable, "-P", "-m", *sys.argv])
     runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
@@ -261,6 +310,8 @@ def _import_what_nodes_need() -> None:
 def serve() -> list[str]:
     """Returns in each node, with its arguments. The server does not return: it ends with the process that asks."""
     control = socket.socket(fileno=sys.stdin.fileno())
+    statuses: dict[int, int] = {}
+    """Of nodes that have ended: who asked may have been interrupted, and ask again."""
     while True:
         message, descriptors, _, _ = socket.recv_fds(control, REQUEST_LIMIT, 2)
         if not message:
@@ -268,24 +319,47 @@ def serve() -> list[str]:
         request = json.loads(message)
         answer = partial(_answer, control, request["number"])
         if "ended" in request:
-            _, status = os.waitpid(request["ended"], 0)
-            answer({"status": os.waitstatus_to_exitcode(status)})
+            pid = request["ended"]
+            if pid not in statuses:
+                statuses[pid] = _status(pid)
+            answer({"status": statuses[pid]})
             continue
+        # a signal to the node waits until the node has its handlers
+        signal.pthread_sigmask(signal.SIG_BLOCK, OF_THE_ASKER)
         try:
             if len(descriptors) < 2:
                 raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
             pid = os.fork()
-        except OSError as error:
-            answer({"errno": error.errno})
-        else:
             if pid == 0:
                 control.detach()
                 return _become_node(request, *descriptors)
-            child = os.pidfd_open(pid)
+            statuses.pop(pid, None)
+            child = _descriptor(pid)
+        except OSError as error:
+            answer({"errno": error.errno})
+        else:
             answer({"pid": pid}, child)
             os.close(child)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, OF_THE_ASKER)
         for descriptor in descriptors:
             os.close(descriptor)
+
+
+def _status(pid: int) -> int:
+    try:
+        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    except ChildProcessError:
+        return LOST
+
+
+def _descriptor(pid: int) -> int:
+    """Raises OSError, and the child is gone, if there is no room for it."""
+    try:
+        return os.pidfd_open(pid)
+    except OSError:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        raise
 
 
 def _answer(control: socket.socket, number: int, said: Mapping[str, Any], *descriptors: int) -> None:
@@ -299,6 +373,9 @@ def _become_node(request: Mapping[str, Any], stdin: int, output: int) -> list[st
     os.dup2(output, 2)
     os.close(stdin)
     os.close(output)
+    os.umask(request["umask"])
+    with suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, request["files"])
     os.environ.clear()
     os.environ.update(request["environment"])
     time.tzset()

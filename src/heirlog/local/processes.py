@@ -1,4 +1,4 @@
-r"""Node processes of a local cluster, as children of this one.
+r"""Node processes of a local cluster, as children of this one, or of the fork server that it has (`fork_server`).
 
     new --start--> running --stop (SIGTERM)--> ended
                       |  \--kill (SIGKILL)---> ended
