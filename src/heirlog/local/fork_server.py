@@ -277,7 +277,7 @@ def _folder() -> str:
 def main() -> None:
     gc.disable()  # what is imported stays, and pages that nothing touches stay shared
     before = [(number, signal.signal(number, signal.SIG_IGN)) for number in OF_THE_ASKER]
-    # where it is ignored, nobody is told how a child ended
+    # the kernel reaps them itself where it is ignored
     before.append((signal.SIGCHLD, signal.signal(signal.SIGCHLD, signal.SIG_DFL)))
     command_line = CommandLine()
     _import_what_nodes_need()
