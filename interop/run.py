@@ -139,11 +139,12 @@ CHECKS: list[Check] = [
     ("Spark on a standalone cluster", spark_cluster.check),
     ("a sweep on a standalone cluster", spark_sweep.check),
     ("suites: franz-go and kafka-go", golang.check),
-    ("suites: librdkafka, later protocols", librdkafka_later.check),
     ("suites: librdkafka", librdkafka.check),
     ("Spark's own connector beside ours", spark.connector),
 ]
 """By how long they take. They begin with the last one, so that nothing long runs alone at the end."""
+BY_HAND: list[Check] = [("suites: librdkafka, later protocols", librdkafka_later.check)]
+"""Compiles for minutes, and waits for more: it runs only where it is named, as in `make interop ARGS=later`."""
 AT_ONCE = 3
 JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """Of some hundred JVMs, most of which live for seconds: too briefly for the optimising compiler and its threads."""
@@ -173,7 +174,11 @@ def main() -> int:
     wanted = sys.argv[1:]
     strict = os.environ.get("STRICT") == "1"
     os.environ.setdefault("JAVA_TOOL_OPTIONS", JAVA_OPTIONS)
-    chosen = [(name, check) for name, check in CHECKS if not wanted or any(word in name for word in wanted)]
+    chosen = [
+        check
+        for check in (*CHECKS, *(BY_HAND if wanted else ()))
+        if not wanted or any(word in check[0] for word in wanted)
+    ]
     with suppress(jars.Missing):
         jars.fetch()  # for all; who misses them says so
     # several at a time, since most wait for something
