@@ -8,6 +8,7 @@ from apis.guarded import ADMIN, G_DENIED, GROUP, T_DENIED, TOPIC, Guarded
 from apis.shares import joined, left
 
 from heirlog.metadata.acls import AclOperation
+from heirlog.metadata.topic_name import SHARE_STATE_TOPIC
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import (
     AlterShareGroupOffsetsRequest,
@@ -38,6 +39,12 @@ def shown(answer: Any) -> Any:
         for topic in group.topics
         for part in topic.partitions
     }
+
+
+def test_a_description_does_not_create_the_topic_of_the_state(node: Guarded) -> None:
+    """The first test here: those that follow do."""
+    assert shown(node.ask(describing("none", "t"), principal=ADMIN)) == {"t": (-1, -1)}
+    assert SHARE_STATE_TOPIC not in node.node.image.topic_ids
 
 
 def test_start_offsets_and_from_version_1_on_lag(node: Guarded) -> None:

@@ -25,6 +25,7 @@ from heirlog.broker.groups.share.state_requests import Results
 from heirlog.broker.groups.share.values import NamedPartitions
 from heirlog.broker.share_coordinator.state import UNINITIALIZED_OFFSET, UNKNOWN_COUNT, SharePartitionKey
 from heirlog.metadata.image import Image
+from heirlog.metadata.topic_name import SHARE_STATE_TOPIC
 from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import (
@@ -121,7 +122,11 @@ def _describe(
     def summarized(results: Results) -> None:
         ends.find(keys.values(), lambda found: done(answer(results, found)))
 
-    shard.shares.states.summarize(keys, summarized)
+    if asked.group_id and SHARE_STATE_TOPIC in image.topic_ids:
+        shard.shares.states.summarize(keys, summarized)
+    else:
+        # there is no state, and a description is no reason to create its topic
+        done(answer({}, {}))
 
 
 def _described(
