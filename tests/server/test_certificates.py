@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import ssl
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +16,7 @@ from heirlog.metadata.config_def import parse_static
 from heirlog.server.certificates import Certificates
 from heirlog.server.door import Doors
 from heirlog.server.peers import Peers
+from heirlog.tls.contexts import STORE_MAX_BYTES
 from heirlog.tls.self_check import reason_against
 
 HOST, OTHER = "127.0.0.1", "10.0.0.1"
@@ -160,6 +162,19 @@ def test_a_store_that_would_cut_somebody_off_is_refused_and_the_old_one_stays(
     assert reason is not None and why in reason
     assert node.served(listener if listener in LISTENERS else "CLIENTS")
     assert node.lines == []
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "large file"])
+def test_no_store_makes_the_node_wait_or_fills_its_memory(node: Node, kind: str) -> None:
+    path = str(node.directory / "store")
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "device":
+        path = "/dev/zero"
+    else:
+        os.truncate(node.write("store", ""), STORE_MAX_BYTES + 1)
+    reason = node.certificates.reason_against({"CLIENTS": key_store(path)})
+    assert reason is not None and ("larger than" if kind == "large file" else "not a regular file") in reason
 
 
 def test_a_certificate_of_another_subject_is_taken_where_the_file_allows_it(
