@@ -212,6 +212,26 @@ def test_an_expired_certificate_can_be_replaced(loop: asyncio.AbstractEventLoop,
     assert context is not None and peer is not None and reason_against(context, peer, HOST) is None
 
 
+def test_what_is_stored_and_cannot_be_used_does_not_keep_what_mends_it_out(node: Node) -> None:
+    node.certificates.use({"CLIENTS": {"ssl.keystore.type": "XXX"}})
+    assert node.events == ["certificates-not-reloaded"]
+    good = key_store(node.write("good.pem", authority().issue("node", [HOST])))
+    assert node.certificates.reason_against({"CLIENTS": good}) is None
+    assert node.certificates.reason_against({}) is None, "deleted"
+
+
+def test_a_listener_that_could_not_use_its_trust_store_still_has_none(
+    loop: asyncio.AbstractEventLoop, tmp_path: Path
+) -> None:
+    trusts = {
+        f"listener_name_{name}_ssl_truststore_location": str(tmp_path / "trust.pem") for name in ("nodes", "controller")
+    }
+    node = Node(loop, tmp_path, ssl_truststore_location="", **trusts)
+    node.certificates.use({"CLIENTS": {"ssl.truststore.location": "/nowhere/x.pem"}})
+    store = {"ssl.truststore.location": str(tmp_path / "trust.pem")}
+    assert "Cannot add SSL truststore" in (node.certificates.reason_against({"CLIENTS": store}) or "")
+
+
 def test_what_is_stored_and_cannot_be_used_changes_nothing_until_it_can_be(node: Node) -> None:
     path = str(node.directory / "late.pem")
     node.certificates.use({"CLIENTS": key_store(path)})
