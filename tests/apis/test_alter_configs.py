@@ -85,6 +85,18 @@ def test_each_kind_of_resource_has_its_own_permission(node: Guarded) -> None:
     assert dict(codes(node.ask(asked))) == {"t": 0, "g": G_DENIED, "": 0}
 
 
+def test_a_broker_looks_into_no_store_for_a_client_without_permission(
+    node: Guarded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[Any] = []
+    monkeypatch.setattr(node.node, "reason_against_stores", looked.append)
+    store = resource(BROKER_RESOURCE, "1", listener_name_plaintext_ssl_keystore_location="/dev/zero")
+    answer = node.ask(altering(store, validate_only=True))
+    assert codes(answer) == [("1", C_DENIED)] and not looked
+    node.ask(altering(store, validate_only=True), principal=ADMIN)
+    assert looked
+
+
 def test_a_resource_that_is_named_twice_is_invalid_for_every_client(node: Guarded) -> None:
     Resource = AlterConfigsRequest.AlterConfigsResource
     asked = [Resource(resource_type=2, resource_name=name) for name in ("t", "t", "hidden")]

@@ -151,6 +151,18 @@ def test_a_broker_refuses_the_configuration_of_another(node: Guarded, name: str,
     assert said in answer.responses[0].error_message
 
 
+def test_a_broker_looks_into_no_store_for_a_client_without_permission(
+    node: Guarded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[Any] = []
+    monkeypatch.setattr(node.node, "reason_against_stores", looked.append)
+    location = "listener.name.plaintext.ssl.keystore.location"
+    asked = altering(resource(BROKER_RESOURCE, "1", (location, SET, "/dev/zero")), validate_only=True)
+    assert codes(node.ask(asked)) == [("1", C_DENIED)] and not looked
+    node.ask(asked, principal=ADMIN)
+    assert looked
+
+
 def test_a_denial_is_logged_once(node: Guarded) -> None:
     node.world.run_for(20_000)
     node.log.clear()

@@ -62,13 +62,20 @@ class World:
         apply_all(self.image, result.records, self.image.offset + 1, 1)
         return result.respond(0)
 
-    def create(self, requester: str = ALICE, now_ms: int = NOW, renewers: tuple[str, ...] = (), **more: Any) -> Any:
+    def create(
+        self,
+        requester: str = ALICE,
+        now_ms: int = NOW,
+        renewers: tuple[str, ...] = (),
+        token_id: str | None = None,
+        **more: Any,
+    ) -> Any:
         self.made += 1
         named = [
             Renewer(principal_type=one.partition(":")[0], principal_name=one.partition(":")[2]) for one in renewers
         ]
         request = CreateDelegationTokenRequest(renewers=named, **({"max_lifetime_ms": -1} | more))
-        token_id = f"token-{self.made}"
+        token_id = f"token-{self.made:016}" if token_id is None else token_id
         return self.done(create_token(self.image, self.static, self.secrets, request, requester, token_id, now_ms))
 
     def renew(self, hmac: bytes, principal: str = ALICE, now_ms: int = NOW, period_ms: int = -1) -> tuple[int, int]:
@@ -121,6 +128,21 @@ def test_a_request_that_is_repeated_creates_no_second_token_and_gets_the_same_an
         first.expiry_timestamp_ms,
         first.max_timestamp_ms,
     )
+
+
+def test_no_token_takes_the_place_of_anothers(world: World) -> None:
+    first = world.create()
+    tokens = dict(world.image.delegation_tokens)
+    for_bob = {"owner_principal_type": "User", "owner_principal_name": "bob"}
+    assert world.create(BOB, token_id=first.token_id).error_code == ErrorCode.INVALID_REQUEST
+    assert world.create(token_id=first.token_id, **for_bob).error_code == ErrorCode.INVALID_REQUEST
+    assert world.image.delegation_tokens == tokens
+
+
+@pytest.mark.parametrize("token_id", ["", "x" * 21, "x" * 23, "-" + "x" * 21, "x" * 21 + "/", "x" * 22 + "\n"])
+def test_an_id_has_the_form_of_kafkas(world: World, token_id: str) -> None:
+    assert world.create(token_id=token_id).error_code == ErrorCode.INVALID_REQUEST
+    assert not world.image.delegation_tokens
 
 
 def test_a_token_for_another_user_is_that_users(world: World) -> None:

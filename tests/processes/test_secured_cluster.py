@@ -156,6 +156,10 @@ def test_the_store_of_a_listener_is_changed_by_a_dynamic_configuration_and_survi
             assert served_certificate(cluster) == old
             assert set_configs(before, "1", {stored: str(renewed)}).error_code == ErrorCode.NONE
             eventually(lambda: served_certificate(cluster) in renewed.read_text())
+            # the usual rotation: another file at the same place
+            write_private(renewed, made.issue("node", [HOST, "localhost"]))
+            assert set_configs(before, "1", {stored: str(renewed)}).error_code == ErrorCode.NONE
+            eventually(lambda: served_certificate(cluster) in renewed.read_text())
             before.metadata([])
             with admin(cluster) as after:
                 after.metadata([])

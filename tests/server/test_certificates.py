@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import ssl
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +16,7 @@ from heirlog.metadata.config_def import parse_static
 from heirlog.server.certificates import Certificates
 from heirlog.server.door import Doors
 from heirlog.server.peers import Peers
+from heirlog.tls.contexts import STORE_MAX_BYTES
 from heirlog.tls.self_check import reason_against
 
 HOST, OTHER = "127.0.0.1", "10.0.0.1"
@@ -162,6 +164,19 @@ def test_a_store_that_would_cut_somebody_off_is_refused_and_the_old_one_stays(
     assert node.lines == []
 
 
+@pytest.mark.parametrize("kind", ["pipe", "device", "large file"])
+def test_no_store_makes_the_node_wait_or_fills_its_memory(node: Node, kind: str) -> None:
+    path = str(node.directory / "store")
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "device":
+        path = "/dev/zero"
+    else:
+        os.truncate(node.write("store", ""), STORE_MAX_BYTES + 1)
+    reason = node.certificates.reason_against({"CLIENTS": key_store(path)})
+    assert reason is not None and ("larger than" if kind == "large file" else "not a regular file") in reason
+
+
 def test_a_certificate_of_another_subject_is_taken_where_the_file_allows_it(
     loop: asyncio.AbstractEventLoop, tmp_path: Path
 ) -> None:
@@ -195,6 +210,26 @@ def test_an_expired_certificate_can_be_replaced(loop: asyncio.AbstractEventLoop,
     context = node.doors.by_listener["NODES"].context
     peer = node.peers.in_use()[1].of_nodes
     assert context is not None and peer is not None and reason_against(context, peer, HOST) is None
+
+
+def test_what_is_stored_and_cannot_be_used_does_not_keep_what_mends_it_out(node: Node) -> None:
+    node.certificates.use({"CLIENTS": {"ssl.keystore.type": "XXX"}})
+    assert node.events == ["certificates-not-reloaded"]
+    good = key_store(node.write("good.pem", authority().issue("node", [HOST])))
+    assert node.certificates.reason_against({"CLIENTS": good}) is None
+    assert node.certificates.reason_against({}) is None, "deleted"
+
+
+def test_a_listener_that_could_not_use_its_trust_store_still_has_none(
+    loop: asyncio.AbstractEventLoop, tmp_path: Path
+) -> None:
+    trusts = {
+        f"listener_name_{name}_ssl_truststore_location": str(tmp_path / "trust.pem") for name in ("nodes", "controller")
+    }
+    node = Node(loop, tmp_path, ssl_truststore_location="", **trusts)
+    node.certificates.use({"CLIENTS": {"ssl.truststore.location": "/nowhere/x.pem"}})
+    store = {"ssl.truststore.location": str(tmp_path / "trust.pem")}
+    assert "Cannot add SSL truststore" in (node.certificates.reason_against({"CLIENTS": store}) or "")
 
 
 def test_what_is_stored_and_cannot_be_used_changes_nothing_until_it_can_be(node: Node) -> None:

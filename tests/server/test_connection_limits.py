@@ -217,12 +217,13 @@ def test_strangers_do_not_keep_nodes_out_of_a_listener_between_nodes_that_is_ful
     asyncio.run(scenario())
 
 
-@pytest.mark.parametrize("of_listener", [True, False])
+@pytest.mark.parametrize("full", ["listener", "node", "both"])
 def test_handshakes_that_are_not_finished_do_not_keep_clients_out(
-    fake_node: Any, framed: Any, eventually: Any, of_listener: bool
+    fake_node: Any, framed: Any, eventually: Any, full: str
 ) -> None:
     """The oldest of them goes for a new connection; a client that has authenticated stays."""
-    own, total = (ListenerLimits(total=3), UNLIMITED) if of_listener else (ANY_LISTENER, ConnectionLimits(total=3))
+    own = ANY_LISTENER if full == "node" else ListenerLimits(total=3)
+    total = UNLIMITED if full == "listener" else ConnectionLimits(total=3)
 
     async def scenario() -> None:
         node = fake_node(
@@ -248,7 +249,7 @@ def test_handshakes_that_are_not_finished_do_not_keep_clients_out(
             assert await is_served(reader)
         assert node.server.connection_count == 3
         assert node.events("warning") == [], "it was never full"
-        if not of_listener:
+        if full != "listener":
             # also a client without TLS takes the place of the last of the flood
             open_to_all = await connect(node.endpoint)
             open_to_all[1].write(framed(1))

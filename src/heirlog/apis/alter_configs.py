@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from functools import partial
 
-from heirlog.apis.common.api import Api, Forwarded, Limit, Served
+from heirlog.apis.common.api import Api, Forwarded, Limit, Need, Served
 from heirlog.apis.common.call import Call
-from heirlog.apis.common.config_permissions import alter, denial, needs_for
+from heirlog.apis.common.config_permissions import alter, denial, denial_on_broker, needs_for
 from heirlog.apis.common.config_resources import ForwardsConfigs, answer_with, refusals
 from heirlog.apis.common.ports import ChangesMetadata, OnController
 from heirlog.context import Context, Reply
 from heirlog.controller.alter_configs import alter_configs, replacement
 from heirlog.controller.error_messages import sentence
 from heirlog.controller.record_limit import MAX_RECORDS_PER_USER_OP
-from heirlog.metadata.acls import AclOperation
+from heirlog.metadata.acls import AclOperation, ResourceType
 from heirlog.protocol.api import ApiKey
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import AlterConfigsRequest, AlterConfigsResponse
@@ -36,6 +36,10 @@ def _not_altered(
         error_code=code,
         error_message=sentence(code),
     )
+
+
+def guard_on_broker(call: Call[AlterConfigsRequest, AlterConfigsResponse]) -> Reply[AlterConfigsResponse]:
+    return alter(call, call.request.resources, partial(denial_on_broker, call), _not_altered)
 
 
 def guard(call: Call[AlterConfigsRequest, AlterConfigsResponse]) -> Reply[AlterConfigsResponse]:
@@ -66,7 +70,12 @@ def handle(
 
 API = Api(
     key=ApiKey.ALTER_CONFIGS,
-    broker=Forwarded((0, 2), handle_on_broker),
+    broker=Forwarded(
+        (0, 2),
+        handle_on_broker,
+        needs=(Need(AclOperation.ALTER_CONFIGS, ResourceType.CLUSTER),),
+        guard=guard_on_broker,
+    ),
     controller=Served((0, 2), handle, needs=needs_for(AclOperation.ALTER_CONFIGS), guard=guard),
     refused=refused,
     is_change=True,

@@ -14,7 +14,7 @@ from typing import Protocol
 from heirlog.apis.common import broker_loggers
 from heirlog.apis.common.api import Api, Forwarded, Limit, Need, Served
 from heirlog.apis.common.call import Call
-from heirlog.apis.common.config_permissions import alter, denial, needs_for
+from heirlog.apis.common.config_permissions import alter, denial, denial_on_broker, needs_for
 from heirlog.apis.common.config_resources import ForwardsConfigs, answer_with, refusals
 from heirlog.apis.common.ports import ChangesMetadata, HasLogLevels, OnController
 from heirlog.context import Context, Reply
@@ -57,12 +57,7 @@ def _not_altered(
 def guard_on_broker(
     call: Call[IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse],
 ) -> Reply[IncrementalAlterConfigsResponse]:
-    """The broker's loggers are its own to change; the active controller asks about everything else."""
-
-    def denial_of(resource: IncrementalAlterConfigsRequest.AlterConfigsResource) -> ErrorCode:
-        return denial(call, resource) if resource.resource_type == BROKER_LOGGER_RESOURCE else ErrorCode.NONE
-
-    return alter(call, call.request.resources, denial_of, _not_altered)
+    return alter(call, call.request.resources, partial(denial_on_broker, call), _not_altered)
 
 
 def guard(

@@ -14,6 +14,7 @@ Source: KIP-48, KIP-373; Kafka's DelegationTokenControlManager, whose order of c
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final, TypeVar
@@ -43,6 +44,7 @@ RENEWERS_MAX: Final = 100
 TOKENS_OF_OWNER_MAX: Final = 1000
 SWEPT_MAX: Final = 1000
 """Tokens that one pass removes."""
+_ID: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{21}")
 _TIME_MAX: Final = 2**63 - 1
 R = TypeVar("R", RenewDelegationTokenResponse, ExpireDelegationTokenResponse)
 
@@ -104,6 +106,9 @@ def create_token(
     try:
         if secrets is None:
             raise _Refused(ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED)
+        # brokers choose ids: none may take the place of another's token
+        if known is not None or not _ID.fullmatch(token_id):
+            raise _Refused(ErrorCode.INVALID_REQUEST)
         _check_new(image, owner, renewers)
     except _Refused as error:
         return answer(refused_creation(request, error.code, requester))

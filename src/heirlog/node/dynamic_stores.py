@@ -1,8 +1,9 @@
 """Key and trust stores of listeners that change while the node runs, by its dynamic configurations (KIP-226).
 
     asked for    the node itself tries the stores before the request is forwarded: what it cannot use is not stored
-    stored       once its image is as new as the quorum's: the body makes new contexts, for new connections
-    at a start   the same; until then the stores of the file count
+    stored       the body makes new contexts, for new connections, also if the values are the old ones: the usual
+                 rotation replaces a file and stores its location again
+    at a start   once the metadata is as new as the quorum's; until then the stores of the file count
 
 What is stored and cannot be used (a file that is gone, a change that was sent to a controller) leaves everything as it
 is. As on Kafka, files are read again with each dynamic configuration of this node, whichever it is.
@@ -14,6 +15,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from heirlog.metadata.image import BROKER_RESOURCE, Image
+from heirlog.metadata.journal import ImageJournal
 from heirlog.metadata.listener_security import store_of_listener, stores_by_listener
 
 
@@ -30,13 +32,10 @@ class DynamicStores:
         """body: None in a body without files and sockets."""
         self._body = body
         self._name = str(node_id)
-        self._applied: Mapping[str, str] = {}
 
-    def follow(self, image: Image) -> None:
-        configs = self._configs(image)
-        if self._body is not None and configs != self._applied:
-            self._applied = dict(configs)
-            self._body.use(stores_by_listener(configs))
+    def follow(self, image: Image, changed: ImageJournal) -> None:
+        if self._body is not None and (BROKER_RESOURCE, self._name) in changed.changed_config_resources():
+            self._body.use(stores_by_listener(self._configs(image)))
 
     def reason_against(self, image: Image, changes: Mapping[str, str | None]) -> str | None:
         """Why the node cannot serve its listeners with its configurations changed like this; None: it can."""

@@ -1,8 +1,9 @@
 """Committed metadata, from the quorum into the image that the broker role and the clients see.
 
     loading      records are applied, and the journal collects what they changed; the broker role is not notified
-    publishing   once the broker role says that it has caught up with its own registration: first everything collected
-                 so far in one call, then every commit
+    publishing   once the broker role says that it has caught up with its own registration (without that role: once
+                 everything that was committed is applied): first everything collected so far in one call, then every
+                 commit
 
 Every node keeps its own snapshots of the metadata log, whatever its roles. The image here has only committed state, so
 a snapshot may be written between any two batches.
@@ -49,7 +50,7 @@ class MetadataPublisher:
         self._publishing = False
 
     def publish(self) -> None:
-        """The broker role has caught up: hand over what was collected, and from now on every commit. Idempotent."""
+        """The node has caught up: hand over what was collected, and from now on every commit. Idempotent."""
         if not self._publishing:
             self._publishing = True
             self._hand_over()

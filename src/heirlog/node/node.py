@@ -662,7 +662,8 @@ class Node:
         if 0 < self.quorum.high_watermark <= self.image.offset + 1:
             # everything that was committed when this node started is applied
             self._acls_are_loaded()
-            self._stores.follow(self.image)
+            if self._broker is None:
+                self._publisher.publish()
         self.log_levels.configure(server_value(self.image, self.config, "log.level"))
         self._quotas_changed()
         if self._registration is not None:
@@ -686,6 +687,7 @@ class Node:
             )
 
     def _published(self, image: Image, changed: ImageJournal) -> None:
+        self._stores.follow(image, changed)
         if self._broker is not None:
             self._broker.on_image(image, changed)
 

@@ -48,6 +48,8 @@ class Certificates:
         self._log = log
         self._stores: Stores = NO_STORES
         """Of dynamic configurations, also if they could not be used: the next attempt may succeed."""
+        self._in_use: Stores = NO_STORES
+        """The last of them that could be used: what is tried replaces these."""
         self._shown = {listener: _certificate(security) for listener, security in doors.securities().items()}
         """The certificates in use."""
 
@@ -64,7 +66,7 @@ class Certificates:
         except Exception as error:  # no file that is bad in a new way may end a node that serves
             self._log("error", "certificates-not-reloaded", why=repr(error), exception=traceback.format_exc())
         else:
-            self._shown = shown
+            self._in_use, self._shown = stores, shown
             self._doors.use(made.of_doors)
             self._peers.use(made.of_peers)
             for listener, context in made.of_issuers.items():
@@ -108,7 +110,7 @@ class Certificates:
 
     def _check_successors(self, stores: Stores) -> None:
         """Raises SecurityError."""
-        before = self._doors.securities(self._stores)
+        before = self._doors.securities(self._in_use)
         for listener, security in self._doors.securities(stores).items():
             if stores_of(before[listener]).trust is None and stores_of(security).trust is not None:
                 raise SecurityError(

@@ -349,9 +349,10 @@ class Server:
         self._connections[connection] = None
         self._per_host[host] += 1
         self._per_listener[name] += 1
+        # one at most: what is closed is counted until the next turn
         if self._per_listener[name] > own.total:
             self._replace_unauthenticated([self._unauthenticated.get(name, {})], host)
-        if len(self._connections) > limits.total:
+        elif len(self._connections) > limits.total:
             if name in self._exempt:
                 self._make_room(connection)
             else:

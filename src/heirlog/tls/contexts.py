@@ -5,12 +5,13 @@ Keys are given to OpenSSL through files in memory where the system has them, so 
 
 from __future__ import annotations
 
+import errno
 import os
 import ssl
+import stat
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Final
 
 from heirlog.client.keystore import is_pkcs12, read_jks
@@ -20,6 +21,8 @@ from heirlog.security.der import NotReadable
 
 VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 CLIENT_AUTH: Final = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
+STORE_MAX_BYTES: Final = 1 << 20
+"""A node reads stores in its event loop, also those that a client names."""
 
 
 def client_context(security: Security) -> ssl.SSLContext:
@@ -165,9 +168,11 @@ def _as_file(text: str) -> Iterator[str]:
 def _text_of(store: Store, name: str, key_password: str = "") -> str:
     """A store's content as PEM. Raises SecurityError."""
     try:
-        data = Path(store.location).read_bytes()
+        data = _content(store.location)
     except OSError as error:
         raise SecurityError(f"{name}.location cannot be read: {error.strerror}: {store.location}") from error
+    if len(data) > STORE_MAX_BYTES:
+        raise SecurityError(f"{name}.location is larger than {STORE_MAX_BYTES} bytes: {store.location}")
     if store.type == "PEM":
         return data.decode("ascii", "ignore")
     try:
@@ -176,3 +181,12 @@ def _text_of(store: Store, name: str, key_password: str = "") -> str:
         return content.trusted_pem() if name == "ssl.truststore" else content.key_pem(key_password or store.password)
     except NotReadable as error:
         raise SecurityError(f"{name}.location {store.location}: {error}") from error
+
+
+def _content(path: str) -> bytes:
+    """Raises OSError, also for a pipe or a device: reading one may wait for ever, or never end."""
+    # without O_NONBLOCK, opening a pipe waits for its writer
+    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "not a regular file")
+        return file.read(STORE_MAX_BYTES + 1)

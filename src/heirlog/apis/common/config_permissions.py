@@ -37,6 +37,12 @@ def denial(call: Call[Q, R], resource: Any) -> ErrorCode:
     return ErrorCode.NONE
 
 
+def denial_on_broker(call: Call[Q, R], resource: Any) -> ErrorCode:
+    """Of what the broker itself looks into; about everything else the active controller is asked."""
+    is_mine = resource.resource_type in (BROKER_RESOURCE, BROKER_LOGGER_RESOURCE)
+    return denial(call, resource) if is_mine else ErrorCode.NONE
+
+
 def alter(
     call: Call[Q, R],
     resources: list[Any],
