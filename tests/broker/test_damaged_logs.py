@@ -6,6 +6,7 @@ import pytest
 
 from heirlog.broker import internal_topic_loader
 from heirlog.broker.internal_topic_loader import InternalTopicLoader
+from heirlog.protocol.batch import rewrite
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import FetchResponse
 
@@ -33,10 +34,13 @@ def rotten(at: int, offset: int = 1, *, bit: int = 0, roll_after: int | None = N
     rig.set_partition(state([1, 2], [1], leader_epoch=6))
     rig.started()
     # a start reads the headers of the active segment
-    file = rig.env.files.open(f"/data/foo-0/{0:020d}.log")
-    position = offset * SIZE + at
-    file.pwrite(bytes([file.pread(1, position)[0] ^ 1 << bit]), position)
+    flip(rig, offset * SIZE + at, bit)
     return rig
+
+
+def flip(rig: Rig, position: int, bit: int = 0, segment: int = 0) -> None:
+    file = rig.env.files.open(f"/data/foo-0/{segment:020d}.log")
+    file.pwrite(bytes([file.pread(1, position)[0] ^ 1 << bit]), position)
 
 
 def loaded(rig: Rig) -> tuple[list[int], list[int], list[bool]]:
@@ -130,3 +134,43 @@ def test_damage_that_was_deleted_meanwhile_costs_no_directory() -> None:
     rig.show(state([1, 2], [1, 2], leader_epoch=6, partition_epoch=2))
     rig.env.advance(10)
     assert events(rig) == ["damaged-batch-kept"] and not rig.partition().offline
+
+
+@pytest.mark.parametrize("at", [BASE_OFFSET_AT, LENGTH_AT, EPOCH_AT, VALUE_AT])
+def test_damage_that_was_truncated_and_copied_again_costs_no_directory(at: int) -> None:
+    rig = rotten(at=at, offset=2)
+    loaded(rig)
+    rig.show(state([1, 2], [2], leader=2, leader_epoch=7, partition_epoch=2))
+    log = rig.partition().log
+    log.truncate_to(1)
+    for offset in range(1, BATCHES):
+        # of other sizes, so that none begins where the damage was
+        copied = batch(value=b"good-%d" % offset)
+        rewrite(copied, 0, offset, 7)
+        log.append_as_follower(copied, 7)
+    rig.show(state([1, 2], [1, 2], leader_epoch=8, partition_epoch=3))
+    rig.env.advance(10)
+    assert events(rig) == ["damaged-batch-kept"] and not rig.partition().offline
+
+
+@pytest.mark.parametrize("at", [BASE_OFFSET_AT, LENGTH_AT, EPOCH_AT, DELTA_AT])
+def test_damage_that_no_crc_shows_is_given_up_too(at: int) -> None:
+    rig = rotten(at=at, offset=2)
+    loaded(rig)
+    rig.show(state([1, 2], [1, 2], leader_epoch=6, partition_epoch=2))
+    rig.env.advance(10)
+    assert events(rig) == ["damaged-batch-kept", "damaged-batch-found"] and rig.partition().offline
+
+
+def test_damage_is_given_up_although_other_damage_was_found_first_and_deleted_meanwhile() -> None:
+    rig = rotten(at=VALUE_AT, offset=1, roll_after=1)
+    flip(rig, VALUE_AT, segment=2)
+    fetched(rig, 1)
+    log = rig.partition().log
+    log.increment_log_start(2)
+    log.delete_old_segments(rig.env.wall_ms(), rig.partition().high_watermark)
+    rig.env.advance(100_000)
+    fetched(rig, 2)
+    rig.show(state([1, 2], [1, 2], leader_epoch=6, partition_epoch=2))
+    rig.env.advance(10)
+    assert events(rig) == ["damaged-batch-kept", "damaged-batch-kept", "damaged-batch-found"]

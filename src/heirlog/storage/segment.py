@@ -367,11 +367,23 @@ class Segment:
         """The offset after the batch that ends at `position`, by the headers from `start` on; -1 if it is `start`."""
         return next((found.next_offset for at, found in self.headers_from(start) if at + found.size == position), -1)
 
+    def has_damage(self, position: int) -> bool:
+        """Whether the damage that `check` or `damage` found there is still in the file, or there is other damage.
+
+        Damaged bytes stay unchecked; bytes that were appended after a truncation do not.
+        """
+        try:
+            return any(self.unchecked.parts(position, position + 1)) or self.damage().position < self.size
+        except OSError:
+            return True
+
     def damage(self) -> DamagedLog:
         """Where the file stops being a row of batches, by their headers."""
         end = 0
         try:
             for position, header in self.headers_from(0):
+                if position + header.size > self.log.size:
+                    break
                 end = position + header.size
         except InvalidBatch:
             pass
