@@ -334,6 +334,9 @@ class Log:
             if end == start and min_one:
                 end = segment.end_of_batch(start)
         if end <= start:
+            # the batch that holds `offset` holds `upto_offset` too, or it is damaged and only says so
+            if start < segment.unchecked.end:
+                segment.check(offset, start, start + 1, self.epochs)
             return _NOTHING
         if start < segment.unchecked.end and not as_it_is:
             segment.check(offset, start, end, self.epochs)

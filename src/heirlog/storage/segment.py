@@ -510,7 +510,8 @@ class Segment:
             self._rebuild_indexes()
 
     def _rebuild_indexes(self, *, is_contiguous: bool = False) -> None:
-        """is_contiguous: raise InvalidBatch also for a batch that does not begin where the one before it ended."""
+        """is_contiguous: raise InvalidBatch also for a batch that does not begin where the one before it ended, or that
+        would end after the file."""
         self.start_indexes()
         expected = self.base_offset
         for position, header in self.headers_from(0):
@@ -518,6 +519,8 @@ class Segment:
                 raise InvalidBatch(
                     f"a batch at offset {header.base_offset} in the segment that begins at {self.base_offset}"
                 )
+            if is_contiguous and position + header.size > self.log.size:
+                raise InvalidBatch(f"the batch at byte {position} of {self.log.path} would end after the file")
             expected = header.next_offset
             self._appended(header, position, _REBUILD_INTERVAL_BYTES)
         for file in self.write_sparse_indexes():
