@@ -5,6 +5,7 @@ from storage.logs import DIR, batch, contents, open_log
 from storage.memory_files import MemoryFile, MemoryFiles
 
 from heirlog.storage.checkpoints import render_checkpoint
+from heirlog.storage.cleaning.records import filler
 from heirlog.storage.config import LogConfig
 from heirlog.storage.epochs import LEADER_EPOCH_CHECKPOINT
 from heirlog.storage.errors import DamagedLog
@@ -112,6 +113,55 @@ def test_a_wrong_offset_is_found_also_by_a_reader_of_few_batches_at_a_time(
     for _ in range(2):
         with pytest.raises(DamagedLog):
             log.read(1, bytes_max, 8)
+
+
+@pytest.mark.parametrize(("at", "flip"), [(0, 64), (8, 1), (9, 1), (23, 64)])
+@pytest.mark.parametrize("upto_offset", [2, 3, 4, 5])
+@pytest.mark.parametrize("bytes_max", [1, 1000])
+def test_a_damaged_header_is_not_taken_for_the_end_of_what_may_be_read(
+    files: MemoryFiles, at: int, flip: int, upto_offset: int, bytes_max: int
+) -> None:
+    log = open_log(files)
+    for value in "abcdefgh":
+        log.append_as_leader(batch(value), 0, 0)
+    log.finish(lambda error: None)
+    log.close()
+    data = files.inodes[f"{DIR}/{0:020d}.log"].data
+    size = len(data) // 8
+    log = open_log(files, clean=True, recovery_point=8)
+    data[size + at] ^= flip
+    for _ in range(2):
+        with pytest.raises(DamagedLog):
+            log.read(1, bytes_max, upto_offset)
+
+
+@pytest.mark.parametrize("segment_bytes", [220, 10_000])
+@pytest.mark.parametrize("clean", [True, False])
+def test_a_sound_log_is_never_called_damaged_whatever_is_asked_for(
+    files: MemoryFiles, segment_bytes: int, clean: bool
+) -> None:
+    config = LogConfig(segment_bytes=segment_bytes, index_interval_bytes=60)
+    log = open_log(files, config)
+    for i, values in enumerate(("a", "bcd", "ef", "g", "hijk", "l", "mn")):
+        log.append_as_leader(batch(*values), i // 3, 0)
+    log.append_as_follower(filler(14, 20, 2)[0], 2)
+    log.finish(lambda error: None)
+    files.run()
+    log.close()
+    first_of = [0, 1, 1, 1, 4, 4, 6, 7, 7, 7, 7, 11, 12, 12, *[14] * 7, 21]
+    for bytes_max in (1, 150, 1000):
+        log = open_log(files, config, clean=clean, recovery_point=21, log_start_offset=2)
+        log.append_as_leader(batch("z"), 2, 0)
+        for offset in (*range(2, 22), 2, 3):
+            for upto_offset in range(offset + 1, 23):
+                is_inside = upto_offset < 22 and first_of[upto_offset] == first_of[offset]
+                assert (log.read(offset, bytes_max, upto_offset).size == 0) == is_inside
+        for segment in log.segments:
+            segment.distrust_indexes()
+        log.truncate_to(21)
+        log.finish(lambda error: None)
+        files.run()
+        log.close()
 
 
 def test_a_wrong_index_is_no_damage_of_the_log(files: MemoryFiles) -> None:

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from heirlog.broker.partition import Partition, ReplicaRole
 from heirlog.broker.replica_manager import ReplicaManager
 from heirlog.env import Env
-from heirlog.protocol.batch import BatchHeader, InvalidBatch, Record, decode_records, walk
+from heirlog.protocol.batch import BatchHeader, InvalidBatch, Record, crc_matches, decode_records, walk
 from heirlog.protocol.errors import KafkaError
 from heirlog.protocol.transaction_marker import TransactionMarker, read_marker
 from heirlog.protocol.types import PartitionKey
@@ -116,15 +116,16 @@ class InternalTopicLoader:
 
     def _read_slice(self, upto_offset: int) -> bool:
         """Read one slice; False if the disk failed."""
+        segment_end = self._partition.log.segment_end(self._next_offset)
         try:
             found = self._partition.log.read(self._next_offset, LOAD_SLICE_BYTES, upto_offset, as_it_is=self._as_it_is)
             data = b"".join(region.read() for region in found.regions)
         except DamagedLog as error:
             if self._replicas.log_damaged(self._partition, error):
                 return False
-            # the only copy: what can be decoded of it is better than no state at all
+            # the only copy: what is sound of it is better than no state at all
             if self._as_it_is:
-                self._skip_segment(error)
+                self._skip_to(segment_end, error)
             self._as_it_is = True
             return True
         except OSError as error:
@@ -136,11 +137,29 @@ class InternalTopicLoader:
             return True
         try:
             for position, header in walk(data):
-                self._read_batch(data, position, header)
+                if not self._as_it_is or self._is_sound(data, position, header):
+                    self._read_batch(data, position, header)
+                elif position + header.size < len(data) or header.next_offset == min(upto_offset, segment_end):
+                    self._on_unreadable(header.base_offset, InvalidBatch("the CRC does not match"))
+                elif position:
+                    # it may be wrong about its last offset: read it again with the batch after it, which shows that
+                    break
+                else:
+                    raise InvalidBatch(f"the batch at offset {header.base_offset} may not end where its header says")
                 self._next_offset = header.next_offset
         except InvalidBatch as error:
-            self._skip_segment(error)
+            self._skip_to(segment_end, error)
         return True
+
+    def _is_sound(self, data: bytes, position: int, header: BatchHeader) -> bool:
+        """Check what `Log.read` has not checked. Raises InvalidBatch if the batch does not continue what was read.
+
+        The first one may begin earlier: a log start or a high watermark can be inside a batch.
+        """
+        is_next = header.base_offset == self._next_offset
+        if not is_next and (position or not header.base_offset < self._next_offset < header.next_offset):
+            raise InvalidBatch(f"a batch at offset {header.base_offset}, where {self._next_offset} is expected")
+        return crc_matches(data, position, header) and self._partition.log.epochs.agrees(header)
 
     def _read_batch(self, data: bytes, position: int, header: BatchHeader) -> None:
         if not header.record_count:
@@ -156,10 +175,10 @@ class InternalTopicLoader:
         for record in records:
             self._on_record(header, record)
 
-    def _skip_segment(self, error: Exception) -> None:
-        """Its headers do not say where the next batch is."""
+    def _skip_to(self, segment_end: int, error: Exception) -> None:
+        """The headers of the segment do not say where the next batch is, or which offset it has."""
         self._on_unreadable(self._next_offset, error)
-        self._next_offset = self._partition.log.segment_end(self._next_offset)
+        self._next_offset = segment_end
 
     def _read_marker(self, data: bytes, position: int, header: BatchHeader) -> None:
         try:

@@ -321,6 +321,7 @@ class ReplicaManager:
                 del self._by_name[partition.topic]
                 self.topic_stats.retire(partition.topic)
         directory = self._directory_of.pop(key)
+        self._kept.pop(key, None)
         self._reports.settle(key)
         self.delayed.leadership_changed(key)
         if is_ordered:
@@ -468,7 +469,8 @@ class ReplicaManager:
         }
         others = [broker for broker in partition.isr.committed if broker != self._registered_brokers.broker_id]
         if partition.role is ReplicaRole.LEADER and not others:
-            if partition.key not in self._kept:
+            known = self._kept.get(partition.key)
+            if known is None or not partition.log.has_damage(known):
                 self._kept[partition.key] = error
                 self._env.log("error", "damaged-batch-kept", **values, why="no other replica is in the ISR")
             return False

@@ -334,6 +334,9 @@ class Log:
             if end == start and min_one:
                 end = segment.end_of_batch(start)
         if end <= start:
+            # the batch that holds `offset` holds `upto_offset` too, or it is damaged and only says so
+            if start < segment.unchecked.end:
+                segment.check(offset, start, start + 1, self.epochs)
             return _NOTHING
         if start < segment.unchecked.end and not as_it_is:
             segment.check(offset, start, end, self.epochs)
@@ -517,9 +520,9 @@ class Log:
         return self._flusher.needs_flush(self.log_end_offset, self.config, wall_ms)
 
     def has_damage(self, error: DamagedLog) -> bool:
-        """Whether what was found there is still part of the log: retention or a truncation may have removed it."""
+        """Whether what was found there is still in the log: retention or a truncation may have removed it."""
         return any(
-            segment.base_offset == error.base_offset and error.position < segment.size for segment in self.segments
+            segment.base_offset == error.base_offset and segment.has_damage(error.position) for segment in self.segments
         )
 
     def segment_end(self, offset: int) -> int:

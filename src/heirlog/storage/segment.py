@@ -367,11 +367,23 @@ class Segment:
         """The offset after the batch that ends at `position`, by the headers from `start` on; -1 if it is `start`."""
         return next((found.next_offset for at, found in self.headers_from(start) if at + found.size == position), -1)
 
+    def has_damage(self, position: int) -> bool:
+        """Whether the damage that `check` or `damage` found there is still in the file, or there is other damage.
+
+        Damaged bytes stay unchecked; bytes that were appended after a truncation do not.
+        """
+        try:
+            return any(self.unchecked.parts(position, position + 1)) or self.damage().position < self.size
+        except OSError:
+            return True
+
     def damage(self) -> DamagedLog:
         """Where the file stops being a row of batches, by their headers."""
         end = 0
         try:
             for position, header in self.headers_from(0):
+                if position + header.size > self.log.size:
+                    break
                 end = position + header.size
         except InvalidBatch:
             pass
@@ -498,7 +510,8 @@ class Segment:
             self._rebuild_indexes()
 
     def _rebuild_indexes(self, *, is_contiguous: bool = False) -> None:
-        """is_contiguous: raise InvalidBatch also for a batch that does not begin where the one before it ended."""
+        """is_contiguous: raise InvalidBatch also for a batch that does not begin where the one before it ended, or that
+        would end after the file."""
         self.start_indexes()
         expected = self.base_offset
         for position, header in self.headers_from(0):
@@ -506,6 +519,8 @@ class Segment:
                 raise InvalidBatch(
                     f"a batch at offset {header.base_offset} in the segment that begins at {self.base_offset}"
                 )
+            if is_contiguous and position + header.size > self.log.size:
+                raise InvalidBatch(f"the batch at byte {position} of {self.log.path} would end after the file")
             expected = header.next_offset
             self._appended(header, position, _REBUILD_INTERVAL_BYTES)
         for file in self.write_sparse_indexes():
