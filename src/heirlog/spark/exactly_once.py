@@ -2,7 +2,7 @@
 
     driver   initialize: fence and settle earlier runs --> read the ledger --> opened, committed
     tasks    claim --> write in the driver's transaction, each partition from one task
-    driver   all tasks done --> ledger entry into the transaction --> commit
+    driver   all tasks done --> ledger entry into the transaction --> note of the batch --> commit
 
 One transaction for all tasks, because only a transaction is atomic: with one for each task, a driver that dies between
 two commits leaves half a batch, and only two-phase commit (KIP-939) would keep the other half from being aborted by its
@@ -160,10 +160,11 @@ def commit(options: SinkOptions, messages: Sequence[WriterCommitMessage | None])
     # also without a name: an id that has committed has an entry
     entry = {place: CommittedOffset(0, metadata=name or "")}
     with clients.lend(options.properties) as client:
+        producer = client.transactional_producer(opened.transactional_id, opened=opened)
+        # fails if the transaction was aborted meanwhile, and then there must be no note of it
+        producer.send_offsets(opened.transactional_id, entry)
         if name is not None:
             ledger.note(client, opened.transactional_id, place, name)
-        producer = client.transactional_producer(opened.transactional_id, opened=opened)
-        producer.send_offsets(opened.transactional_id, entry)
         producer.commit()
 
 

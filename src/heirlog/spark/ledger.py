@@ -1,7 +1,7 @@
 """Which batch of a transactional id was committed last: an offset in the transaction, and a note in another group.
 
     group ID               offset in the transaction: the name of the batch. Deleted after offsets.retention.minutes
-    group ID-committing    committed before the transaction is: the same name and the time. Kept for KEPT_MS
+    group ID-committing    committed after that, before the transaction is: name and time. Kept for KEPT_MS
 
     of a batch that comes again
     ID has its name                                  it was committed: it is not written again
@@ -11,7 +11,7 @@
 
 The second group is needed because a transaction cannot say how long its offsets are kept, and because the coordinator
 forgets an id as well (transactional.id.expiration.ms). Without it a query that was killed between the two commits, and
-was started again after a week, wrote its last batch twice.
+was started again after a week, wrote its last batch twice. What each kill leaves is in docs/internals/transactions.md.
 
 Source: KIP-98; the retention of OffsetCommit 2 to 4.
 """
@@ -89,8 +89,8 @@ def read(client: Client, transactional_id: str) -> KnownBatches:
 
 
 def note(client: Client, transactional_id: str, place: TopicPartition, name: str) -> None:
-    """This batch is about to be committed. place: a partition that exists; with its topic the note is deleted. Raises
-    KafkaError, OSError."""
+    """This batch is about to be committed, and its entry is in the transaction. place: a partition that exists; with
+    its topic the note is deleted. Raises KafkaError, OSError."""
     _write(client, transactional_id, _Note(_now_ms(), name, place))
 
 
