@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+import time
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -26,6 +27,7 @@ from heirlog.spark.options import ExactlyOnce, SinkOptions, sink_options
 from heirlog.testing.cluster import Cluster
 
 PARTITIONS = 3
+TRANSACTION_TIMEOUT_S = 60
 _numbers = itertools.count()
 
 
@@ -41,7 +43,7 @@ def options(topics: Topics, topic: str, **more: str) -> dict[str, str]:
         "topic": topic,
         "exactlyOnce": "true",
         "kafka.transactional.id": f"id-{topic}",
-        "kafka.transaction.timeout.ms": "60000",
+        "kafka.transaction.timeout.ms": str(TRANSACTION_TIMEOUT_S * 1000),
         **more,
     }
 
@@ -272,6 +274,28 @@ def test_a_batch_whose_transaction_was_aborted_in_time_is_written_however_late_i
     later_ms = ledger._now_ms() + ledger.MAY_HAVE_EXPIRED_MS
     monkeypatch.setattr(ledger, "_now_ms", lambda: later_ms)
     finish(topics, topic, "a")
+
+
+def test_a_batch_whose_driver_is_killed_before_the_commit_runs_again_at_once(
+    topics: Topics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It does not wait until the coordinator aborts the transaction, which has an entry in the ledger."""
+
+    def kill(*_: object) -> None:
+        raise Killed
+
+    topic = topics.create(1)
+    finish(topics, topic, "a")
+    with monkeypatch.context() as killing:
+        killing.setattr(TransactionalBatchProducer, "commit", kill)
+        with pytest.raises(Killed):
+            finish(topics, topic, "b")
+    began = time.monotonic()
+    # also after an hour: of a batch before there is an entry
+    later_ms = ledger._now_ms() + ledger.MAY_HAVE_EXPIRED_MS
+    monkeypatch.setattr(ledger, "_now_ms", lambda: later_ms)
+    finish(topics, topic, "b")
+    assert time.monotonic() - began < TRANSACTION_TIMEOUT_S / 2
 
 
 # streams

@@ -76,8 +76,6 @@ def begin(options: SinkOptions, settings: ExactlyOnce) -> Begun:
     with clients.lend(options.properties) as client:
         is_named = settings.is_stream or settings.batch_id is not None
         before = ledger.read(client, settings.transactional_id) if is_named else KnownBatches(frozenset())
-        if settings.batch_id is not None:
-            refuse_unknown(before, settings.batch_id, settings.transactional_id)
         producer = client.transactional_producer(
             settings.transactional_id, transaction_timeout_ms=settings.transaction_timeout_ms
         )
@@ -86,7 +84,9 @@ def begin(options: SinkOptions, settings: ExactlyOnce) -> Begun:
         entries = client.committed(settings.transactional_id)
         committed = frozenset(entry.metadata for entry in entries.values())
         # what was decided meanwhile has an entry
-        return Begun(producer.opened, KnownBatches(committed, None if committed else before.unknown))
+        known = KnownBatches(committed, None if committed else before.unknown)
+        refuse_unknown(known, settings.batch_id, settings.transactional_id)
+        return Begun(producer.opened, known)
 
 
 def refuse_unknown(known: KnownBatches, name: str | None, transactional_id: str) -> None:

@@ -28,6 +28,7 @@ from heirlog.protocol.types import CoordinatorType
 
 COMMITTED = "CompleteCommit"
 """The state of a transactional id whose last transaction was committed."""
+_OPEN = "Ongoing"
 KEPT_MS = 20 * 365 * 24 * 3_600_000
 MAY_HAVE_EXPIRED_MS = 3_600_000
 """Brokers keep offsets for a week by default. So soon after a commit a missing entry was never there."""
@@ -69,12 +70,14 @@ class _Note:
 
 
 def read(client: Client, transactional_id: str) -> KnownBatches:
-    """Call it before InitProducerId, after which the coordinator does not say how the last transaction ended. Raises
-    LedgerLost for an id whose ledger an older heirlog wrote, KafkaError, OSError."""
-    entries = client.committed(transactional_id)
+    """Call it before InitProducerId, after which the coordinator does not say how the last transaction ended. Read the
+    entries again behind it: what is unknown is so only if there are none. Raises LedgerLost for an id whose ledger an
+    older heirlog wrote, KafkaError, OSError."""
+    last = described(client, transactional_id)
+    # the entries of an open transaction would be waited for, until its timeout: InitProducerId aborts it
+    entries = {} if last is not None and last.transaction_state == _OPEN else client.committed(transactional_id)
     if entries:
         return KnownBatches(frozenset(entry.metadata for entry in entries.values()))
-    last = described(client, transactional_id)
     is_committed = last is not None and last.transaction_state == COMMITTED
     found = _newest_note(client, transactional_id)
     if found is None:
