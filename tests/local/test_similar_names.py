@@ -52,7 +52,6 @@ def test_a_file_with_a_misspelt_name_is_refused_with_the_name_that_was_meant(tmp
     ("name", "meant"),
     [
         ("security.protcol", "security.protocol"),
-        ("sasl.mechanisms", "sasl.mechanism"),
         ("ssl.truststore.locaton", "ssl.truststore.location"),
         ("bootstrap.server", "bootstrap.servers"),
     ],
@@ -65,13 +64,33 @@ def test_a_misspelt_property_of_a_client_is_refused_unless_the_file_has_the_righ
     check_client_properties("c.properties", {name: "secret", meant: "x"})
 
 
+LIBRDKAFKAS = {
+    "sasl.mechanisms": "sasl.mechanism",
+    "sasl.username": "sasl.jaas.config",
+    "sasl.password": "sasl.jaas.config",
+    "ssl.ca.location": "ssl.truststore.location",
+    "ssl.certificate.location": "ssl.keystore.location",
+    "ssl.key.location": "ssl.keystore.location",
+}
+
+
+@pytest.mark.parametrize("name", LIBRDKAFKAS)
+@pytest.mark.parametrize("protocol", ["", "PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"])
+def test_a_name_of_librdkafka_is_refused_only_where_the_protocol_needs_it(name: str, protocol: str) -> None:
+    given = {name: "secret", **({"security.protocol": protocol} if protocol else {})}
+    kind = name.partition(".")[0].upper()
+    is_needed = kind in {"SSL": ["SSL"], "SASL_PLAINTEXT": ["SASL"], "SASL_SSL": ["SASL", "SSL"]}.get(protocol, [])
+    if is_needed:
+        with pytest.raises(LocalError, match=f"c.properties: {name} is librdkafka's name; write {LIBRDKAFKAS[name]} "):
+            check_client_properties("c.properties", given)
+    else:
+        check_client_properties("c.properties", given)
+    check_client_properties("c.properties", {**given, LIBRDKAFKAS[name]: "x"})
+
+
 def test_properties_of_kafka_and_of_other_clients_are_not_taken_for_misspelt_ones() -> None:
     of_others = [
-        "ssl.ca.location",
-        "ssl.key.location",
-        "ssl.certificate.location",
-        "sasl.username",
-        "sasl.password",
+        *LIBRDKAFKAS,
         "enable.idempotence",
         "request.timeout.ms",
         "client.rack",

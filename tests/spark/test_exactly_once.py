@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import threading
+import time
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -16,12 +18,16 @@ from spark.topics import Topics
 
 import heirlog.spark
 from heirlog.blocking import Client, KafkaError, OpenTransaction
+from heirlog.blocking.transactions import TransactionalBatchProducer
 from heirlog.client.record_accumulator import ProducerIdAndEpoch
-from heirlog.spark import exactly_once
-from heirlog.spark.exactly_once import BatchAborted
+from heirlog.spark import exactly_once, ledger
+from heirlog.spark.exactly_once import BatchAborted, Written
+from heirlog.spark.ledger import LedgerLost
+from heirlog.spark.options import ExactlyOnce, SinkOptions, sink_options
 from heirlog.testing.cluster import Cluster
 
 PARTITIONS = 3
+TRANSACTION_TIMEOUT_S = 60
 _numbers = itertools.count()
 
 
@@ -37,7 +43,7 @@ def options(topics: Topics, topic: str, **more: str) -> dict[str, str]:
         "topic": topic,
         "exactlyOnce": "true",
         "kafka.transactional.id": f"id-{topic}",
-        "kafka.transaction.timeout.ms": "60000",
+        "kafka.transaction.timeout.ms": str(TRANSACTION_TIMEOUT_S * 1000),
         **more,
     }
 
@@ -206,6 +212,90 @@ def test_two_writes_with_one_id_fence_each_other(spark: SparkSession, topics: To
         with pytest.raises(KafkaError):
             earlier.send_offsets("g", {(topic, 0): exactly_once.CommittedOffset(1)})
     assert committed(topics.servers, topic, 1) == texts(range(5))
+
+
+# kills of the driver
+
+
+class Killed(Exception):
+    pass
+
+
+def finish(topics: Topics, topic: str, name: str) -> None:
+    """A batch without rows, as the driver begins and commits it."""
+    given = sink_options(options(topics, topic, batchId=name))
+    assert given.exactly_once is not None
+    begun = exactly_once.begin(given, given.exactly_once)
+    written = Written(0, frozenset({(topic, 0)}), begun.opened, name)
+    exactly_once.commit(given, [written])
+
+
+@pytest.mark.parametrize(
+    ("killed_before", "after_an_hour"), [("send_offsets", "written"), ("note", "written"), ("commit", "refused")]
+)
+@pytest.mark.parametrize("is_late", [False, True])
+def test_what_becomes_of_a_first_batch_whose_driver_is_killed(
+    topics: Topics, killed_before: str, after_an_hour: str, is_late: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without an entry only the note tells later runs of it. Between the note and the commit it may be wrong."""
+
+    def kill(*_: object) -> None:
+        raise Killed
+
+    topic = topics.create(1)
+    with monkeypatch.context() as killing:
+        killing.setattr(ledger if killed_before == "note" else TransactionalBatchProducer, killed_before, kill)
+        with pytest.raises(Killed):
+            finish(topics, topic, "a")
+    if is_late:
+        later_ms = ledger._now_ms() + ledger.MAY_HAVE_EXPIRED_MS
+        monkeypatch.setattr(ledger, "_now_ms", lambda: later_ms)
+    with pytest.raises(LedgerLost) if is_late and after_an_hour == "refused" else nullcontext():
+        finish(topics, topic, "a")
+
+
+def test_a_batch_whose_transaction_was_aborted_in_time_is_written_however_late_it_runs_again(
+    topics: Topics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = topics.create(1)
+    original = exactly_once.begin
+
+    def aborted(given: SinkOptions, settings: ExactlyOnce) -> exactly_once.Begun:
+        """As by the coordinator after kafka.transaction.timeout.ms."""
+        begun = original(given, settings)
+        with Client(topics.servers) as client:
+            client.transactional_producer(settings.transactional_id).initialize()
+        return begun
+
+    with monkeypatch.context() as aborting:
+        aborting.setattr(exactly_once, "begin", aborted)
+        with pytest.raises(KafkaError):
+            finish(topics, topic, "a")
+    later_ms = ledger._now_ms() + ledger.MAY_HAVE_EXPIRED_MS
+    monkeypatch.setattr(ledger, "_now_ms", lambda: later_ms)
+    finish(topics, topic, "a")
+
+
+def test_a_batch_whose_driver_is_killed_before_the_commit_runs_again_at_once(
+    topics: Topics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It does not wait until the coordinator aborts the transaction, which has an entry in the ledger."""
+
+    def kill(*_: object) -> None:
+        raise Killed
+
+    topic = topics.create(1)
+    finish(topics, topic, "a")
+    with monkeypatch.context() as killing:
+        killing.setattr(TransactionalBatchProducer, "commit", kill)
+        with pytest.raises(Killed):
+            finish(topics, topic, "b")
+    began = time.monotonic()
+    # also after an hour: of a batch before there is an entry
+    later_ms = ledger._now_ms() + ledger.MAY_HAVE_EXPIRED_MS
+    monkeypatch.setattr(ledger, "_now_ms", lambda: later_ms)
+    finish(topics, topic, "b")
+    assert time.monotonic() - began < TRANSACTION_TIMEOUT_S / 2
 
 
 # streams

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
+from patience import eventually
 from spark.topics import Topics
 
 from heirlog.blocking import Client, CommittedOffset
@@ -54,6 +55,32 @@ def test_of_the_notes_of_several_topics_the_newest_counts(
             ledger.note(client, transactional_id, (topic, place), f"at {at_ms}")
         monkeypatch.undo()
         assert ledger.read(client, transactional_id).unknown == "at 20"
+
+
+def is_committed(client: Client, transactional_id: str) -> bool:
+    last = ledger.described(client, transactional_id)
+    return last is not None and last.transaction_state == ledger.COMMITTED
+
+
+def test_of_two_notes_the_newest_is_unknown_at_each_restart(
+    cluster: Cluster, topic: str, transactional_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Batch 6 went to another topic than 5, was committed, and its entry is gone before the note is old."""
+    other = Topics(cluster).create(1)
+    now_ms = ledger._now_ms()
+    with Client(cluster.bootstrap_servers) as client:
+        for age_ms, place, name in ((1000, (topic, 0), "query/5"), (0, (other, 0), "query/6")):
+            monkeypatch.setattr(ledger, "_now_ms", lambda age_ms=age_ms: now_ms - age_ms)
+            ledger.note(client, transactional_id, place, name)
+        monkeypatch.undo()
+        with client.transactional_producer(transactional_id) as producer:
+            producer.begin()
+            producer.send_offsets("of-nothing", {(topic, 0): CommittedOffset(0)})
+            producer.commit()
+        eventually(lambda: is_committed(client, transactional_id))
+        for _ in range(3):
+            assert ledger.read(client, transactional_id) == KnownBatches(frozenset(), "query/6")
+            client.transactional_producer(transactional_id).initialize()
 
 
 def test_an_id_that_was_never_used_knows_nothing(cluster: Cluster, topic: str, transactional_id: str) -> None:

@@ -310,7 +310,14 @@ def test_options_that_programs_share_and_properties_without_effect_are_ignored_i
 ) -> None:
     """Spark passes its own on; a program gives its source and its sink the same; Kafka's client has many properties."""
     shared = {"path": "x", "checkpointLocation": "x", "queryName": "q", "kafka.fetch.min.bytes": "1"}
-    both = {**MINIMAL, **shared, "topic": "t", "batchId": "1", "kafka.sasl.oauthbearer.jwks.endpoint.url": "x"}
+    of_others = [
+        "kafka.sasl.oauthbearer.jwks.endpoint.url",
+        "kafka.sasl.server.callback.handler.class",
+        "kafka.transaction.max.timeout.ms",
+        "kafka.ssl.key.location",
+        "kafka.ssl.providers",
+    ]
+    both = {**MINIMAL, **shared, "topic": "t", "batchId": "1", **dict.fromkeys(of_others, "x")}
     read_options(both, streaming=False)
     sink_options({**MINIMAL, **shared, "topic": "t", "startingOffsets": "latest"})
     warn_of_ineffective(both)

@@ -3,7 +3,8 @@
 The names of a server's configurations are compared with those of heirlog; a name with a prefix (`listener.name.x.`) by
 what follows the prefix. Client properties have no complete list: a client ignores what it does not know, and files are
 shared with other programs. So only a name that is almost one of those that heirlog reads is a mistake, and only where
-the file does not have that one too.
+the file does not have that one too. A file that kcat reads has librdkafka's names for the login and for certificates:
+they stop a command only where its `security.protocol` needs what they say.
 """
 
 from __future__ import annotations
@@ -43,6 +44,17 @@ CLIENT_PROPERTIES: Final = (
 """What heirlog's commands read."""
 _OF_OTHERS: Final = ("sasl.client.callback.handler.class", "sasl.login.class", "ssl.cipher.suites", "ssl.protocol")
 """Kafka's, which must not be taken for a misspelled one."""
+_CA: Final = ("ssl.truststore.location", "ssl.truststore.certificates")
+_KEY: Final = ("ssl.keystore.location", "ssl.keystore.key")
+_OF_LIBRDKAFKA: Final = {
+    "sasl.mechanisms": ("sasl.mechanism",),
+    "sasl.username": ("sasl.jaas.config",),
+    "sasl.password": ("sasl.jaas.config",),
+    "ssl.ca.location": _CA,
+    "ssl.certificate.location": _KEY,
+    "ssl.key.location": _KEY,
+}
+"""And which of Kafka's says the same."""
 
 
 def similar(name: str, known: Iterable[str], cutoff: float = _LIKE) -> str | None:
@@ -68,15 +80,20 @@ def server_config_like(name: str) -> str | None:
 
 
 def check_client_properties(path: str, properties: Mapping[str, str]) -> None:
-    """Raises LocalError for a name that is almost one which a command reads."""
+    """Raises LocalError for a name that is almost one which a command reads, or is librdkafka's for one it needs."""
+    parts = properties.get("security.protocol", "").strip().upper().split("_")
     for name in properties:
+        kafkas = _OF_LIBRDKAFKA.get(name)
+        if kafkas and name.partition(".")[0].upper() in parts and not any(each in properties for each in kafkas):
+            pem = f", with {kafkas[0].rpartition('.')[0]}.type=PEM" if name.startswith("ssl.") else ""
+            raise LocalError(f"{path}: {name} is librdkafka's name; write {' or '.join(kafkas)} instead{pem}")
         meant = _client_property_like(name, properties)
         if meant is not None:
             raise LocalError(f"{path}: {name} is not a property of a client; did you mean {meant}?")
 
 
 def _client_property_like(name: str, given: Collection[str]) -> str | None:
-    if name in CLIENT_PROPERTIES or name in _OF_OTHERS:
+    if name in CLIENT_PROPERTIES or name in _OF_OTHERS or name in _OF_LIBRDKAFKA:
         return None
     meant = similar(name, CLIENT_PROPERTIES, _ALMOST)
     return None if meant in given else meant

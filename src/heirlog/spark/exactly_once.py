@@ -2,7 +2,7 @@
 
     driver   initialize: fence and settle earlier runs --> read the ledger --> opened, committed
     tasks    claim --> write in the driver's transaction, each partition from one task
-    driver   all tasks done --> ledger entry into the transaction --> commit
+    driver   all tasks done --> ledger entry into the transaction --> note of the batch --> commit
 
 One transaction for all tasks, because only a transaction is atomic: with one for each task, a driver that dies between
 two commits leaves half a batch, and only two-phase commit (KIP-939) would keep the other half from being aborted by its
@@ -76,8 +76,6 @@ def begin(options: SinkOptions, settings: ExactlyOnce) -> Begun:
     with clients.lend(options.properties) as client:
         is_named = settings.is_stream or settings.batch_id is not None
         before = ledger.read(client, settings.transactional_id) if is_named else KnownBatches(frozenset())
-        if settings.batch_id is not None:
-            refuse_unknown(before, settings.batch_id, settings.transactional_id)
         producer = client.transactional_producer(
             settings.transactional_id, transaction_timeout_ms=settings.transaction_timeout_ms
         )
@@ -86,7 +84,9 @@ def begin(options: SinkOptions, settings: ExactlyOnce) -> Begun:
         entries = client.committed(settings.transactional_id)
         committed = frozenset(entry.metadata for entry in entries.values())
         # what was decided meanwhile has an entry
-        return Begun(producer.opened, KnownBatches(committed, None if committed else before.unknown))
+        known = KnownBatches(committed, None if committed else before.unknown)
+        refuse_unknown(known, settings.batch_id, settings.transactional_id)
+        return Begun(producer.opened, known)
 
 
 def refuse_unknown(known: KnownBatches, name: str | None, transactional_id: str) -> None:
@@ -160,10 +160,11 @@ def commit(options: SinkOptions, messages: Sequence[WriterCommitMessage | None])
     # also without a name: an id that has committed has an entry
     entry = {place: CommittedOffset(0, metadata=name or "")}
     with clients.lend(options.properties) as client:
+        producer = client.transactional_producer(opened.transactional_id, opened=opened)
+        # fails if the transaction was aborted meanwhile, and then there must be no note of it
+        producer.send_offsets(opened.transactional_id, entry)
         if name is not None:
             ledger.note(client, opened.transactional_id, place, name)
-        producer = client.transactional_producer(opened.transactional_id, opened=opened)
-        producer.send_offsets(opened.transactional_id, entry)
         producer.commit()
 
 

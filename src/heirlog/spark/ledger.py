@@ -1,7 +1,7 @@
 """Which batch of a transactional id was committed last: an offset in the transaction, and a note in another group.
 
     group ID               offset in the transaction: the name of the batch. Deleted after offsets.retention.minutes
-    group ID-committing    committed before the transaction is: the same name and the time. Kept for KEPT_MS
+    group ID-committing    committed after that, before the transaction is: name and time. Kept for KEPT_MS
 
     of a batch that comes again
     ID has its name                                  it was committed: it is not written again
@@ -11,7 +11,7 @@
 
 The second group is needed because a transaction cannot say how long its offsets are kept, and because the coordinator
 forgets an id as well (transactional.id.expiration.ms). Without it a query that was killed between the two commits, and
-was started again after a week, wrote its last batch twice.
+was started again after a week, wrote its last batch twice. What each kill leaves is in docs/internals/transactions.md.
 
 Source: KIP-98; the retention of OffsetCommit 2 to 4.
 """
@@ -19,7 +19,7 @@ Source: KIP-98; the retention of OffsetCommit 2 to 4.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from heirlog.blocking import Client, CommittedOffset, TopicPartition
 from heirlog.protocol.errors import ErrorCode, KafkaError, error_code
@@ -28,10 +28,11 @@ from heirlog.protocol.types import CoordinatorType
 
 COMMITTED = "CompleteCommit"
 """The state of a transactional id whose last transaction was committed."""
+_OPEN = "Ongoing"
 KEPT_MS = 20 * 365 * 24 * 3_600_000
 MAY_HAVE_EXPIRED_MS = 3_600_000
 """Brokers keep offsets for a week by default. So soon after a commit a missing entry was never there."""
-_LONG_AGO_MS = 0
+_WAS_COMMITTED = "committed"
 
 
 class LedgerLost(Exception):
@@ -60,34 +61,39 @@ class KnownBatches:
 
 @dataclass(frozen=True, slots=True, order=True)
 class _Note:
+    """was_committed: the coordinator said so of the last transaction, at a time when the ledger had no entry."""
+
     at_ms: int
     name: str
     place: TopicPartition
+    was_committed: bool = False
 
 
 def read(client: Client, transactional_id: str) -> KnownBatches:
-    """Call it before InitProducerId, after which the coordinator does not say how the last transaction ended. Raises
-    LedgerLost for an id whose ledger an older heirlog wrote, KafkaError, OSError."""
-    entries = client.committed(transactional_id)
+    """Call it before InitProducerId, after which the coordinator does not say how the last transaction ended. Read the
+    entries again behind it: what is unknown is so only if there are none. Raises LedgerLost for an id whose ledger an
+    older heirlog wrote, KafkaError, OSError."""
+    last = described(client, transactional_id)
+    # the entries of an open transaction would be waited for, until its timeout: InitProducerId aborts it
+    entries = {} if last is not None and last.transaction_state == _OPEN else client.committed(transactional_id)
     if entries:
         return KnownBatches(frozenset(entry.metadata for entry in entries.values()))
-    last = described(client, transactional_id)
     is_committed = last is not None and last.transaction_state == COMMITTED
     found = _newest_note(client, transactional_id)
     if found is None:
         if is_committed:
             raise LedgerLost.of(transactional_id)
         return KnownBatches(frozenset())
-    if is_committed and found.at_ms != _LONG_AGO_MS:
-        # kept, as the coordinator will have forgotten it when the next run asks
-        _write(client, transactional_id, _Note(_LONG_AGO_MS, found.name, found.place))
-    is_unknown = is_committed or _now_ms() - found.at_ms >= MAY_HAVE_EXPIRED_MS
-    return KnownBatches(frozenset(), found.name if is_unknown else None)
+    is_unknown = found.was_committed or _now_ms() - found.at_ms >= MAY_HAVE_EXPIRED_MS
+    if is_committed and not is_unknown:
+        # the coordinator will have forgotten it when the next run asks. The time stays: it says which note is newest
+        _write(client, transactional_id, replace(found, was_committed=True))
+    return KnownBatches(frozenset(), found.name if is_committed or is_unknown else None)
 
 
 def note(client: Client, transactional_id: str, place: TopicPartition, name: str) -> None:
-    """This batch is about to be committed. place: a partition that exists; with its topic the note is deleted. Raises
-    KafkaError, OSError."""
+    """This batch is about to be committed, and its entry is in the transaction. place: a partition that exists; with
+    its topic the note is deleted. Raises KafkaError, OSError."""
     _write(client, transactional_id, _Note(_now_ms(), name, place))
 
 
@@ -108,17 +114,22 @@ def described(client: Client, transactional_id: str) -> DescribeTransactionsResp
 
 
 def _write(client: Client, transactional_id: str, note: _Note) -> None:
-    entry = CommittedOffset(0, metadata=f"{note.at_ms} {note.name}")
+    flag = f",{_WAS_COMMITTED}" if note.was_committed else ""
+    entry = CommittedOffset(0, metadata=f"{note.at_ms}{flag} {note.name}")
     client.commit(_committing(transactional_id), {note.place: entry}, retention_ms=KEPT_MS)
 
 
 def _newest_note(client: Client, transactional_id: str) -> _Note | None:
     """A query with a column of topics leaves one in several of them."""
-    parts = [
-        (entry.metadata.partition(" "), place)
-        for place, entry in client.committed(_committing(transactional_id)).items()
-    ]
-    return max((_Note(int(at_ms), name, place) for (at_ms, _, name), place in parts if at_ms.isdecimal()), default=None)
+    entries = client.committed(_committing(transactional_id)).items()
+    notes = (_parsed(entry.metadata, place) for place, entry in entries)
+    return max((note for note in notes if note is not None), default=None)
+
+
+def _parsed(metadata: str, place: TopicPartition) -> _Note | None:
+    head, _, name = metadata.partition(" ")
+    at_ms, _, flag = head.partition(",")
+    return _Note(int(at_ms), name, place, flag == _WAS_COMMITTED) if at_ms.isdecimal() else None
 
 
 def _committing(transactional_id: str) -> str:

@@ -49,8 +49,11 @@ CLIENT_PROPERTIES = (
     *KAFKAS_OWN_CLASSES,
 )
 """Those of Kafka's client that heirlog reads or refuses."""
-_SIMILAR_PROPERTY = "sasl.oauthbearer.jwks.endpoint.url"
-"""The only other property of Kafka's that is almost one of these."""
+_OF_OTHERS = (
+    *("sasl.oauthbearer.jwks.endpoint.url", "sasl.server.callback.handler.class", "transaction.max.timeout.ms"),
+    *("ssl.key.location", "ssl.providers"),
+)
+"""Of Kafka's brokers and of librdkafka, and almost one of these."""
 _ALMOST = 0.85
 """A letter too many, too few or wrong in a short name, some of them in a long one: as `difflib` measures."""
 
@@ -82,7 +85,7 @@ def _unknown(given: Iterable[str]) -> Iterator[str]:
 def _meant(lower: str) -> str | None:
     if lower.startswith(KAFKA):
         own = lower.removeprefix(KAFKA)
-        if own in CLIENT_PROPERTIES or own == _SIMILAR_PROPERTY:
+        if own in CLIENT_PROPERTIES or own in _OF_OTHERS:
             return None
         close = difflib.get_close_matches(own, CLIENT_PROPERTIES, 1, _ALMOST)
         return f"{KAFKA}{close[0]}" if close else None

@@ -5,7 +5,8 @@ week, and a compacted log has gaps. So each range is divided into sections, and 
 fetched: its size, divided by the offsets that it covers, counts for its section. Where two neighbours differ, so that
 bytes may be anywhere between them, the section is halved, until what is not known is a small part of a task: after a
 change of the producers the large records may be a hundredth of the offsets and half of the bytes. A range is then cut
-where the sum of bytes says. It is an estimate, from at most PROBES_MAX small requests for a plan.
+where the sum of bytes says. It is an estimate, from at most PROBES_MAX small requests for a plan, or one for each range
+if there are more.
 
 The batch of an offset comes whole, so a range can be cut anywhere. Only what was planned is affected, never what is
 read: offsets that are gone, or a partition that does not answer, count as the others do.
