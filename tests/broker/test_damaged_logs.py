@@ -23,19 +23,24 @@ def rotten(at: int, offset: int = 1, *, bit: int = 0, roll_after: int | None = N
 
     at: byte of the batch at `offset`. roll_after: the next batches are in another segment.
     """
+    rig = leading_alone([batch(value=b"value-%d" % number) for number in range(BATCHES)], roll_after)
+    # a start reads the headers of the active segment
+    flip(rig, offset * SIZE + at, bit)
+    return rig
+
+
+def leading_alone(batches: list[bytearray], roll_after: int | None = None) -> Rig:
+    """After a clean stop."""
     rig = Rig().started()
     partition = rig.show(state([1, 2], [1]))
-    for number in range(BATCHES):
-        rig.produce(1, batch(value=b"value-%d" % number))
+    for number, produced in enumerate(batches):
+        rig.produce(1, produced)
         if number == roll_after:
             partition.log.roll()
     rig.env.advance(100)
     rig = restarted(rig)
     rig.set_partition(state([1, 2], [1], leader_epoch=6))
-    rig.started()
-    # a start reads the headers of the active segment
-    flip(rig, offset * SIZE + at, bit)
-    return rig
+    return rig.started()
 
 
 def flip(rig: Rig, position: int, bit: int = 0, segment: int = 0) -> None:
@@ -100,6 +105,13 @@ def test_no_batch_is_skipped_unseen_because_the_one_before_it_claims_its_offset(
     records, unreadable, done = loaded(rig)
     assert (records, done) == ([0, 3], [True])
     assert unreadable[0] == 1
+
+
+def test_a_log_start_inside_a_batch_is_no_damage() -> None:
+    rig = leading_alone([batch(count=3) for _ in range(3)])
+    rig.partition().log.increment_log_start(1)
+    flip(rig, 2 * len(batch(count=3)) - 1)
+    assert loaded(rig) == ([0, 1, 2, 6, 7, 8], [3], [True])
 
 
 def test_what_is_damaged_is_not_served() -> None:
