@@ -85,9 +85,6 @@ class Copier:
         self._thread.start()
 
     def stop(self) -> None:
-        """librdkafka may wait in send_offsets_to_transaction without limit, whatever limit it was given: it waits for
-        the group's coordinator to connect, and no timer ends that. Such a copier is left behind.
-        """
         self._stop.set()
         self._thread.join(CALL_S * 2)
         assert self.failure is None, repr(self.failure)
@@ -98,7 +95,7 @@ class Copier:
                 consumer = self._consumer()
                 try:
                     self._copy(consumer, self._producer())
-                except KafkaException:
+                except (KafkaException, TimeoutError):
                     self.restarts += 1
                 finally:
                     consumer.close()
@@ -143,7 +140,7 @@ class Copier:
             ends[place] = max(ends.get(place, 0), (message.offset() or 0) + 1)
         offsets = [TopicPartition(*place, end) for place, end in ends.items()]
         try:
-            producer.send_offsets_to_transaction(offsets, consumer.consumer_group_metadata(), CALL_S)
+            _send_offsets(producer, offsets, consumer.consumer_group_metadata())
             producer.commit_transaction(CALL_S)
             self.transactions += 1
         except KafkaException as error:
@@ -151,3 +148,29 @@ class Copier:
                 producer.abort_transaction(CALL_S)
             # also after an abort: the consumer is behind the records that were not copied
             raise
+
+
+def _send_offsets(producer: Producer, offsets: list[TopicPartition], group: Any) -> None:
+    """Raises KafkaException, or TimeoutError.
+
+    librdkafka may wait without limit, whatever limit it was given: it waits for the group's coordinator to connect, and
+    no timer ends that. Such a producer is left behind, and the next one of its id ends its transaction. Its consumer
+    must leave the group, or others never get its partitions.
+    """
+    outcome: list[KafkaException | None] = []
+
+    def send() -> None:
+        try:
+            producer.send_offsets_to_transaction(offsets, group, CALL_S)
+        except KafkaException as error:
+            outcome.append(error)
+        else:
+            outcome.append(None)
+
+    sending = threading.Thread(target=send, daemon=True)
+    sending.start()
+    sending.join(CALL_S + 2)
+    if not outcome:
+        raise TimeoutError
+    if outcome[0] is not None:
+        raise outcome[0]
