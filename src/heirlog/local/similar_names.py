@@ -14,6 +14,7 @@ from difflib import get_close_matches
 from typing import Final
 
 from heirlog.local.errors import LocalError
+from heirlog.metadata.security_configs import STORES
 
 _ALMOST: Final = 0.9
 _LIKE: Final = 0.75
@@ -30,16 +31,7 @@ CLIENT_PROPERTIES: Final = (
     "security.protocol",
     "ssl.enabled.protocols",
     "ssl.endpoint.identification.algorithm",
-    "ssl.key.password",
-    "ssl.keystore.certificate.chain",
-    "ssl.keystore.key",
-    "ssl.keystore.location",
-    "ssl.keystore.password",
-    "ssl.keystore.type",
-    "ssl.truststore.certificates",
-    "ssl.truststore.location",
-    "ssl.truststore.password",
-    "ssl.truststore.type",
+    *STORES,
 )
 """What heirlog's commands read."""
 _OF_OTHERS: Final = ("sasl.client.callback.handler.class", "sasl.login.class", "ssl.cipher.suites", "ssl.protocol")

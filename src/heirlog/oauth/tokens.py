@@ -31,7 +31,7 @@ class Tokens:
     def __init__(self, source: TokenSource, tls: SSLContext | None = None) -> None:
         self._source = source
         self.tls = tls
-        """Whoever owns it may replace it: a fetch takes the one that it finds."""
+        """It may be replaced from outside: a fetch takes the one that it finds."""
         self._token = ""
         self._good_until = 0.0
 
