@@ -35,7 +35,7 @@ from heirlog.node.auto_topic_creation import AutoTopicCreationManager
 from heirlog.node.connection import ClientConnection, ReadAhead, Transport
 from heirlog.node.dynamic_stores import DynamicStores, ListenerStores
 from heirlog.node.forwarding import Forwarder
-from heirlog.node.log_directories import metadata_identity, open_directories
+from heirlog.node.log_directories import metadata_identity, open_directories, refuse_metadata_elsewhere
 from heirlog.node.metadata_publisher import MetadataPublisher
 from heirlog.node.read_your_writes import LocalImageWaits, MetadataPropagation
 from heirlog.node.router import ApiRoute, ListenerRoutes
@@ -292,6 +292,7 @@ class Node:
             self.cluster_id = identity.cluster_id
             self._say_who()
             self._directories = open_directories(self.env, config, self.cluster_id, self._unusable, self)
+            refuse_metadata_elsewhere(self.env.files, config, [directory.path for directory in self._directories])
             # only a cluster's first controller uses them: a broker need not be stopped by a damaged file
             bootstrap = read_bootstrap_records(self.env.files, config.metadata_log_dir) if config.is_controller else []
         except (StorageFormatError, InvalidSnapshot, OSError) as error:
