@@ -5,7 +5,8 @@
 
 The recovery point afterwards: the log end if all files were trusted, otherwise not above the first batch that was read,
 because nothing that recovery writes is flushed. Indexes of segments that were read are written again, and flushed with
-the next flush. A log without records may have been created just before a crash, so its directory counts as new.
+the next flush. A log without records may have been created just before a crash, so its directory counts as new,
+unless a clean stop has flushed it.
 """
 
 from __future__ import annotations
@@ -87,7 +88,8 @@ def _load(request: _Request, last_stop: LastStop) -> Slices[Log]:
             file.close()
         raise
     producers.remove_expired(request.wall_ms, config.producer_id_expiration_ms)
-    if not trusted or loaded.log_end_offset == loaded.log_start_offset:
+    flushed = trusted and last_stop.flushed
+    if not trusted or (not flushed and loaded.log_end_offset == loaded.log_start_offset):
         directory.created()
     segments = LogSegments(loaded.segments)
     flusher = LogFlusher(
@@ -100,4 +102,7 @@ def _load(request: _Request, last_stop: LastStop) -> Slices[Log]:
         on_truncated=listener.on_truncated,
     )
     parts = LogParts(directory, segments, epochs, producers, flusher, failure)
-    return Log(request.topic, request.partition, config, loaded, parts, listener)
+    log = Log(request.topic, request.partition, config, loaded, parts, listener)
+    if flushed and not any(segment.indexes_rebuilt for segment in loaded.segments):
+        log.trust_stop()
+    return log
