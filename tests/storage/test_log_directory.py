@@ -192,11 +192,12 @@ def test_a_clean_stop_leaves_logs_alone_that_are_as_the_last_one_left_them(files
         (lambda log: log.append_as_leader(batch("z"), 4, 0), [(0, "c"), (1, "z")]),
         (lambda log: (log.truncate_to(0), log.append_as_leader(batch("z", timestamp_ms=9), 3, 0)), [(0, "z")]),
         (lambda log: log.roll(), [(0, "c")]),
-        (lambda log: log.epochs.begin(4, 1), [(0, "c")]),
+        (lambda log: (log.epochs.begin(4, 1), log.append_as_leader(batch("z"), 4, 0)), [(0, "c"), (1, "z")]),
+        (lambda log: (log.increment_log_start(1), log.epochs.begin(4, 1)), []),
         (lambda log: log.truncate_fully_and_start_at(8), []),
         (lambda log: (log.roll(), log.increment_log_start(1), log.delete_old_segments(0, 1)), []),
     ],
-    ids=["append", "same length", "roll", "epoch", "truncate", "retention"],
+    ids=["append", "same length", "roll", "epoch", "epoch of no record", "truncate", "retention"],
 )
 def test_a_log_that_has_changed_since_the_last_clean_stop_is_written_and_flushed(
     files: MemoryFiles, change: Callable[[Log], object], records: list[tuple[int, str]]
@@ -213,6 +214,20 @@ def test_a_log_that_has_changed_since_the_last_clean_stop_is_written_and_flushed
     assert (contents(found), found.epochs.entries) == (records, epochs)
     assert found.max_timestamp_offset(found.log_end_offset) == newest
     assert found.log_start_offset == log.log_start_offset
+
+
+def test_an_epoch_in_which_nothing_was_written_is_no_reason_to_finish_a_log(files: MemoryFiles) -> None:
+    """A broker begins one in each partition that it leads, also in those that nobody uses."""
+    directory = with_three_logs_stopped_cleanly(files)
+    for log in directory.logs.values():
+        log.epochs.begin(9, log.log_end_offset)
+    files.operations.clear()
+    assert closed(files, directory, 2) == [None]
+    assert not [operation for operation in files.operations if "leader-epoch" in operation or ".log" in operation]
+    files.crash()
+    again = loaded(files)
+    assert again.clean_broker_epoch == 2
+    assert [log.epochs.entries for log in again.logs.values()] == [[(3, 0)], [], [(3, 0)]]
 
 
 def test_logs_that_a_stop_did_not_prove_are_finished_by_the_next_one(files: MemoryFiles) -> None:

@@ -573,7 +573,9 @@ class Log:
             and self.failure.error is None
             and self._flusher.is_idle
             and not self._flusher.has_index_files
-            and self.epochs.durable
+            # of a log that was emptied, the newest epoch is all that is known (`broker/replica_log_info.py`)
+            and self.epochs.lacks_no_records(self.log_end_offset)
+            and (self.epochs.durable or self.log_start_offset < self.log_end_offset or not self.log_end_offset)
             and self._directory.durable
         )
 
