@@ -241,6 +241,17 @@ def test_logs_that_a_stop_did_not_prove_are_finished_by_the_next_one(files: Memo
     assert files.operations.count("flush 00000000000000000000.log") == 2
 
 
+def test_a_log_in_which_the_start_has_tidied_up_is_finished(files: MemoryFiles) -> None:
+    directory = with_three_logs_stopped_cleanly(files)
+    assert closed(files, directory, 2) == [None]
+    files.open(f"{PATH}/quiet-0/00000000000000000000.log.cleaned", create=True)
+    directory = opened(files)
+    assert directory.clean_broker_epoch == 2
+    files.operations.clear()
+    assert closed(files, directory, 3) == [None]
+    assert f"sync {PATH}/quiet-0" in files.operations and f"sync {PATH}/busy-0" not in files.operations
+
+
 def test_a_log_without_records_is_stopped_cleanly_without_files_of_indexes_and_producers(files: MemoryFiles) -> None:
     directory = with_three_logs_stopped_cleanly(files)
     assert {name.rpartition(".")[2] for name in files.list(f"{PATH}/empty-0")} == {"log", "metadata"}

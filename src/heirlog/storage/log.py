@@ -571,6 +571,7 @@ class Log:
         return (
             self._as_stopped == self._version
             and self.failure.error is None
+            and self.swaps.is_idle
             and self._flusher.is_idle
             and not self._flusher.has_index_files
             # of a log that was emptied, the newest epoch is all that is known (`broker/replica_log_info.py`)

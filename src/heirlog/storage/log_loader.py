@@ -24,7 +24,7 @@ from heirlog.storage.log_listener import IGNORED, LogListener
 from heirlog.storage.log_segments import LogSegments
 from heirlog.storage.open_files import OpenFileLimit
 from heirlog.storage.partition_directory import PartitionDirectory
-from heirlog.storage.recovery import LastStop, Loaded, Slices, load_segments, rebuild_producers
+from heirlog.storage.recovery import LastStop, Loaded, Slices, has_leftovers, load_segments, rebuild_producers
 
 
 class _Request(NamedTuple):
@@ -70,6 +70,7 @@ def _load(request: _Request, last_stop: LastStop) -> Slices[Log]:
     directory = PartitionDirectory(files, path, request.open_files)
     loaded: Loaded | None = None
     index_files: list[File] = []
+    flushed = last_stop.flushed and not has_leftovers(files, path)
     try:
         loaded = yield from load_segments(files, path, config, epochs, last_stop)
         trusted = last_stop.clean and loaded.scanned_from == loaded.log_end_offset
@@ -88,7 +89,7 @@ def _load(request: _Request, last_stop: LastStop) -> Slices[Log]:
             file.close()
         raise
     producers.remove_expired(request.wall_ms, config.producer_id_expiration_ms)
-    flushed = trusted and last_stop.flushed
+    flushed = flushed and trusted
     if not trusted or (not flushed and loaded.log_end_offset == loaded.log_start_offset):
         directory.created()
     segments = LogSegments(loaded.segments)

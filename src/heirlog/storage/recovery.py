@@ -121,6 +121,11 @@ def load_segments(
     return Loaded(segments, log_start_offset, log_end_offset, scanned_from, cut_bytes)
 
 
+def has_leftovers(files: Files, dir_path: str) -> bool:
+    """Whether `load_segments` will rename or remove files that the log cleaner, or retention, has left."""
+    return any(name.endswith(_LEFTOVER_SUFFIXES) for name in files.list(dir_path))
+
+
 def _tidy(files: Files, dir_path: str) -> tuple[list[int], set[int]]:
     """Finish the log cleaner's work and remove unused files.
 
