@@ -10,6 +10,7 @@ return after that, until it is in every ISR; a clean stop of a broker, and its r
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -102,6 +103,7 @@ def figures(nodes: Nodes, partitions: int) -> Figures:
         for address in nodes.bootstrap_servers.split(","):
             _wait(address, topics, lambda partition: partition.leader_id >= 0)
         created_s, created_cpu_s = spent()
+    _say(f"created after {created_s:.1f} s")
     _settle(nodes)
     with meter.spent() as spent:
         time.sleep(IDLE_S)
@@ -112,11 +114,13 @@ def figures(nodes: Nodes, partitions: int) -> Figures:
         nodes.kill(first)
         _wait(others, topics, lambda partition: partition.leader_id not in (-1, first))
         killed_s, killed_cpu_s = spent()
+    _say(f"led again after {killed_s:.1f} s")
     returned_s, returned_cpu_s = _returns(nodes, meter, first, topics)
     _settle(nodes)
     with meter.spent() as spent:
         nodes.stop(first)
         stopped_s, _ = spent()
+    _say(f"stopped after {stopped_s:.1f} s")
     started_s, started_cpu_s = _returns(nodes, meter, first, topics)
     return Figures(
         created_s,
@@ -139,7 +143,14 @@ def _returns(nodes: Nodes, meter: _Meter, broker: int, topics: list[str]) -> tup
         addresses = nodes.bootstrap_servers.split(",")
         _until(lambda: set(nodes.brokers) <= known_brokers(addresses[0]), "the broker came back")
         _wait(addresses[1], topics, lambda partition: broker in partition.isr_nodes)
-        return spent()
+        seconds, cpu_s = spent()
+    _say(f"in every ISR after {seconds:.1f} s")
+    return seconds, cpu_s
+
+
+def _say(sentence: str) -> None:
+    """What has been measured so far: the whole takes minutes."""
+    print(sentence, file=sys.stderr, flush=True)
 
 
 def _create(nodes: Nodes, partitions: int) -> list[str]:
