@@ -131,7 +131,10 @@ class LeaderEpochCache:
 
     def epoch_for_offset(self, offset: int) -> int:
         """The epoch whose leader wrote `offset`; -1 below the first known."""
-        i = bisect_right(self._starts, offset) - 1
+        starts = self._starts
+        if starts and offset >= starts[-1]:
+            return self._epochs[-1]
+        i = bisect_right(starts, offset) - 1
         return self._epochs[i] if i >= 0 else UNDEFINED_EPOCH
 
     def agrees(self, header: BatchHeader) -> bool:

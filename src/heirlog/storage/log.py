@@ -326,11 +326,11 @@ class Log:
         min_one: bool,
         as_it_is: bool,
     ) -> FetchDataInfo:
-        start = segment.position_of(offset)
-        if start >= segment.size:
+        start, size = segment.position_of(offset), segment.size
+        if start >= size:
             # the log goes beyond `offset`, and no batch holds it
             raise segment.damage()
-        end = segment.size if upto_offset >= segment_end else segment.position_of(upto_offset)
+        end = size if upto_offset >= segment_end else segment.position_of(upto_offset)
         if end - start > max_bytes:
             end = segment.boundary_at(start, start + max_bytes)
             if end == start and min_one:
