@@ -35,6 +35,7 @@ from heirlog.server.connection_limits import connection_limits, exempt_listeners
 from heirlog.server.connection_rates import AcceptRates, ConnectionRates
 from heirlog.server.door import Doors
 from heirlog.server.env import ServerEnv
+from heirlog.server.event_loop import new_event_loop
 from heirlog.server.files import Deliver, OsFiles
 from heirlog.server.logs import Logger
 from heirlog.server.peers import Peers
@@ -131,7 +132,7 @@ class NodeServer:
         self._reuse_port = reuse_port
         levels = LogLevels(config["log.level"])
         self._log = log = Logger(config.node_id, levels)
-        self._loop = asyncio.new_event_loop()
+        self._loop = new_event_loop()
         self._exit_code = 0
         self._signalled = False
         staging = memoryview(bytearray(STAGING_SIZE))
