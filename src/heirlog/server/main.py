@@ -29,6 +29,7 @@ from heirlog.log_levels import LogLevels
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.node.node import Node
 from heirlog.protocol.types import Endpoint
+from heirlog.server.allocator import keep_freed_memory
 from heirlog.server.certificates import Certificates
 from heirlog.server.client_pool import ClientPool
 from heirlog.server.connection_limits import connection_limits, exempt_listeners, listener_limits
@@ -244,6 +245,7 @@ class NodeServer:
         gc.set_threshold(*GC_THRESHOLDS)
         gc.collect()
         gc.freeze()
+        keep_freed_memory()
         if self._metrics_at is not None:
             self._log("info", "metrics-listening", host=self._metrics_at.host, port=self._metrics_at.port)
         if on_listening is not None:
