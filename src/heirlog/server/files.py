@@ -14,6 +14,9 @@ Traps:
 * A descriptor is closed only when no flush of it is in progress and no connection sends from it. Otherwise its number
   could be reused for another file, and that one would be flushed or sent instead.
 * Appends name their position, so that a write which failed half-way is cut off again and never followed by another.
+
+What was appended last is kept for a moment, in the buffer in which it came (`RecentAppends`): followers that wait get
+it from there, and nothing is read back. Such a buffer is never changed after the append.
 """
 
 from __future__ import annotations
@@ -52,15 +55,55 @@ else:
         os.fdatasync(fd)
 
 
+RECENT_APPENDS = 16
+"""Files whose last append is kept: as many as there are partitions to which records come at the same moment."""
+RECENT_BYTES = 128 * 1024
+"""Of the buffer that holds an append. Larger ones are sent from the page cache, which costs less than copying them."""
+
+
+class RecentAppends:
+    """The files of one node whose last append is kept, in the order in which that began."""
+
+    __slots__ = ("_files",)
+
+    def __init__(self) -> None:
+        self._files: dict[OsFile, None] = {}
+
+    def add(self, file: OsFile) -> None:
+        files = self._files
+        if file not in files and len(files) == RECENT_APPENDS:
+            oldest = next(iter(files))
+            del files[oldest]
+            oldest.recent = None
+        files[file] = None
+
+    def remove(self, file: OsFile) -> None:
+        self._files.pop(file, None)
+
+
 class OsFile:
     """See `heirlog.env.File`. `fileno` is for sendfile, within the body only."""
 
-    __slots__ = ("_closing", "_fd", "_flush_error", "_holders", "_size", "path")
+    __slots__ = (
+        "_closing",
+        "_fd",
+        "_flush_error",
+        "_holders",
+        "_recent_appends",
+        "_size",
+        "path",
+        "recent",
+        "recent_at",
+    )
 
-    def __init__(self, path: str, fd: int) -> None:
+    def __init__(self, path: str, fd: int, recent_appends: RecentAppends | None = None) -> None:
         self.path = path
         self._fd = fd
         self._size = os.fstat(fd).st_size
+        self._recent_appends = recent_appends
+        self.recent: memoryview | None = None
+        """What was appended last, while it is kept."""
+        self.recent_at = 0
         self._holders = 0
         """Flushes in progress, and responses that are being sent from it."""
         self._flush_error: OSError | None = None
@@ -80,11 +123,24 @@ class OsFile:
             written = os.pwrite(self._fd, data, position) if length else 0
             if written != length:
                 self._append_rest([memoryview(data)], written, position)
+            if self._recent_appends is not None:
+                self._keep(memoryview(data), position)
         else:
             length = sum(len(part) for part in data)
             self._append_rest([memoryview(part) for part in data], 0, position)
+            self.recent = None
         self._size = position + length
         return position
+
+    def _keep(self, data: memoryview, position: int) -> None:
+        assert self._recent_appends is not None
+        if len(data.obj) > RECENT_BYTES:  # type: ignore[arg-type]  # a Buffer
+            self.recent = None
+            return
+        if self.recent is None:
+            self._recent_appends.add(self)
+        self.recent = data
+        self.recent_at = position
 
     def _append_rest(self, parts: list[memoryview], done: int, position: int) -> None:
         """Write `parts` from byte `done` on; on failure the file is as long as before and the error is raised.
@@ -111,6 +167,7 @@ class OsFile:
 
     def pwrite(self, data: Buffer, position: int) -> None:
         assert position + len(data) <= self._size, "pwrite never extends a file"
+        self.recent = None
         rest = memoryview(data)
         while rest:
             written = os.pwrite(self._fd, rest, position)
@@ -118,6 +175,7 @@ class OsFile:
             rest = rest[written:]
 
     def truncate(self, size: int) -> None:
+        self.recent = None
         os.ftruncate(self._fd, size)
         self._size = size
 
@@ -148,6 +206,9 @@ class OsFile:
 
     def _close_if_idle(self) -> None:
         if self._closing and not self._holders and self._fd >= 0:
+            self.recent = None
+            if self._recent_appends is not None:
+                self._recent_appends.remove(self)
             os.close(self._fd)
             self._fd = -1
 
@@ -274,9 +335,10 @@ class OsFiles:
 
     def __init__(self, deliver: Deliver) -> None:
         self._flusher = Flusher(deliver)
+        self._recent_appends = RecentAppends()
 
     def open(self, path: str, create: bool = False) -> OsFile:
-        return OsFile(path, os.open(path, os.O_RDWR | (os.O_CREAT if create else 0), 0o644))
+        return OsFile(path, os.open(path, os.O_RDWR | (os.O_CREAT if create else 0), 0o644), self._recent_appends)
 
     def flush(self, file: File, on_flushed: OnSynced) -> None:
         assert isinstance(file, OsFile)
