@@ -333,6 +333,29 @@ def test_a_member_must_be_allowed_to_read_the_group_and_each_topic(node: Guarded
     assert acquired_in(member.fetch()) == [(0, 0, 1)]
 
 
+def test_a_permission_that_is_removed_during_a_wait_delivers_nothing_and_locks_nothing(node: Guarded) -> None:
+    topic = share_topic(node, "revoked", "revoked")
+
+    def allow() -> None:
+        node.allow(AclOperation.READ, GROUP, "revoked")
+        node.allow(AclOperation.READ, TOPIC, "revoked")
+
+    allow()
+    member = Member(node, "revoked", topic, principal=ALICE)
+    assert acquired_in(member.fetch()) == []
+    member.send(member.fetching(max_wait_ms=20_000))
+    node.world.run_for(1000)
+    assert not member.is_answered
+    node.forget_acls()
+    node.write("revoked", b"a")
+    node.wait(lambda: member.is_answered)
+    answer = partition_of(member.last_answer)
+    assert (answer.error_code, answer.acquired_records, bytes(answer.records or b"")) == (T_DENIED, [], b"")
+    allow()
+    member.epoch += 1
+    assert acquired_in(member.fetch()) == [(0, 0, 1)], "its first delivery"
+
+
 def test_a_broker_has_only_so_many_sessions() -> None:
     node = Guarded(group_share_max_share_sessions="1", group_share_max_size="1")
     topic = share_topic(node, "t", "g")
