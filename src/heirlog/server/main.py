@@ -60,6 +60,7 @@ def run_node(
     *,
     files: Callable[[Deliver], OsFiles] = OsFiles,
     reuse_port: bool = False,
+    source: str = "",
     on_listening: Callable[[], None] | None = None,
 ) -> int:
     """Run until the node stops; its exit code. A reason other than a clean stop is one line on stderr.
@@ -67,6 +68,7 @@ def run_node(
     files: makes the node's disks. Only `heirlog.testing` and the drills give others, which note what was flushed
         (`heirlog.server.ledger_files`) or fail on demand.
     reuse_port: share the ports with a process that keeps them reserved (SO_REUSEPORT).
+    source: the address from which the node connects to others, which only a drill gives; empty: the system chooses.
     on_listening: called once when clients can connect.
     """
     raise_file_limit()
@@ -76,7 +78,7 @@ def run_node(
     except StartRefused as refused:
         return _print_refusal(str(refused))
     try:
-        return NodeServer(config, files, reuse_port, unusable).run(on_listening)
+        return NodeServer(config, files, reuse_port, unusable, source).run(on_listening)
     except StartRefused as refused:
         return _print_refusal(str(refused))
     finally:
@@ -126,6 +128,7 @@ class NodeServer:
         files: Callable[[Deliver], OsFiles],
         reuse_port: bool,
         unusable: Mapping[str, str],
+        source: str = "",
     ) -> None:
         self._config = config
         self._reuse_port = reuse_port
@@ -149,6 +152,7 @@ class NodeServer:
             staging,
             config.int("socket.connection.setup.timeout.ms"),
             self._peers.of_channel,
+            source,
         )
         self._env = ServerEnv(self._loop, self._files, self._pool, log, self._stopped)
         windows = config.int("quota.window.num"), config.int("quota.window.size.seconds") * 1000
