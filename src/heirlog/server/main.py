@@ -29,6 +29,7 @@ from heirlog.log_levels import LogLevels
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.node.node import Node
 from heirlog.protocol.types import Endpoint
+from heirlog.server.certificate_ends import CertificateEnds
 from heirlog.server.certificates import Certificates
 from heirlog.server.client_pool import ClientPool
 from heirlog.server.connection_limits import connection_limits, exempt_listeners, listener_limits
@@ -144,6 +145,7 @@ class NodeServer:
             self._peers = Peers(self._loop, config, log)
             self._issuer_keys = self._keys_of_issuers()
             self._certificates = Certificates(self._doors, self._peers, self._issuer_keys, log)
+            self._certificate_ends = CertificateEnds(self._loop, self._certificates.shown, log)
         except SecurityError as error:
             raise StartRefused(str(error)) from error
         self._pool = ClientPool(
@@ -183,6 +185,10 @@ class NodeServer:
     def _now_ms(self) -> int:
         return int(self._loop.time() * 1000)
 
+    def _reload(self) -> None:
+        self._certificates.reload()
+        self._certificate_ends.look()
+
     def _keys_of_issuers(self) -> Mapping[str, IssuerKeys]:
         """By listener. Its modules are imported only where tokens are taken. Raises SecurityError."""
         config = self._config
@@ -206,8 +212,9 @@ class NodeServer:
             # before another process can see the node, and ask it to stop
             for number in (signal.SIGTERM, signal.SIGINT):
                 self._loop.add_signal_handler(number, self._asked_to_stop)
-            self._loop.add_signal_handler(signal.SIGHUP, self._certificates.reload)
+            self._loop.add_signal_handler(signal.SIGHUP, self._reload)
             self._listen()
+            self._certificate_ends.look()
             for keys in self._issuer_keys.values():
                 keys.start()
             self._loop.call_soon(self._start, on_listening)
