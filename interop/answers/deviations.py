@@ -196,6 +196,12 @@ def _topic(name: str, **fields: Any) -> dict[str, Any]:
     return {"name": name, "num_partitions": 1, "replication_factor": 1, "assignments": [], "configs": []} | fields
 
 
+def _of_share_member(epoch: int, *topics: str) -> Plan:
+    """topics: what it subscribes to from now on."""
+    who = {"group_id": f"{SHOWN_NAMES}m", "member_id": "m", "member_epoch": epoch, "rack_id": None}
+    return Plan(76, 1, who | {"subscribed_topic_names": list(topics) or None})
+
+
 def _of_share_state(group: str, **part: Any) -> dict[str, Any]:
     topic = {"topic_id": Symbol("topic_ids", D, UNKNOWN_ID), "partitions": [{"partition": 0} | part]}
     return {"group_id": group, "topics": [topic]}
@@ -267,6 +273,17 @@ def _first_offset(difference: Difference) -> bool:
     """Of a share partition from which a member has fetched, and acknowledged nothing."""
     is_of_state = difference.plan.key in (84, 87, 90) and difference.theirs == -1 and difference.ours >= 0
     return is_of_state and _at(difference, ".start_offset", ".lag", ".delivery_complete_count")
+
+
+def _repeated_assignment(difference: Difference) -> bool:
+    """Of a member whose heartbeat does not name the epoch that the answer gives to it."""
+    plan, answer = difference.plan, difference.answer
+    return (
+        plan.key == 76
+        and difference.path == ".assignment"
+        and difference.theirs is None
+        and plan.fields["member_epoch"] != answer["member_epoch"]
+    )
 
 
 def _malformed_batches(difference: Difference) -> bool:
@@ -585,6 +602,12 @@ DEVIATIONS: list[Deviation] = [
             ),
             Plan(77, 1, {"group_ids": [f"{SHOWN_NAMES}p{ALTERED}"]}),
         ),
+    ),
+    Deviation(
+        "the assignment that a member of a share group has missed",
+        "ShareGroupHeartbeat with the previous epoch",
+        _repeated_assignment,
+        (_of_share_member(0, "none"), _of_share_member(1, "nowhere"), _of_share_member(1)),
     ),
     Deviation(
         "the first offset of a share group",
