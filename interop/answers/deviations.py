@@ -275,6 +275,13 @@ def _first_offset(difference: Difference) -> bool:
     return is_of_state and _at(difference, ".start_offset", ".lag", ".delivery_complete_count")
 
 
+def _negative_offset(difference: Difference) -> bool:
+    """In an AlterShareGroupOffsets."""
+    topics = difference.plan.fields["topics"] if difference.plan.key == 91 else ()
+    offsets = [part["start_offset"] for topic in topics for part in topic["partitions"]]
+    return bool(offsets) and min(offsets) < 0
+
+
 def _repeated_assignment(difference: Difference) -> bool:
     """Of a member whose heartbeat does not name the epoch that the answer gives to it."""
     plan, answer = difference.plan, difference.answer
@@ -602,6 +609,23 @@ DEVIATIONS: list[Deviation] = [
             ),
             Plan(77, 1, {"group_ids": [f"{SHOWN_NAMES}p{ALTERED}"]}),
         ),
+    ),
+    Deviation(
+        "a share group that begins at a negative offset",
+        "a negative start offset in AlterShareGroupOffsets",
+        _negative_offset,
+        (
+            _new_topics(_topic(D)),
+            Plan(
+                91,
+                0,
+                {
+                    "group_id": f"{SHOWN_NAMES}n{ALTERED}",
+                    "topics": [{"topic_name": D, "partitions": [{"partition_index": 0, "start_offset": -3}]}],
+                },
+            ),
+        ),
+        is_harmless=False,
     ),
     Deviation(
         "the assignment that a member of a share group has missed",
