@@ -188,7 +188,9 @@ class Acquisition:
             is_last = self._limits.is_last_delivery(run)
             if run.delivery_count >= self._limits.halved_from and not is_halved:
                 is_halved = True
-                most = min(most, max(1, batch.size >> (run.delivery_count - self._limits.halved_from + 1)))
+                part = max(1, batch.size >> (run.delivery_count - self._limits.halved_from + 1))
+                # with as many before them that were delivered less often, nothing is left to halve
+                most = min(most, part) if part > taken else most
             if taken >= most or (is_last and taken):
                 return
             begin = run.first
