@@ -48,6 +48,7 @@ import secured_issuer
 import secured_requests
 import secured_tokens
 import share_groups
+import share_partitions
 import shared_groups
 import spark
 import spark_cluster
@@ -84,6 +85,7 @@ CHECKS: list[Check] = [
     ("messages through Kafka's classes", messages.round_trips),
     ("decisions of Kafka's StandardAuthorizer", decisions.check),
     ("placement of Kafka's StripedReplicaPlacer", placement.check),
+    ("share partitions beside Kafka's SharePartition", share_partitions.check),
     ("franz-go", clients.franz_go),
     ("compacted topic of franz-go", clients.franz_go_table),
     ("kcat", clients.kcat),
