@@ -82,6 +82,12 @@ class _Acknowledge:
             self._on_done(self.results)
 
 
+def check_readable(topic: str, context: Context) -> None:
+    """Raises KafkaError."""
+    if context.refuses is not None and context.refuses(topic):
+        raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, f"the client may not read topic {topic}")
+
+
 class ShareAcknowledgeHandler:
     def __init__(
         self,
@@ -187,8 +193,8 @@ class ShareAcknowledgeHandler:
 
     def _check_exists(self, key: PartitionKey, context: Context) -> None:
         name = self._replicas.topic_name(key[0])
-        if name and context.refuses is not None and context.refuses(name):
-            raise _may_not_read(name)
+        if name:
+            check_readable(name, context)
         if self._replicas.state_of(key[0], "", key[1]) is None:
             raise self._replicas.no_partition(*key)
 
@@ -196,8 +202,8 @@ class ShareAcknowledgeHandler:
         """The partition, if the client may read it and this broker leads it. Raises KafkaError."""
         topic_id, index = key
         name = self._replicas.topic_name(topic_id)
-        if name and context.refuses is not None and context.refuses(name):
-            raise _may_not_read(name)
+        if name:
+            check_readable(name, context)
         partition = self._replicas.partitions_of(topic_id).get(index)
         if partition is None:
             raise self._replicas.no_partition(topic_id, index)
@@ -242,10 +248,6 @@ class ShareAcknowledgeHandler:
             return None
         state = self._replicas.state_of(key[0], "", key[1])
         return _NO_LEADER if state is None else (state.leader, state.leader_epoch)
-
-
-def _may_not_read(topic: str) -> KafkaError:
-    return KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, f"the client may not read topic {topic}")
 
 
 def why(code: ErrorCode) -> str:
