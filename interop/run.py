@@ -32,6 +32,7 @@ import group_tools
 import jars
 import later_groups
 import messages
+import mixed_transactions
 import monitoring
 import own_producer
 import packaging_files
@@ -139,6 +140,7 @@ CHECKS: list[Check] = [
     ("Spark Connect", spark.connect),
     ("suites: sarama", sarama.check),
     ("Spark pipeline into Delta", spark_lake.delta),
+    ("transactions of four clients while brokers are killed", mixed_transactions.check),
     ("Spark on a standalone cluster", spark_cluster.check),
     ("a sweep on a standalone cluster", spark_sweep.check),
     ("suites: TLS, SASL and ACLs of librdkafka and kafka-python", secured_suites.check),
