@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -126,6 +127,65 @@ def test_flushes_asked_meanwhile_share_the_next_one(
     assert answers == ["a1", "a2", "a3", "b1"]
     assert flushed == [a.fileno(), a.fileno(), b.fileno()]
     files.stop()
+
+
+def flushed_while_another_flush_lasts(
+    files: OsFiles, inbox: Inbox, tmp_path: Path, sync: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
+) -> list[tuple[int, OSError | None]]:
+    """Forty files, so all of them are found at once; how each was answered, in order."""
+    begun, go_on = threading.Event(), threading.Event()
+    first = files.open(f"{tmp_path}/first", create=True)
+
+    def waits(fd: int) -> None:
+        if fd != first.fileno():
+            sync(fd)
+            return
+        begun.set()
+        assert go_on.wait(60)
+
+    monkeypatch.setattr(files_module, "sync_data", waits)
+    files.flush(first, lambda error: None)
+    assert begun.wait(60)
+    answers: list[tuple[int, OSError | None]] = []
+    for number in range(40):
+        file = files.open(f"{tmp_path}/{number}", create=True)
+        files.flush(file, lambda error, number=number: answers.append((number, error)))  # type: ignore[misc]
+    go_on.set()
+    inbox.run(41)
+    files.stop()
+    return answers
+
+
+def test_many_flushes_are_in_the_kernel_at_the_same_time(
+    files: OsFiles, inbox: Inbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    together = threading.Barrier(2, timeout=60)
+    failed: list[int] = []
+
+    def sync(fd: int) -> None:
+        together.wait()  # breaks, unless two threads are here
+        if fd % 4 == 0:
+            failed.append(fd)
+            raise OSError(5, "Input/output error")
+
+    answers = flushed_while_another_flush_lasts(files, inbox, tmp_path, sync, monkeypatch)
+    assert sorted(number for number, _ in answers) == list(range(40))
+    assert sum(error is not None for _, error in answers) == len(failed) > 0, "each file has its own answer"
+
+
+def test_without_further_threads_one_flushes_everything(
+    files: OsFiles, inbox: Inbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = threading.Thread.start
+
+    def refuse(thread: threading.Thread) -> None:
+        if "helper" in thread.name:
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    answers = flushed_while_another_flush_lasts(files, inbox, tmp_path, lambda fd: None, monkeypatch)
+    assert answers == [(number, None) for number in range(40)]
 
 
 def test_a_failed_flush_is_final_for_its_file(

@@ -306,6 +306,7 @@ class FetchHandler:
             return
         asked = entry.asked
         fetch.size -= entry.size
+        entry.data = NOT_READ
         entry.size = 0
         entry.final = False
         try:
@@ -322,7 +323,6 @@ class FetchHandler:
             if asked.last_fetched_epoch >= 0:
                 diverging = partition.diverging_epoch(asked.fetch_offset, asked.last_fetched_epoch)
             log = partition.log
-            entry.data = NOT_READ
             if diverging is not None:
                 epoch, end_offset = diverging
                 data = entry.data = self._data_of(fetch, partition)
@@ -371,6 +371,7 @@ class FetchHandler:
         return partition.last_stable_offset if fetch.is_read_committed else partition.high_watermark
 
     def _data_of(self, fetch: _Fetch, partition: Partition) -> FetchResponse.PartitionData:
+        """What an answer says of a partition that has no records for it. Most looks at one find nothing to say."""
         return FetchResponse.PartitionData(
             partition_index=partition.index,
             high_watermark=partition.high_watermark,
@@ -457,6 +458,9 @@ class FetchHandler:
                 if entry.size:
                     first = False
                     left = max(0, left - entry.size)
+            else:
+                # nothing to read, but the high watermark may have moved
+                entry.data = NOT_READ
         return self._answer(fetch)
 
     def _answer(self, fetch: _Fetch) -> FetchResponse:
@@ -495,7 +499,6 @@ class FetchHandler:
                 topic = FetchResponse.FetchableTopicResponse(topic_id=entry.topic_id, topic=entry.topic)
                 topics[name] = topic
             if entry.data is NOT_READ and entry.partition is not None:
-                # there were no records
                 entry.data = self._data_of(fetch, entry.partition)
             topic.partitions.append(entry.data)
             if entry.size and entry.partition is not None:

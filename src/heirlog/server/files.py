@@ -2,7 +2,8 @@
 
 Reads and appends are plain calls into the page cache. Only a flush waits for the disk, so only flushes leave the event
 loop: one thread takes all flushes requested since it last looked, flushes each file once, and passes the callbacks back
-to the loop (group commit). No other code uses that thread.
+to the loop (group commit). No other code uses that thread. Where it finds many at once, as at the stop of a node with
+thousands of logs, others help it: a disk, and the journal of a file system, serve several flushes together.
 
     flush(file) --> asked --thread takes all--> in the kernel --loop--> on_flushed(None | OSError)
 
@@ -24,6 +25,7 @@ import errno
 import os
 import sys
 import threading
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
@@ -34,6 +36,9 @@ Deliver: TypeAlias = Callable[[Callable[[], None]], object]
 
 OnSynced: TypeAlias = Callable[[OSError | None], None]
 
+FLUSHES_OF_A_THREAD = 8
+"""For each so many that are to be flushed a thread is started, until there are `THREADS_MAX`."""
+THREADS_MAX = 8
 IOV_MAX = 1024
 """Buffers that one vectored write takes, on Linux and macOS."""
 
@@ -223,7 +228,7 @@ def drop(parts: list[memoryview], count: int) -> list[memoryview]:
 
 
 class Flusher:
-    """The one thread that waits for disks.
+    """The thread that waits for disks, and those that help it.
 
     `ask` may be called from the loop only; callbacks run on the loop, in the order asked per target.
     """
@@ -265,9 +270,31 @@ class Flusher:
                 asked, self._asked = self._asked, {}
             if not asked:
                 return
-            for target, callbacks in asked.items():
-                error = target.flush_now() if isinstance(target, OsFile) else sync_directory(target)
-                self._deliver(FinishedFlush(self, target, callbacks, error))
+            self._flush_all(asked)
+
+    def _flush_all(self, asked: dict[OsFile | str, list[OnSynced]]) -> None:
+        """Returns when all are flushed: no target is flushed by two threads, and its callbacks stay in order."""
+        left = deque(asked.items())
+        helpers: list[threading.Thread] = []
+        while len(helpers) < min(len(left) // FLUSHES_OF_A_THREAD, THREADS_MAX - 1):
+            helper = threading.Thread(target=self._flush_some, args=(left,), name="flusher's helper", daemon=True)
+            try:
+                helper.start()
+            except RuntimeError:
+                break  # the system grants no more of them
+            helpers.append(helper)
+        self._flush_some(left)
+        for helper in helpers:
+            helper.join()
+
+    def _flush_some(self, left: deque[tuple[OsFile | str, list[OnSynced]]]) -> None:
+        while True:
+            try:
+                target, callbacks = left.popleft()
+            except IndexError:
+                return
+            error = target.flush_now() if isinstance(target, OsFile) else sync_directory(target)
+            self._deliver(FinishedFlush(self, target, callbacks, error))
 
 
 class FinishedFlush:
