@@ -132,6 +132,37 @@ def test_a_broker_that_the_controller_does_not_know_registers_again_and_claims_n
     assert rig.env.take("heartbeat").request.broker_epoch == 300
 
 
+def test_a_process_whose_place_another_one_has_taken_ends_and_leads_nothing() -> None:
+    rig = Rig().started()
+    assert rig.show(state([1], leader_epoch=1)).leader_epoch == 1
+    rig.set_broker(1, epoch=300)
+    rig.set_partition(state([1], leader_epoch=2, partition_epoch=1))
+    rig.publish()
+    assert rig.env.stopped is not None
+    code, reason = rig.env.stopped
+    assert code == 1 and "another process has registered as broker 1 (PLAINTEXT://broker1:9092)" in reason
+    assert rig.partition().leader_epoch == 1, "the leadership is the other process's"
+
+
+def test_a_process_that_registers_again_is_not_another_one() -> None:
+    rig = Rig().started()
+    rig.env.advance(2000)
+    rig.env.take("heartbeat").on_result(BrokerHeartbeatResponse(error_code=ErrorCode.BROKER_ID_NOT_REGISTERED))
+    again = rig.env.take("heartbeat")
+    rig.set_broker(1, epoch=300, incarnation_id=again.request.incarnation_id)
+    rig.publish()
+    again.on_result(BrokerRegistrationResponse(broker_epoch=300))
+    rig.publish()
+    assert rig.env.stopped is None
+
+
+def test_a_process_that_has_just_registered_may_see_the_one_before_it_in_its_metadata() -> None:
+    rig = Rig().started(epoch=300)
+    rig.set_broker(1, epoch=200)
+    rig.publish()
+    assert rig.env.stopped is None
+
+
 def test_a_second_registration_does_not_double_the_upkeep(monkeypatch: pytest.MonkeyPatch) -> None:
     checks: list[ReplicaManager] = []
     monkeypatch.setattr(ReplicaManager, "check_isr_lag", lambda replicas: checks.append(replicas))
