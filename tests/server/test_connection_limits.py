@@ -57,6 +57,16 @@ async def is_served(reader: asyncio.StreamReader, timeout_s: float = 30.0) -> bo
         return False
 
 
+def speaks_both() -> bool:
+    try:
+        with socket.socket(socket.AF_INET6) as listening, socket.socket() as client:
+            listening.bind(("::", 0))
+            listening.listen()
+            return client.connect_ex((HOST, listening.getsockname()[1])) == 0
+    except OSError:
+        return False
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="how many connections wait is for each system to say")
 def test_as_many_connections_wait_as_the_backlog_says(fake_node: Any) -> None:
     async def scenario() -> list[int]:
@@ -254,15 +264,80 @@ def test_handshakes_that_are_not_finished_do_not_keep_clients_out(
             assert await is_served(reader)
         assert node.server.connection_count == 3
         assert node.events("warning") == [], "it was never full"
-        if full != "listener":
-            # also a client without TLS takes the place of the last of the flood
-            open_to_all = await connect(node.endpoint)
-            open_to_all[1].write(framed(1))
-            assert await is_served(open_to_all[0])
-            assert await flood[199][0].read() == b""
         node.server.stop()
         await eventually(lambda: not node.server.connection_count)
         assert not any(node.server._unauthenticated.values())
+
+    asyncio.run(scenario())
+
+
+def test_strangers_at_an_open_listener_end_no_handshake_and_a_client_can_still_log_in(
+    fake_node: Any, framed: Any, eventually: Any
+) -> None:
+    """None could take their place in turn: they wait, as on Kafka."""
+
+    async def scenario() -> None:
+        node = fake_node(
+            echo, doors={"CLIENTS": Door(30.0)}, limits=lambda: ConnectionLimits(total=3), exempt=["NODES"]
+        )
+        closed, nodes = (node.server.listen(name, Endpoint(HOST, 0)) for name in ("CLIENTS", "NODES"))
+        client, handshake = await connect(closed), await connect(closed)
+        await eventually(lambda: len(node.clients) == 2)
+        node.clients[0].transport.authenticated()
+        strangers = [await connect(node.endpoint) for _ in range(20)]
+        for _, writer in strangers:
+            writer.write(framed(1))
+        assert await is_served(strangers[0][0])
+        assert not await is_served(strangers[1][0], 0.1)
+        # neither does it keep others from logging in: a newcomer takes the place of a handshake there
+        assert node.server.connection_count == 3
+        assert node.clients[1].closed_times == 0
+        late = await connect(closed)
+        await eventually(lambda: len(node.clients) == 4)
+        assert await handshake[0].read() == b""
+        node.clients[3].transport.authenticated()
+        # all have shown who they are, or need not: newcomers wait at both listeners, and a node is let in
+        waiting = await connect(closed)
+        waiting[1].write(framed(1))
+        assert not await is_served(waiting[0], 0.1)
+        for reader, writer in (client, late):
+            writer.write(framed(1))
+            assert await is_served(reader)
+        peer = await connect(nodes)
+        for reader, writer in (peer, client, late):
+            writer.write(framed(2))
+            assert await is_served(reader)
+        node.server.stop()
+        await eventually(lambda: not node.server.connection_count)
+
+    asyncio.run(scenario())
+
+
+def test_each_listener_that_waits_accepts_again_when_there_is_room(
+    fake_node: Any, framed: Any, eventually: Any
+) -> None:
+    async def scenario() -> None:
+        node = fake_node(echo, doors={"CLIENTS": Door(30.0)}, limits=lambda: ConnectionLimits(total=1))
+        closed = node.server.listen("CLIENTS", Endpoint(HOST, 0))
+        first = await connect(closed)
+        await eventually(lambda: len(node.clients) == 1)
+        node.clients[0].transport.authenticated()
+        waiting = [await connect(node.endpoint), await connect(closed)]
+        for reader, writer in waiting:
+            writer.write(framed(1))
+            assert not await is_served(reader, 0.1)
+        first[1].close()
+        # either may be first
+        await eventually(lambda: len(node.clients) == 2)
+        node.clients[1].transport.authenticated()
+        served, late = waiting if node.clients[1].transport.listener != "CLIENTS" else reversed(waiting)
+        assert await is_served(served[0])
+        assert not await is_served(late[0], 0.1)
+        served[1].close()
+        assert await is_served(late[0])
+        late[1].close()
+        await eventually(lambda: not node.server.connection_count)
+        node.server.stop()
 
     asyncio.run(scenario())
 
@@ -330,6 +405,25 @@ def test_connections_leave_descriptors_for_files(fake_node: Any, framed: Any, ev
             writer.write(framed(1))
             assert await is_served(reader), "there is room again"
             assert node.events("error") == ["accept-failed"]
+        node.server.stop()
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.skipif(not speaks_both(), reason="this machine has no socket for IPv4 and IPv6")
+def test_an_ipv4_client_of_a_listener_for_both_has_the_limits_of_its_ipv4_address(
+    fake_node: Any, framed: Any, eventually: Any
+) -> None:
+    async def scenario() -> None:
+        node = fake_node(echo, limits=lambda: ConnectionLimits(overrides={HOST: 1}))
+        both = Endpoint(HOST, node.server.listen("BOTH", Endpoint("::", 0)).port)
+        first = await connect(both)
+        first[1].write(framed(1))
+        assert await is_served(first[0])
+        assert node.clients[0].transport.peer_host == HOST
+        for endpoint in (both, node.endpoint):
+            reader, _ = await connect(endpoint)
+            assert await reader.read() == b""
         node.server.stop()
 
     asyncio.run(scenario())

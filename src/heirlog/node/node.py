@@ -22,6 +22,8 @@ from heirlog.apis.common.call import changed
 from heirlog.context import Context, Reply
 from heirlog.env import Cancel, NodeEnv
 from heirlog.log_levels import LogLevels
+from heirlog.metadata.acls import CLUSTER_NAME, AclOperation, ResourceType
+from heirlog.metadata.address import kafka_host
 from heirlog.metadata.authorizer import Authorizer
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.configs import listener_limit, server_value
@@ -685,7 +687,13 @@ class Node:
                 self.config.int("quota.window.num"),
                 self.config.int("quota.window.size.seconds") * 1000,
                 lambda response, is_full: self.broker.fetch_sessions.not_sent(response, is_full),
+                self._may_be_node,
             )
+
+    def _may_be_node(self, principal: str, host: str) -> bool:
+        return self.authorizer is None or self.authorizer.may(
+            principal, kafka_host(host), AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME
+        )
 
     def _published(self, image: Image, changed: ImageJournal) -> None:
         self._stores.follow(image, changed)

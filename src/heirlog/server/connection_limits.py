@@ -1,10 +1,11 @@
 """How many connections a node takes, in all and from one address.
 
-    max.connections                    reached: one that has not authenticated is closed for a new one. If there is
-                                       none, no connection is accepted: new ones wait in the kernel's queue until one
-                                       is closed. The listeners between nodes are exempt, as in Kafka, so that many
-                                       clients do not cut a broker off from its cluster: there the client that was
-                                       idle for the longest time is closed
+    max.connections                    reached: at a listener with TLS or SASL, one that has not authenticated is
+                                       closed for a new one. If there is none, and at any other listener, no connection
+                                       is accepted: new ones wait in the kernel's queue until one is closed. The
+                                       listeners between nodes are exempt, as in Kafka, so that many clients do not cut
+                                       a broker off from its cluster: there the client that was idle for the longest
+                                       time is closed
     max.connections.per.ip             reached: a new connection is closed at once
     max.connections.per.ip.overrides   `host:count,...` of addresses or names; a name is looked up once
 
