@@ -255,8 +255,9 @@ class BrokerLifecycleManager:
         known = own.brokers.get(own.broker_id)
         if not self.was_registered or known is None or known.epoch <= own.broker_epoch:
             return False
-        if known.incarnation_id == self.incarnation_id:
-            return False  # it registers again, and the answer is on its way
+        if known.incarnation_id in (self.incarnation_id, ZERO_UUID):
+            # it registers again, and the answer is on its way; or a seeded controller has renewed all registrations
+            return False
         places = ", ".join(f"{each.name}://{each.endpoint.host}:{each.endpoint.port}" for each in known.listeners)
         self._env.stop(
             1,
