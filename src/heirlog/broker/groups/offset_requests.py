@@ -31,8 +31,9 @@ from heirlog.broker.groups.consumer.group import ConsumerGroup
 from heirlog.broker.groups.consumer.offset_rules import commit_refusal, fetch_refusal
 from heirlog.broker.groups.coordinator import GroupCoordinator
 from heirlog.broker.groups.group import CONSUMER, ClassicGroup, GroupState
+from heirlog.broker.groups.group_registry import Group
 from heirlog.broker.groups.offsets import NO_EXPIRY, OffsetAndMetadata, TopicPartition
-from heirlog.broker.groups.shard import Group, GroupCoordinatorShard
+from heirlog.broker.groups.shard import GroupCoordinatorShard
 from heirlog.context import Context
 from heirlog.env import Env
 from heirlog.metadata.image import Image
@@ -119,7 +120,7 @@ def commit(
     if not offsets:
         return answered(ErrorCode.NONE)
     pending: Pending[Any] = Pending()
-    shard.commit_offsets(request.group_id, offsets, lambda code: pending.complete(answered(code)))
+    shard.writer.commit_offsets(request.group_id, offsets, lambda code: pending.complete(answered(code)))
     return pending
 
 
@@ -256,7 +257,7 @@ def _committed(
     if not shard.loaded and (not found.keys() >= set(named) or shard.may_have_newer(group_id)):
         return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     if stable:
-        unstable = shard.transactional.unstable(group_id)
+        unstable = shard.registry.transactional.unstable(group_id)
         found |= {each: ErrorCode.UNSTABLE_OFFSET_COMMIT for each in unstable if not is_stable(is_open=True)}
     return found
 
@@ -416,7 +417,7 @@ def delete(coordinator: GroupCoordinator, request: OffsetDeleteRequest) -> Offse
 
     if forgotten:
         shard.activity.offset_deletions += len(forgotten)
-        shard.commit_offsets(request.group_id, forgotten, answer)
+        shard.writer.commit_offsets(request.group_id, forgotten, answer)
     else:
         answer(ErrorCode.NONE)
     return pending

@@ -77,7 +77,7 @@ def txn_offset_commit(
         return answered(shard)
     producer = (request.producer_id, request.producer_epoch)
     try:
-        guard = shard.verification_guard(producer, raises_epoch=version >= ADDING_VERSION)
+        guard = shard.writer.verification_guard(producer, raises_epoch=version >= ADDING_VERSION)
     except KafkaError as error:
         return answered(error.code)
     pending: Pending[TxnOffsetCommitResponse] = Pending()
@@ -91,7 +91,7 @@ def txn_offset_commit(
         if not offsets:
             pending.complete(answered(ErrorCode.NONE))
             return
-        shard.commit_transactional(
+        shard.writer.commit_transactional(
             request.group_id, offsets, producer, allowed_by, lambda code: pending.complete(answered(code))
         )
 
