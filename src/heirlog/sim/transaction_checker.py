@@ -285,7 +285,7 @@ class TransactionChecker:
                 for group in shard.groups.values()
                 for place, value in group.offsets.committed.items()
             }
-            unstable = [(name, place) for name in shard.groups for place in shard.transactional.unstable(name)]
+            unstable = [(name, place) for name in shard.groups for place in shard.registry.transactional.unstable(name)]
             found = x15_offsets_are_those_of_the_log(_offsets(partition), committed, unstable)
             self._broken_by("X15", None if found is None else f"{partition.topic}-{partition.index}, {found}")
 
