@@ -106,7 +106,19 @@ def topic_values(image: Image, static: StaticConfig, topic: str) -> dict[str, An
 def _values_of_file(static: StaticConfig) -> Mapping[str, Any]:
     """Every topic configuration as it is without any record: resolved once, not for each partition."""
     nothing = Image()
-    return {name: topic_value(nothing, static, "", name) for name in TOPIC_CONFIGS}
+    given = {name for server_name in static.given for name in _topic_names_of(server_name)}
+    return {**_default_values(), **{name: topic_value(nothing, static, "", name) for name in given}}
+
+
+@lru_cache(maxsize=1)
+def _default_values() -> Mapping[str, Any]:
+    """Every topic configuration as it is without any record and with an empty file."""
+    values: dict[str, Any] = {}
+    for name, definition in TOPIC_CONFIGS.items():
+        of_server = ((SERVER_CONFIGS[synonym].default, factor) for synonym, factor in definition.synonyms)
+        text = next((_scaled(default, factor) for default, factor in of_server if default is not None), None)
+        values[name] = definition.default_value() if text is None else definition.read_stored(text)
+    return values
 
 
 @lru_cache(maxsize=1000)
