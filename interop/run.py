@@ -54,6 +54,7 @@ import spark_cluster
 import spark_declarative
 import spark_found
 import spark_lake
+import spark_speculation
 import spark_sweep
 import streams
 import transactional_client
@@ -138,6 +139,7 @@ CHECKS: list[Check] = [
     ("Spark pipeline into Delta", spark_lake.delta),
     ("transactions of four clients while brokers are killed", mixed_transactions.check),
     ("Spark on a standalone cluster", spark_cluster.check),
+    ("Spark's speculative attempts, exactly once", spark_speculation.check),
     ("a sweep on a standalone cluster", spark_sweep.check),
     ("suites: TLS, SASL and ACLs of librdkafka and kafka-python", secured_suites.check),
     ("suites: franz-go and kafka-go", golang.check),
