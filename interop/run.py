@@ -45,9 +45,11 @@ import registries
 import schemas
 import secured
 import secured_clients
+import secured_issuer
 import secured_requests
 import secured_tokens
 import share_groups
+import share_partitions
 import shared_groups
 import spark
 import spark_cluster
@@ -85,6 +87,7 @@ CHECKS: list[Check] = [
     ("messages through Kafka's classes", messages.round_trips),
     ("decisions of Kafka's StandardAuthorizer", decisions.check),
     ("placement of Kafka's StripedReplicaPlacer", placement.check),
+    ("share partitions beside Kafka's SharePartition", share_partitions.check),
     ("franz-go", clients.franz_go),
     ("compacted topic of franz-go", clients.franz_go_table),
     ("kcat", clients.kcat),
@@ -117,6 +120,7 @@ CHECKS: list[Check] = [
     ("transactions of heirlog's client on Apache Kafka", own_producer.check),
     ("tools and clients of Apache Kafka at closed doors", secured_clients.check),
     ("tokens of Apache Kafka's tools and clients", secured_tokens.check),
+    ("tokens that Java fetches from an issuer, and its keys", secured_issuer.check),
     ("requests about security and quotas beside Apache Kafka", secured_requests.check),
     ("TLS, SASL and transactions of Apache Kafka", secured.doors),
     ("suites: aiokafka and confluent-kafka, in our words", own_words.check),

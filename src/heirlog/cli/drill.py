@@ -225,6 +225,7 @@ def rack(
 @app.command("stdlib")
 def stdlib(
     records: Annotated[int | None, typer.Option(min=1, help="How many records; default 800,000.")] = None,
+    secure: Secure = False,
     out: Out = None,
     as_json: Json = False,
 ) -> None:
@@ -236,7 +237,7 @@ def stdlib(
 
         recording = Recording("stdlib", out)
         progress = recording.progress
-        with RecordedCluster(nodes=3) as cluster, recording.of_failures(cluster):
+        with RecordedCluster(nodes=3, security=_protocol(secure)) as cluster, recording.of_failures(cluster):
             verdict = run(cluster, records=records, say=_said(as_json, progress), progress=progress)
             return recording.finish(cluster, verdict.as_json())
 
@@ -248,6 +249,7 @@ def soak(
     minutes: Annotated[float, typer.Option(min=0.1, help="How long clients run while brokers are killed.")] = 10,
     seed: Annotated[int, typer.Option(help="Seed of the kills: which node, when, and for how long.")] = 1,
     kill_every_s: Annotated[float, typer.Option(min=5, help="Seconds from one killed broker to the next.")] = 30,
+    secure: Secure = False,
     out: Out = None,
     as_json: Json = False,
 ) -> None:
@@ -262,7 +264,10 @@ def soak(
 
         recording = Recording("soak", out)
         say = _said(as_json, recording.progress)
-        with RecordedCluster(nodes=3, config=CONFIG, ledger=False) as cluster, recording.of_failures(cluster):
+        with (
+            RecordedCluster(nodes=3, config=CONFIG, ledger=False, security=_protocol(secure)) as cluster,
+            recording.of_failures(cluster),
+        ):
             found = run(cluster, minutes=minutes, seed=seed, kill_every_s=kill_every_s, say=say)
             return recording.finish(cluster, found.as_json())
 
@@ -273,6 +278,7 @@ def soak(
 def controllers(
     minutes: Annotated[float, typer.Option(min=0.1, help="How long controllers are lost in turn.")] = 10,
     seed: Annotated[int, typer.Option(help="Seed of the faults: when, and what survives a power cut.")] = 1,
+    secure: Secure = False,
     out: Out = None,
     as_json: Json = False,
 ) -> None:
@@ -287,7 +293,10 @@ def controllers(
         from heirlog.drill.picture import RecordedCluster, Recording
 
         recording = Recording("controllers", out)
-        with RecordedCluster(nodes=3, controllers=3, config=CONFIG) as cluster, recording.of_failures(cluster):
+        with (
+            RecordedCluster(nodes=3, controllers=3, config=CONFIG, security=_protocol(secure)) as cluster,
+            recording.of_failures(cluster),
+        ):
             verdict = run(cluster, minutes=minutes, seed=seed, say=_said(as_json, recording.progress))
             return recording.finish(cluster, verdict.as_json())
 
@@ -303,6 +312,7 @@ def chaos(
     elr: Annotated[
         Switch, typer.Option(help="off: run without eligible leader replicas; the drill must fail then.")
     ] = Switch.ON,
+    secure: Secure = False,
     out: Annotated[
         Path | None, typer.Option(help="Folder for timeline.svg and verdict.json. Default: chaos-SEED, here.")
     ] = None,
@@ -323,7 +333,7 @@ def chaos(
         from heirlog.drill.chaos import CONFIG, Verdict, run
         from heirlog.drill.chaos_cluster import ChaosCluster
 
-        with ChaosCluster(nodes, controllers, CONFIG, elr=elr is Switch.ON) as cluster:
+        with ChaosCluster(nodes, controllers, CONFIG, elr=elr is Switch.ON, security=_protocol(secure)) as cluster:
             verdict = Verdict(minutes, seed, nodes, controllers, elr is Switch.ON)
             return run(cluster, verdict, folder.absolute(), _said(as_json)).as_json()
 
@@ -336,6 +346,7 @@ def pipeline(
     quick: Annotated[
         bool, typer.Option("--quick", help="Kill the driver once and workers twice; starts two JVMs.")
     ] = False,
+    secure: Secure = False,
     out: Out = None,
     as_json: Json = False,
 ) -> None:
@@ -347,7 +358,10 @@ def pipeline(
 
         recording = Recording("pipeline", out)
         progress = recording.progress
-        with RecordedCluster(nodes=3, ledger=False) as cluster, recording.of_failures(cluster):
+        with (
+            RecordedCluster(nodes=3, ledger=False, security=_protocol(secure)) as cluster,
+            recording.of_failures(cluster),
+        ):
             say = _said(as_json, progress)
             verdict = run(cluster, runner.folder, records=records, quick=quick, say=say, progress=progress)
             return recording.finish(cluster, verdict.as_json())
@@ -367,7 +381,7 @@ def _run(drill: Callable[[DrillRunner[Result]], Result]) -> Result:
 def _conclude(result: Result, as_json: bool) -> None:
     _print_verdict(result, as_json)
     if not result["passed"]:
-        raise CommandError(_failure_sentence(result))
+        raise CommandError(failure_sentence(result))
 
 
 def _protocol(secure: bool) -> str:
@@ -382,7 +396,7 @@ def _hold(runner: DrillRunner[Result], result: Result, cluster: Cluster, as_json
         result["command_config"] = str(client_file)
     _print_verdict(result, as_json)
     if not result["passed"]:
-        print(f"heirlog: {_failure_sentence(result)}", file=sys.stderr)
+        print(f"heirlog: {failure_sentence(result)}", file=sys.stderr)
     runner.hold(0 if result["passed"] else EXIT_FAILED)
 
 
@@ -441,20 +455,32 @@ def _print_verdict(result: Result, as_json: bool) -> None:
     if as_json:
         show_json(result)
     else:
-        print()
-        for name, value in result.items():
-            if name not in ("timeline", "drill", "findings"):
-                print(f"  {name.replace('_', ' '):<26} {value}")
-        for finding in result.get("findings", [])[:FINDINGS_SHOWN]:
-            print(f"  {finding['check']}: {finding['sentence']}")
-        if isinstance(result.get("timeline"), str):
-            print(f"  timeline                   {result['timeline']}")
+        print("", *verdict_lines(result), sep="\n")
     # a program that waits for the verdict may read through a pipe while the cluster is held
     sys.stdout.flush()
 
 
-def _failure_sentence(result: Result) -> str:
+def verdict_lines(result: Result) -> Iterator[str]:
+    for name, value in result.items():
+        if name not in ("timeline", "drill", "findings"):
+            yield f"  {name.replace('_', ' '):<26} {_as_text(value)}"
+    for finding in result.get("findings", [])[:FINDINGS_SHOWN]:
+        yield f"  {finding['check']}: {finding['sentence']}"
+    if isinstance(result.get("timeline"), str):
+        yield f"  timeline                   {result['timeline']}"
+
+
+def _as_text(value: Any) -> str:
+    """Of a member of a verdict; in a list each item, and a pair is what was before and after."""
+    if isinstance(value, list):
+        return ", ".join(map(_as_text, value)) or "none"
+    return " to ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+def failure_sentence(result: Result) -> str:
     bad = [
-        f"{name.replace('_', ' ')}: {value}" for name, value in result.items() if name in FAILURE_SENTENCES and value
+        f"{name.replace('_', ' ')}: {_as_text(value)}"
+        for name, value in result.items()
+        if name in FAILURE_SENTENCES and value
     ]
     return f"the drill failed: {', '.join(bad) or 'not every record was acknowledged'}"
