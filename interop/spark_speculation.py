@@ -32,8 +32,8 @@ from pyspark.sql.types import StructType
 import heirlog.spark
 from heirlog.spark import java, session
 from heirlog.spark.exactly_once import BatchAborted, Written
-from heirlog.spark.options import SinkOptions, sink_options
 from heirlog.spark.sink import HeirlogWriter
+from heirlog.spark.sink_options import SinkOptions, sink_options
 from heirlog.spark.source import HeirlogDataSource
 
 if TYPE_CHECKING:
