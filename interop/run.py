@@ -151,8 +151,11 @@ CHECKS: list[Check] = [
     ("Spark's own connector beside ours", spark.connector),
 ]
 """By how long they take. They begin with the last one, so that nothing long runs alone at the end."""
-BY_HAND: list[Check] = [("suites: librdkafka, later protocols", librdkafka_later.check)]
-"""Compiles for minutes, and waits for more: it runs only where it is named, as in `make interop ARGS=later`."""
+BY_HAND: list[Check] = [
+    ("suites: librdkafka, 0098 (a consumer of transactions)", librdkafka.check_transactions),
+    ("suites: librdkafka, later protocols", librdkafka_later.check),
+]
+"""They compile or wait for minutes, and run only where they are named, as in `make interop ARGS=later`."""
 AT_ONCE = 3
 JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """Of some hundred JVMs, most of which live for seconds: too briefly for the optimising compiler and its threads."""
