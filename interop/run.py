@@ -56,6 +56,7 @@ import spark_cluster
 import spark_declarative
 import spark_found
 import spark_lake
+import spark_speculation
 import spark_sweep
 import streams
 import transactional_client
@@ -142,6 +143,7 @@ CHECKS: list[Check] = [
     ("Spark pipeline into Delta", spark_lake.delta),
     ("transactions of four clients while brokers are killed", mixed_transactions.check),
     ("Spark on a standalone cluster", spark_cluster.check),
+    ("Spark's speculative attempts, exactly once", spark_speculation.check),
     ("a sweep on a standalone cluster", spark_sweep.check),
     ("suites: TLS, SASL and ACLs of librdkafka and kafka-python", secured_suites.check),
     ("suites: franz-go and kafka-go", golang.check),
@@ -149,8 +151,11 @@ CHECKS: list[Check] = [
     ("Spark's own connector beside ours", spark.connector),
 ]
 """By how long they take. They begin with the last one, so that nothing long runs alone at the end."""
-BY_HAND: list[Check] = [("suites: librdkafka, later protocols", librdkafka_later.check)]
-"""Compiles for minutes, and waits for more: it runs only where it is named, as in `make interop ARGS=later`."""
+BY_HAND: list[Check] = [
+    ("suites: librdkafka, 0098 (a consumer of transactions)", librdkafka.check_transactions),
+    ("suites: librdkafka, later protocols", librdkafka_later.check),
+]
+"""They compile or wait for minutes, and run only where they are named, as in `make interop ARGS=later`."""
 AT_ONCE = 3
 JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """Of some hundred JVMs, most of which live for seconds: too briefly for the optimising compiler and its threads."""

@@ -31,6 +31,7 @@ from heirlog.testing.cluster import Cluster
 
 PARTITIONS = 8
 RECORDS = 4000
+HOST = "127.0.0.1"
 READY_S = 120
 RUN_S = 300
 PYTHON = "heirlog-worker-python"
@@ -69,20 +70,22 @@ def check() -> str:
 
 
 @contextmanager
-def two_workers(folder: Path) -> Iterator[str]:
+def two_workers(folder: Path, second_host: str = HOST) -> Iterator[str]:
     """The address of a standalone master with two workers, one of them without heirlog; their logs are in `folder`.
 
-    Java must be provided.
+    second_host: of the worker without heirlog. Java must be provided.
     """
+    without = {"PYTHONPATH": sysconfig.get_path("purelib")}
     with ExitStack() as stack:
-        master = stack.enter_context(_daemon(folder, "master", {}, "deploy.master.Master", "--webui-port", "0"))
+        master = stack.enter_context(_daemon(folder, "master", {}, HOST, "deploy.master.Master", "--webui-port", "0"))
         address = _said(master, r"Starting Spark master at (spark://\S+)")
-        for name, paths in (("with", {}), ("without", {"PYTHONPATH": sysconfig.get_path("purelib")})):
+        for name, paths, host in (("with", {}, HOST), ("without", without, second_host)):
             python = sys.executable if name == "with" else os.path.realpath(sys.executable)
             environment = {**paths, "PATH": f"{_python(folder / name, python)}:{os.environ['PATH']}"}
             worker = ("deploy.worker.Worker", "--cores", "1", "--memory", "1g", "--webui-port", "0", address)
             _said(
-                stack.enter_context(_daemon(folder, name, environment, *worker)), r"Successfully registered with master"
+                stack.enter_context(_daemon(folder, name, environment, host, *worker)),
+                r"Successfully registered with master",
             )
         yield address
 
@@ -139,11 +142,13 @@ def _python(folder: Path, target: str) -> Path:
 
 
 @contextmanager
-def _daemon(folder: Path, name: str, environment: dict[str, str], main: str, *arguments: str) -> Iterator[Path]:
+def _daemon(
+    folder: Path, name: str, environment: dict[str, str], host: str, main: str, *arguments: str
+) -> Iterator[Path]:
     """One of Spark's own processes, ended by its handle; gives its log."""
     log = folder / f"{name}.log"
     home = Path(pyspark.__file__).parent
-    program = [str(home / "bin" / "spark-class"), f"org.apache.spark.{main}", "--host", "127.0.0.1", "--port", "0"]
+    program = [str(home / "bin" / "spark-class"), f"org.apache.spark.{main}", "--host", host, "--port", "0"]
     own = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_WORKER_DIR": str(folder / "work"), **environment}
     with open(log, "wb") as output:
         process = subprocess.Popen([*program, *arguments], env=own, stdout=output, stderr=output, cwd=folder)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,8 +28,12 @@ MAY_WAIT = (JOIN, SYNC)
 LATE_S = 0.04
 """By then a member's answer comes, if it waits for nobody."""
 ANSWERED_S = 10.0
+PARTITIONS_MAX = 3
+"""Of a topic of a sequence."""
 MARKERS_S = 0.2
 """By then markers are written that no partition refuses."""
+COMPLETE_S = 5.0
+"""Within this time a node of Apache Kafka completes a transaction, or the sequence continues with other names."""
 GRACE_S = 3.0
 """Within this time a node answers what another has answered."""
 OF_A_SEQUENCE = re.compile(r"s\d+(r\d+)?-")
@@ -45,6 +50,7 @@ class Player:
     """Begins the names of the sequence's transactional ids."""
     superseded: set[str] = field(default_factory=set)
     """Sequences with a marker of a higher coordinator epoch: some partition may refuse those of the real one."""
+    _given_up: set[str] = field(default_factory=set)
 
     def send(self, plan: Plan) -> None:
         if plan.key == WRITE_TXN_MARKERS and any(marker["coordinator_epoch"] > 0 for marker in plan.fields["markers"]):
@@ -64,12 +70,11 @@ class Player:
         if plan.key == PRODUCE and plan.fields["acks"] == 0:
             return ACCEPTED
         self._learn(plan, answer)
-        comparable = _without_marks(normal(answer, self.world))
         if plan.key == LIST_TRANSACTIONS:
-            states = comparable["transaction_states"]
-            comparable["transaction_states"] = [
-                state for state in states if state["transactional_id"].startswith(self.sequence)
+            answer.transaction_states = [
+                state for state in answer.transaction_states if state.transactional_id.startswith(self.sequence)
             ]
+        comparable = _without_marks(normal(answer, self.world))
         if plan.key == LIST_GROUPS:
             # one with a member that has not joined yet outlives its sequence on Apache Kafka
             comparable["groups"] = [
@@ -112,25 +117,16 @@ class Player:
             assert time.monotonic() < deadline, f"{self.name} does not follow its controller"
             time.sleep(0.002)
 
-    def wait_for_markers(self) -> bool:
-        """Until every decided transaction of the sequence is complete; if another coordinator has interfered, some may
-        never be. False for a node of Apache Kafka that does not complete one.
-        """
+    def undecided(self) -> set[str]:
+        """Transactional ids of the sequence with markers to write. Some may never be written: `give_up`."""
         asked = Plan(LIST_TRANSACTIONS, 1, {"state_filters": ["PrepareCommit", "PrepareAbort"]})
-        began = time.monotonic()
-        while any(
-            each.transactional_id.startswith(f"{self.sequence}-")
-            for each in self.server.ask(request_of(asked, self.world), 1).transaction_states
-        ):
-            waited_s = time.monotonic() - began
-            if self.sequence in self.superseded and waited_s > MARKERS_S:
-                break
-            if waited_s > PATIENCE_S / 2 and self.name != HEIRLOG:
-                self.superseded.add(self.sequence)
-                return False
-            assert waited_s < PATIENCE_S, f"{self.name} does not complete a transaction"
-            time.sleep(0.005)
-        return True
+        states = self.server.ask(request_of(asked, self.world), 1).transaction_states
+        ids = {each.transactional_id for each in states if each.transactional_id.startswith(f"{self.sequence}-")}
+        return ids - self._given_up
+
+    def give_up(self, ids: set[str]) -> None:
+        """Wait for their markers no more."""
+        self._given_up |= ids
 
     def member_epochs(self, group: str) -> Any:
         asked = Plan(CONSUMER_GROUP_DESCRIBE, 1, {"group_ids": [group]})
@@ -256,11 +252,17 @@ class Table:
             if not any(path.startswith(each) or each.startswith(path) for each in noisy)
         ]
 
-    def forget_if_it_holds_nothing(self, group: str) -> None:
-        """Deletes a group that Apache Kafka has without members and offsets, and heirlog has not."""
+    def forget_if_it_holds_nothing(self, group: str, topics: Iterable[str]) -> None:
+        """Deletes a group that Apache Kafka has without members and offsets, and heirlog has not. topics: of which open
+        transactions may have written offsets.
+        """
         if self._state(self.kafka, group) == "Empty" and self._state(self.heirlog, group) == "Dead":
             wanted = Plan(OFFSET_FETCH, 7, {"group_id": group, "topics": None})
-            if not self.kafka.server.ask(request_of(wanted, self.kafka.world), 7).topics:
+            undecided = [{"name": topic, "partition_indexes": list(range(PARTITIONS_MAX))} for topic in topics]
+            stable = Plan(OFFSET_FETCH, 7, {"group_id": group, "topics": undecided, "require_stable": True})
+            answers = [self.kafka.server.ask(request_of(each, self.kafka.world), 7) for each in (wanted, stable)]
+            are_stable = not any(part.error_code for topic in answers[1].topics for part in topic.partitions)
+            if not answers[0].topics and are_stable:
                 for player in self.players:
                     player.server.ask(request_of(Plan(DELETE_GROUPS, 2, {"groups_names": [group]}), player.world), 2)
 
@@ -277,12 +279,27 @@ class Table:
             player.learn_topics()
 
     def wait_for_markers(self) -> bool:
-        """False: a node of Apache Kafka does not complete a transaction."""
-        complete = [player.wait_for_markers() for player in self.players]
-        if not all(complete):
+        """Until every decided transaction of the sequence is complete; if another coordinator has interfered, some may
+        never be. False: a node of Apache Kafka does not complete one.
+        """
+        began, complete = time.monotonic(), True
+        waiting = list(self.players)
+        while waiting := [player for player in waiting if player.undecided()]:
+            waited_s = time.monotonic() - began
+            assert waited_s < PATIENCE_S, f"{waiting[0].name} does not complete a transaction"
+            for player in waiting:
+                if player.sequence in player.superseded:
+                    if waited_s > MARKERS_S:
+                        player.give_up(player.undecided())
+                elif waited_s > COMPLETE_S and player is not self.heirlog:
+                    player.superseded.add(player.sequence)
+                    player.give_up(player.undecided())
+                    complete = False
+            time.sleep(0.005)
+        if not complete:
             self.noise += 1
             self.noisy["a transaction that is never complete"] += 1
-        return all(complete)
+        return complete
 
     def wait_for_lookup(self, group: str) -> None:
         """Until the group's regular expressions are resolved: the nodes agree, and nothing changes any more."""

@@ -33,6 +33,7 @@ ON_CONTROLLER = 0.15
 ELECT_LEADERS_SHIPPED = 2
 READS = frozenset((2, 3, 9, 10, 15, 16, 18, 23, 29, 32, 35, 46, 55, 60, 61, 65, 66, 69, 74, 75, 77, 87, 90))
 """These may be asked again: brokers follow their controller."""
+CONFIGURES = frozenset((33, 44))
 CONTROLLED = frozenset((19, 20, 30, 31, 33, 37, 43, 44, 45, 57))
 """Brokers take these in later."""
 AGAIN, AGAIN_S = 12, 0.08
@@ -112,11 +113,11 @@ class Sequence:
             return
         self.log.append(str(plan))
         answer, found = self._table.ask(plan)
-        for _ in range(AGAIN if found and plan.key in READS else 0):
+        for _ in range(AGAIN if plan.key in READS else 0):
+            if all(map(explained, found)):
+                break
             time.sleep(AGAIN_S)
             answer, found = self._table.ask(plan)
-            if not found:
-                break
         if answer is WAITING:
             self._waiting[plan.client] = plan
         else:
@@ -208,7 +209,7 @@ class Sequence:
     def _forget_what_holds_nothing(self, plan: Plan) -> None:
         """Apache Kafka alone keeps such a group: its deletion keeps the groups of all nodes the same."""
         if plan.key in MAKES_GROUPS and not plan.fields["group_id"].startswith(SHOWN_NAMES):
-            self._table.forget_if_it_holds_nothing(plan.fields["group_id"])
+            self._table.forget_if_it_holds_nothing(plan.fields["group_id"], self._scene.topics[:2])
 
     def _late_answers(self) -> list[Difference]:
         """Of members whose group had to wait for this request."""
@@ -241,7 +242,8 @@ class Sequence:
         self._waiting.clear()
         self._table.disconnect()
         every = TIDIED_EVERY if self._only else 1
-        tidying.tidy(self._table, ("s", SHOWN_NAMES), topics=int(self._name[1:]) % every == 0)
+        configs = self._only is None or bool(CONFIGURES & self._only.builders.keys())
+        tidying.tidy(self._table, ("s", SHOWN_NAMES), topics=int(self._name[1:]) % every == 0, configs=configs)
 
 
 def _divides(difference: Difference) -> bool:

@@ -22,16 +22,18 @@ BROKER, GROUP = 4, 32
 CLASSIC, CONSUMER, SHARE = "classic", "consumer", "share"
 
 
-def tidy(table: Table, names: tuple[str, ...], *, topics: bool) -> None:
-    """names: what the names of groups begin with; topics: and ACLs are deleted, too."""
+def tidy(table: Table, names: tuple[str, ...], *, topics: bool, configs: bool) -> None:
+    """names: what the names of groups begin with; topics: and ACLs are deleted, too; configs: and configurations."""
     for player in table.players:
         _abort_open_transactions(player)
+    table.wait_for_markers()
+    for player in table.players:
         _delete_groups(player, names)
         if topics:
             _delete_topics(player)
     if topics:
         table.settle()
-    for _ in range(AT_MOST):
+    for _ in range(AT_MOST if configs else 0):
         changed = [_tidied(player) for player in table.players]
         if not any(changed):
             break
@@ -45,7 +47,6 @@ def _ask(player: Player, key: int, version: int, **fields: Any) -> Any:
 def _abort_open_transactions(player: Player) -> None:
     for transaction in _ask(player, 66, 1, state_filters=["Ongoing"]).transaction_states:
         _ask(player, 22, 4, transactional_id=transaction.transactional_id, transaction_timeout_ms=60_000)
-    player.wait_for_markers()
 
 
 def _delete_groups(player: Player, names: tuple[str, ...]) -> None:

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from answers.deviation import INVALID_REQUEST, SHOWN_NAMES, UNKNOWN_PARTITIONS, A, D, Deviation, at, new_topics, topic
+from answers.deviation import (
+    INVALID_REQUEST,
+    SHOWN_NAMES,
+    UNKNOWN_PARTITIONS,
+    A,
+    B,
+    D,
+    Deviation,
+    at,
+    new_topics,
+    topic,
+)
 from answers.players import Difference
 from answers.shape import Plan
 from answers.world import Batch, Symbol
@@ -51,6 +62,14 @@ def _gets_epoch_of_successor(difference: Difference) -> bool:
     plan, ours = difference.plan, difference.ours
     is_of_answer = at(difference, ".producer_id", ".producer_epoch") and ours == -1
     return plan.key == 26 and plan.version >= 5 and (ours == PRODUCER_FENCED or is_of_answer)
+
+
+def _repeats_an_id(difference: Difference) -> bool:
+    plan = difference.plan
+    if plan.key != 24 or plan.version < 4:
+        return False
+    ids = [transaction["transactional_id"] for transaction in plan.fields["transactions"]]
+    return len(set(ids)) < len(ids)
 
 
 TRANSACTION_DEVIATIONS: list[Deviation] = [
@@ -111,6 +130,30 @@ TRANSACTION_DEVIATIONS: list[Deviation] = [
             _starting(PRODUCER),
             _adding(PRODUCER, D, 0),
             _starting(PRODUCER, _id_of(PRODUCER), 10),
+        ),
+        is_harmless=False,
+    ),
+    Deviation(
+        "a transactional id twice",
+        "a transactional id that is twice in AddPartitionsToTxn 4-5",
+        _repeats_an_id,
+        (
+            Plan(
+                24,
+                4,
+                {
+                    "transactions": [
+                        {
+                            "transactional_id": PRODUCER,
+                            "producer_id": _id_of(PRODUCER),
+                            "producer_epoch": 0,
+                            "verify_only": False,
+                            "topics": [{"name": name, "partitions": [9]}],
+                        }
+                        for name in (A, B)
+                    ]
+                },
+            ),
         ),
         is_harmless=False,
     ),

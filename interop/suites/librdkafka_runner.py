@@ -14,6 +14,8 @@ import jars
 from suites.verdict import Outcomes
 
 RUNNER = Path("tests", "test-runner")
+CLASSES = "classes"
+"""Where the folder of its sources has the programs in Java that tests run, if they are compiled."""
 ADMIN = "0081"
 TIMEOUT_S = 300
 AT_ONCE = 10
@@ -21,12 +23,15 @@ RERUNS = 2
 """How often a test that failed is run again, beside fewer others, before it counts: many wait for a fixed time."""
 
 
-def compile_runner(home: Path, without: Sequence[str]) -> None:
-    """In a folder of its sources. without: features that it does not need. Raises jars.Missing, RuntimeError."""
+def compile_runner(home: Path, without: Sequence[str], *options: str) -> None:
+    """In a folder of its sources. without: features that it does not need. options: more ones of its configure.
+
+    Raises jars.Missing, RuntimeError.
+    """
     jars.need("gcc", "g++", "make", install="a C compiler (on Debian: apt install build-essential zlib1g-dev)")
     disabled = [f"--disable-{name}" for name in ("optimization", "debug-symbols", *without)]
     steps = [
-        ["./configure", *disabled],
+        ["./configure", *disabled, *options],
         ["make", "-j2", "-C", "src", "librdkafka.a"],
         ["make", "-j2", "-C", "src-cpp", "librdkafka++.a"],
         ["make", "-j2", "-C", "tests", "test-runner"],
@@ -60,6 +65,7 @@ def run_once(
             "BROKERS": servers,
             "KAFKA_PATH": str(kafka or tools(Path(directory))),
         }
+        _script(Path(directory) / "java" / "run-class.sh", f"'{home / CLASSES}:{jars.classpath()}' \"$@\"")
         done = subprocess.run(
             # no tests without a broker, none that breaks connections by preloading a library
             [str(home / RUNNER), "-L", "-E", "-r", *options],
@@ -84,9 +90,13 @@ def run_once(
 def tools(directory: Path) -> Path:
     """Where its tests look for a Kafka distribution: bin/kafka-topics.sh. Raises jars.Missing."""
     jars.fetch()
-    script = directory / "kafka" / "bin" / "kafka-topics.sh"
-    script.parent.mkdir(parents=True)
-    options = f"-Xmx256m -XX:TieredStopAtLevel=1 -cp '{jars.classpath()}'"
-    script.write_text(f'#!/bin/sh\nexec java {options} org.apache.kafka.tools.TopicCommand "$@"\n')
-    script.chmod(0o755)
+    main = "org.apache.kafka.tools.TopicCommand"
+    _script(directory / "kafka" / "bin" / "kafka-topics.sh", f"'{jars.classpath()}' {main} \"$@\"")
     return directory / "kafka"
+
+
+def _script(path: Path, program: str) -> None:
+    """program: the classpath, the main class and the arguments of a JVM."""
+    path.parent.mkdir(parents=True)
+    path.write_text(f"#!/bin/sh\nexec java -Xmx256m -XX:TieredStopAtLevel=1 -cp {program}\n")
+    path.chmod(0o755)

@@ -11,6 +11,7 @@ from heirlog.metadata.acls import AclOperation, ResourceType
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import (
     AddOffsetsToTxnRequest,
+    DescribeGroupsRequest,
     EndTxnRequest,
     OffsetFetchRequest,
     TxnOffsetCommitRequest,
@@ -86,6 +87,27 @@ def test_offsets_count_once_their_transaction_is_committed(node: Guarded, versio
     assert codes(node.ask(committing(producer, 99), version, ADMIN)) == {"t": ErrorCode.NONE}
     end(node, producer, commit=False)
     assert wait_until_stable(node) == 5 + version
+
+
+@pytest.mark.parametrize("is_committed", [True, False])
+def test_a_new_group_exists_once_its_transaction_is_committed(node: Guarded, is_committed: bool) -> None:
+    group = f"new-{is_committed}"
+    add = AddOffsetsToTxnRequest(transactional_id="x", group_id=group)
+    add.producer_id, add.producer_epoch = producer = node.begin_transaction("x", "t")
+    assert node.ask_again(add, principal=ADMIN).error_code == ErrorCode.NONE
+    asked = committing(producer, 7)
+    asked.group_id = group
+    assert codes(node.ask(asked, 5, ADMIN)) == {"t": ErrorCode.NONE}
+
+    def state() -> str:
+        (found,) = node.ask(DescribeGroupsRequest(groups=[group]), 5, ADMIN).groups
+        return str(found.group_state)
+
+    assert state() == "Dead"
+    end(node, producer, commit=is_committed)
+    # the next transaction begins once this one has all its markers
+    node.begin_transaction("x", "t")
+    assert state() == ("Empty" if is_committed else "Dead")
 
 
 def test_until_version_4_the_groups_partition_has_to_be_added_before(node: Guarded) -> None:

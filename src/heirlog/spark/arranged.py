@@ -35,7 +35,7 @@ def by_partition(rows: DataFrame, options: Mapping[str, str]) -> DataFrame:
     sink = sink_options(options)
     check_schema(sink, rows.schema)
     if sink.exactly_once is not None and rows.sparkSession.conf.get(_SPECULATION, "false") == "true":
-        _log.warning("%s is true: with exactlyOnce a batch fails if Spark runs a task of it twice", _SPECULATION)
+        _log.warning("%s is true: with exactlyOnce a task's second attempt fails, and may fail the batch", _SPECULATION)
     kept = [column for column in rows.schema.fields if column.name != "partition"]
     schema = StructType([*kept, StructField("partition", IntegerType())])
     placed = rows.mapInArrow(_placing(sink, [column.name for column in schema.fields]), schema)

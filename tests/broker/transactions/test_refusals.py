@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from heirlog.broker.transactions import describe
+from heirlog.broker.transactions.partition_requests import add_partitions_to_txn
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages import DescribeTransactionsRequest
+from heirlog.protocol.messages import AddPartitionsToTxnRequest, DescribeTransactionsRequest
 
-from ..fakes import answer_of
+from ..fakes import answer_of, context
 from .test_coordinator import Coordinating, added, code, listed, producer
 
 REQUESTS: dict[str, Callable[[Coordinating, tuple[int, int]], Any]] = {
@@ -94,3 +95,28 @@ def test_an_expiring_id_is_described_until_it_is_gone() -> None:
     assert rig.described().error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
     assert "t" not in listed(rig)
     assert answer_of(rig.init()) is None, "a new id"
+
+
+def test_an_id_that_is_twice_has_each_of_its_entries_judged() -> None:
+    rig = Coordinating()
+    me = producer(rig.init())
+    nested = AddPartitionsToTxnRequest
+    entries = [
+        nested.AddPartitionsToTxnTransaction(
+            transactional_id="t",
+            producer_id=me[0],
+            producer_epoch=me[1],
+            topics=[nested.AddPartitionsToTxnTopic(name="foo", partitions=[index])],
+        )
+        for index in (1, 9)
+    ]
+    request = AddPartitionsToTxnRequest(transactions=entries)
+    answer = answer_of(add_partitions_to_txn(rig.broker.transactions, rig.image, request, context(5)))
+    codes = {
+        (found.partition_index, ErrorCode(found.partition_error_code).name)
+        for result in answer.results_by_transaction
+        for topic in result.topic_results
+        for found in topic.results_by_partition
+    }
+    assert codes == {(1, "NONE"), (9, "UNKNOWN_TOPIC_OR_PARTITION")}
+    assert rig.verify(me, 1) == ["NONE"]
