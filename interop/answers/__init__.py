@@ -5,7 +5,7 @@
     world.py       what differs between nodes and has one name for all of them: ids of topics, members, producers
     shape.py       a request for one node; an answer in a form that can be compared
     wire.py        connections, and answers that come later
-    deviations.py  the differences that docs/compatibility.md names
+    deviations.py  the differences that docs/compatibility.md names, by family in *_deviations.py
     families.py    which requests are played together
     avoided.py     what no sequence sends
     sequence.py    one sequence

@@ -15,7 +15,8 @@ from typing import Any
 
 from answers import share_group_requests, tidying, transaction_requests
 from answers.avoided import ends_it, goes_ahead, is_stored_in_two_ways
-from answers.deviations import SHOWN_NAMES, explained
+from answers.deviation import SHOWN_NAMES
+from answers.deviations import explained
 from answers.families import ALL, FAMILIES, ONLY, TRANSACTIONS, Family
 from answers.mutations import mutated
 from answers.players import NO_ANSWER, WAITING, Difference, Table

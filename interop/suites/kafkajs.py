@@ -10,12 +10,13 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 
 from clients import installed_kafkajs
 
 from suites.nodes import heirlog_node
-from suites.verdict import HERE, Outcomes, expectation
+from suites.verdict import HERE, Outcomes, expectation, not_passed, run_patiently
 
 CLIENT = "kafkajs"
 SUITE = "kafkajs"
@@ -27,7 +28,7 @@ def check() -> str:
     """For `make interop`. Raises AssertionError with every test that is not as it should be."""
     expected = expectation(CLIENT, SUITE)
     with heirlog_node() as address:
-        outcomes, again = run_patiently(address, expected.missed)
+        outcomes, again = run_patiently(partial(run, address), expected.missed)
     problems = expected.problems(outcomes)
     if problems:
         raise AssertionError("\n".join(problems))
@@ -38,17 +39,8 @@ def check() -> str:
 def record(node: Callable[[], AbstractContextManager[str]]) -> dict[str, Outcomes]:
     """For `record.py`."""
     with node() as address:
-        outcomes, _ = run_patiently(address, lambda found: [name for name, one in found.items() if one != "passed"])
+        outcomes, _ = run_patiently(partial(run, address), not_passed)
         return {SUITE: outcomes}
-
-
-def run_patiently(address: str, missed: Callable[[Outcomes], list[str]]) -> tuple[Outcomes, int]:
-    """What each test came to in the end, and how many were run twice. missed: those that should have passed."""
-    outcomes = dict(run(address))
-    again = missed(outcomes)
-    if again:
-        outcomes.update(run(address, again))
-    return outcomes, len(again)
 
 
 def run(address: str, names: Sequence[str] = ()) -> Outcomes:

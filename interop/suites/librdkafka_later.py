@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-import subprocess
 import tarfile
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
@@ -22,10 +22,10 @@ import jars
 from recovery import kafka_nodes
 
 from heirlog.testing import Cluster
-from suites import librdkafka
-from suites.librdkafka import ADMIN, ADMIN_PARTS, AT_ONCE, RERUNS, RUNNER
+from suites.librdkafka import ADMIN_PARTS
+from suites.librdkafka_runner import ADMIN, AT_ONCE, RERUNS, RUNNER, compile_runner, run_once
 from suites.nodes import heirlog_node, kafka_node
-from suites.verdict import Outcomes, expectation
+from suites.verdict import Outcomes, expectation, not_passed, run_patiently
 
 CLIENT = "librdkafka_later"
 SUITE = "2.15.1"
@@ -91,23 +91,12 @@ def check() -> str:
     for which in RUNS:
         expected = expectation(CLIENT, which.name)
         with which.node() as address:
-            outcomes, repeated = run_patiently(which, address, expected.missed)
+            outcomes, repeated = run_patiently(partial(run, which, address), expected.missed, RERUNS)
         problems += [f"{which.name}: {problem}" for problem in expected.problems(outcomes)]
         asked, again = asked + len(expected.asked), again + repeated
     if problems:
         raise AssertionError("\n".join(problems))
     return f"{SUITE}: {asked} tests" + (f", {again} run again" if again else "")
-
-
-def run_patiently(which: Run, address: str, missed: Callable[[Outcomes], list[str]]) -> tuple[Outcomes, int]:
-    """What each test came to in the end, and how many were run again. missed: those that should have passed."""
-    outcomes = dict(run(which, address))
-    again = missed(outcomes)
-    for _ in range(RERUNS):
-        failed = missed(outcomes)
-        if failed:
-            outcomes.update(run(which, address, failed))
-    return outcomes, len(again)
 
 
 def run(which: Run, servers: str, names: Sequence[str] = ()) -> Outcomes:
@@ -117,10 +106,10 @@ def run(which: Run, servers: str, names: Sequence[str] = ()) -> Outcomes:
     tests = [name[:4] for name in names if not name.startswith(ADMIN)] if names else which.tests
     if tests:
         chosen = {**given, "TESTS": ",".join(tests)}
-        outcomes.update(librdkafka.run_once(servers, chosen, f"-p{AT_ONCE}", loud=bool(names), home=HOME))
+        outcomes.update(run_once(HOME, servers, chosen, f"-p{AT_ONCE}", loud=bool(names)))
     for part in [name.partition("/")[2] for name in names if name.startswith(ADMIN)] if names else which.parts:
         chosen = {**given, "TESTS": ADMIN, "SUBTESTS": part}
-        found = librdkafka.run_once(servers, chosen, "-p1", loud=bool(names), home=HOME)
+        found = run_once(HOME, servers, chosen, "-p1", loud=bool(names))
         outcomes[f"{ADMIN}/{part}"] = found.get("0081_admin", "failed")
     return outcomes
 
@@ -130,19 +119,8 @@ def build() -> None:
     if (HOME / RUNNER).exists():
         return
     jars.need("npm", install="npm (on Debian: apt install npm)")
-    jars.need("gcc", "g++", "make", install="a C compiler (on Debian: apt install build-essential zlib1g-dev)")
     unpack()
-    absent = [f"--disable-{name}" for name in ("ssl", "sasl", "curl", "zstd", "lz4-ext")]
-    steps = [
-        ["./configure", "--disable-optimization", "--disable-debug-symbols", *absent],
-        ["make", "-j2", "-C", "src", "librdkafka.a"],
-        ["make", "-j2", "-C", "src-cpp", "librdkafka++.a"],
-        ["make", "-j2", "-C", "tests", "test-runner"],
-    ]
-    for step in steps:
-        done = subprocess.run(step, cwd=HOME, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        if done.returncode:
-            raise RuntimeError(f"{' '.join(step)} failed:\n{done.stdout[-3000:]}")
+    compile_runner(HOME, ["ssl", "sasl", "curl", "zstd", "lz4-ext"])
 
 
 def unpack() -> None:
@@ -166,7 +144,5 @@ def record(_: Node) -> dict[str, Outcomes]:
     outcomes: dict[str, Outcomes] = {}
     for which in RUNS:
         with which.kafka() as address:
-            outcomes[which.name], _again = run_patiently(
-                which, address, lambda found: [name for name, one in found.items() if one != "passed"]
-            )
+            outcomes[which.name], _again = run_patiently(partial(run, which, address), not_passed, RERUNS)
     return outcomes

@@ -19,6 +19,7 @@ import jars
 from heirlog.security.jaas import parse_jaas
 from heirlog.testing import Cluster
 from suites import kafka_python, librdkafka, running
+from suites.librdkafka_runner import ADMIN, run_once
 from suites.running import Suite
 from suites.secured_nodes import PASSWORD, SESSION_MS, USER, SecuredNode, heirlog_node, kafka_node
 from suites.verdict import Outcomes, expectation
@@ -91,8 +92,8 @@ def suites(node: SecuredNode) -> dict[str, Callable[[], Outcomes]]:
 def acls(node: SecuredNode) -> Outcomes:
     found = dict(run_librdkafka(node, "PLAINTEXT", {}, {"TESTS": ",".join(OF_ACLS)}))
     for part in ACL_PARTS:
-        ran = run_librdkafka(node, "PLAINTEXT", {}, {"TESTS": librdkafka.ADMIN, "SUBTESTS": part})
-        found[f"{librdkafka.ADMIN}/{part}"] = ran.get("0081_admin", "failed")
+        ran = run_librdkafka(node, "PLAINTEXT", {}, {"TESTS": ADMIN, "SUBTESTS": part})
+        found[f"{ADMIN}/{part}"] = ran.get("0081_admin", "failed")
     return found
 
 
@@ -107,7 +108,7 @@ def sessions() -> None:
     with Cluster(nodes=3, security="SASL_PLAINTEXT", config=config, ledger=False) as cluster, tools() as home:
         login = in_librdkafkas_names(cluster.client_config())
         chosen = {"TESTS": OF_SESSIONS}
-        found = librdkafka.run_once(cluster.bootstrap_servers, chosen, "-p1", loud=True, login=login, kafka=home)
+        found = run_once(librdkafka.HOME, cluster.bootstrap_servers, chosen, "-p1", loud=True, login=login, kafka=home)
     assert list(found.values()) == ["passed"], found
 
 
@@ -124,7 +125,7 @@ def in_librdkafkas_names(given: Mapping[str, str]) -> dict[str, str]:
 def run_librdkafka(node: SecuredNode, protocol: str, login: Mapping[str, str], chosen: Mapping[str, str]) -> Outcomes:
     given = {"security.protocol": protocol, **login} if login else {}
     with tools() as home:
-        return librdkafka.run_once(node.address(protocol), dict(chosen), "-p4", login=given, kafka=home)
+        return run_once(librdkafka.HOME, node.address(protocol), dict(chosen), "-p4", login=given, kafka=home)
 
 
 # -- kafka-python

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -45,6 +45,27 @@ class Expectation:
             f"{name} is in no list: run interop/suites/record.py" for name in outcomes if name not in self.on_kafka
         ]
         return found
+
+
+def run_patiently(
+    run: Callable[[Sequence[str]], Outcomes], missed: Callable[[Outcomes], list[str]], reruns: int = 1
+) -> tuple[Outcomes, int]:
+    """What each test came to in the end, and how many were run again.
+
+    run: runs these tests, or all where none is named. missed: those that should have passed; they are run again, up to
+    `reruns` times.
+    """
+    outcomes = dict(run(()))
+    failed = again = missed(outcomes)
+    for _ in range(reruns):
+        if failed:
+            outcomes.update(run(failed))
+            failed = missed(outcomes)
+    return outcomes, len(again)
+
+
+def not_passed(outcomes: Outcomes) -> list[str]:
+    return [name for name, outcome in outcomes.items() if outcome != "passed"]
 
 
 def expectation(client: str, suite: str) -> Expectation:

@@ -168,6 +168,7 @@ def test_a_broker_that_is_gone_for_good(heirlog: Heirlog, cluster: Cluster) -> N
     create(cluster, "short", [1, 3], min_insync_replicas="2")
     create(cluster, "spare", [1, 2, 3], min_insync_replicas="2")
     create(cluster, "dark", [3], min_insync_replicas="1")
+    create(cluster, "few", [1, 2], min_insync_replicas="3")
     running = heirlog("broker", "unregister", "--id", "8")
     assert running.code == 1 and "broker list" in running.err
     for option in ("under-replicated", "unavailable", "under-min-isr"):
@@ -181,12 +182,13 @@ def test_a_broker_that_is_gone_for_good(heirlog: Heirlog, cluster: Cluster) -> N
 
     def shown(option: str) -> set[str]:
         described = rows(heirlog, "topics", "describe", f"--{option}-partitions")
-        return {row["topic"] for row in described} & {"short", "spare", "dark"}
+        return {row["topic"] for row in described} & {"short", "spare", "dark", "few"}
 
     eventually(lambda: shown("unavailable") == {"dark"})
     eventually(lambda: shown("under-replicated") == {"short", "spare", "dark"})
     eventually(lambda: shown("under-min-isr") == {"short", "dark"})
-    eventually(lambda: shown("at-min-isr") == {"spare"})
+    # of min.insync.replicas no more counts than a partition has replicas
+    eventually(lambda: shown("at-min-isr") == {"spare", "few"})
     assert heirlog("topics", "describe", "--unavailable-partitions", "--at-min-isr-partitions").code == 2
 
     same = heirlog("configs", "alter", "--topic", "short", "--add-config", "min.insync.replicas=2")

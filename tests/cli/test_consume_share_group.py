@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -14,6 +16,8 @@ from confluent_kafka import ShareConsumer
 from patience import eventually
 
 from heirlog.blocking import Acknowledge, Client
+from heirlog.cli import waiting
+from heirlog.cli.share_reader import ShareReader
 from heirlog.protocol.batch import encode_batch
 from heirlog.testing import Cluster
 
@@ -86,6 +90,41 @@ def test_it_shares_a_topic_with_a_member_of_librdkafka(heirlog: Heirlog, cluster
         other.close()
     write(cluster, "mixed", "d")
     assert delivered(heirlog, "mixed", 1) == [("d", 1)], "what librdkafka delivered it has accepted"
+
+
+def test_an_outage_is_named_while_it_lasts(
+    heirlog: Heirlog, cluster: Cluster, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    share(heirlog, cluster, "outage", "a")
+    monkeypatch.setattr(waiting, "SAID_EVERY_S", 1.0)
+    found: set[bytes | None] = set()
+    said = ""
+
+    def read(reader: ShareReader) -> None:
+        with closing(reader.rounds()) as rounds:
+            for parts in rounds:
+                found.update(record.value for _, records in parts for record in records)
+                reader.wrote()
+                if b"b" in found:
+                    return
+
+    def is_said() -> bool:
+        nonlocal said
+        said += capfd.readouterr().err
+        return bool(said)
+
+    with Client(cluster.bootstrap_servers) as client:
+        thread = threading.Thread(target=read, args=(ShareReader(client, "outage", ["outage"], None),))
+        thread.start()
+        eventually(lambda: b"a" in found)
+        capfd.readouterr()
+        cluster.kill(cluster.brokers[0])
+        eventually(is_said)
+        assert said == "waiting for the coordinator of share group outage, or for a leader of its partitions\n"
+        cluster.start(cluster.brokers[0])
+        write(cluster, "outage", "b")
+        thread.join(60)
+    assert found == {b"a", b"b"}
 
 
 @pytest.mark.parametrize("option", [["--group", "g"], ["--until-end"], ["--partition", "0"], ["--from-beginning"]])

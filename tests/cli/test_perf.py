@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
+import signal
+import sys
 import threading
 from collections.abc import Iterator
 
 import pytest
 from cli.conftest import Heirlog, rows
+from cli.test_consume import reading
 from hypothesis import given
 from hypothesis import strategies as st
 from patience import eventually
@@ -84,6 +88,22 @@ def test_an_outage_is_named_while_it_lasts(
         cluster.start(cluster.brokers[0])
         thread.join(60)
     assert load.latencies.count == 500
+
+
+@pytest.mark.usefixtures("default_cluster")
+@pytest.mark.parametrize("option", [[], ["--json"]])
+def test_what_was_measured_until_ctrl_c_is_shown(heirlog: Heirlog, cluster: Cluster, option: list[str]) -> None:
+    topic = f"cut{len(option)}"
+    cluster.create_topic(topic)
+    command = [sys.executable, "-m", "heirlog", "perf", "produce", topic, *option]
+    with reading([*command, "--num-records", "1000000", "--throughput", "300"]) as process:
+        eventually(lambda: sum(row["offsets"] for row in rows(heirlog, "offsets", topic)) > 0)
+        process.send_signal(signal.SIGINT)
+        out, err = (printed.decode() for printed in process.communicate(timeout=60))
+    assert process.returncode == 130
+    (acknowledged,) = re.findall(r"^interrupted: (\d+) of 1000000 acknowledged$", err, re.M)
+    shown = json.loads(out)["records"] if option else int(out.partition(" records sent, ")[0])
+    assert shown == int(acknowledged) <= sum(row["offsets"] for row in rows(heirlog, "offsets", topic))
 
 
 def test_a_read_that_does_not_go_on_is_named() -> None:

@@ -86,7 +86,7 @@ def alter_cluster(world: World, name: str, value: str | None) -> None:
     assert answer.error_code.value == 0, answer
 
 
-def described(world: World, rdkafka: Any, kind: ResourceType, name: str, key: str, expected: str) -> Any:
+def eventually_described(world: World, rdkafka: Any, kind: ResourceType, name: str, key: str, expected: str) -> Any:
     """The entry, once the broker that is asked has heard of the change."""
 
     def found() -> Any:
@@ -142,16 +142,16 @@ def test_kafka_python_adds_partitions(busy: World, python: Any) -> None:
 def test_confluent_kafka_alters_and_describes(busy: World, rdkafka: Any) -> None:
     topic = busy.topic(retention_ms="1000")
     only(rdkafka.incremental_alter_configs([resource(ResourceType.TOPIC, topic, segment_ms="5000", retention_ms=None)]))
-    entry = described(busy, rdkafka, ResourceType.TOPIC, topic, "segment.ms", "5000")
+    entry = eventually_described(busy, rdkafka, ResourceType.TOPIC, topic, "segment.ms", "5000")
     assert (entry.source, entry.is_default, entry.is_read_only) == (1, False, False)
-    described(busy, rdkafka, ResourceType.TOPIC, topic, "retention.ms", str(7 * 86_400_000))
+    eventually_described(busy, rdkafka, ResourceType.TOPIC, topic, "retention.ms", str(7 * 86_400_000))
 
 
 def test_confluent_kafka_replaces(busy: World, rdkafka: Any) -> None:
     topic = busy.topic(retention_ms="1000")
     only(rdkafka.alter_configs([ConfigResource(ResourceType.TOPIC, topic, set_config={"segment.ms": "5000"})]))
-    described(busy, rdkafka, ResourceType.TOPIC, topic, "segment.ms", "5000")
-    described(busy, rdkafka, ResourceType.TOPIC, topic, "retention.ms", str(7 * 86_400_000))
+    eventually_described(busy, rdkafka, ResourceType.TOPIC, topic, "segment.ms", "5000")
+    eventually_described(busy, rdkafka, ResourceType.TOPIC, topic, "retention.ms", str(7 * 86_400_000))
 
 
 @pytest.mark.parametrize("incremental", [True, False])
@@ -198,15 +198,15 @@ def test_what_is_wrong_is_refused_in_words(busy: World, rdkafka: Any) -> None:
 def test_a_brokers_value_is_its_own_and_the_clusters_is_for_all(busy: World, rdkafka: Any) -> None:
     topic = busy.topic()
     only(rdkafka.incremental_alter_configs([resource(ResourceType.BROKER, "2", log_retention_ms="777000")]))
-    assert described(busy, rdkafka, ResourceType.BROKER, "2", "log.retention.ms", "777000").source == 2
+    assert eventually_described(busy, rdkafka, ResourceType.BROKER, "2", "log.retention.ms", "777000").source == 2
     assert only(rdkafka.describe_configs([ConfigResource(ResourceType.BROKER, "1")]))["log.retention.ms"].value is None
     alter_cluster(busy, "message.max.bytes", "3000")
     for broker in ("1", "2", "3"):
-        assert described(busy, rdkafka, ResourceType.BROKER, broker, "message.max.bytes", "3000").source == 3
+        assert eventually_described(busy, rdkafka, ResourceType.BROKER, broker, "message.max.bytes", "3000").source == 3
     assert produce(busy, topic, 1, 5000)[0].name() == "MSG_SIZE_TOO_LARGE"
     alter_cluster(busy, "message.max.bytes", None)
     only(rdkafka.incremental_alter_configs([resource(ResourceType.BROKER, "2", log_retention_ms=None)]))
-    described(busy, rdkafka, ResourceType.BROKER, "1", "message.max.bytes", "1048588")
+    eventually_described(busy, rdkafka, ResourceType.BROKER, "1", "message.max.bytes", "1048588")
     busy.eventually(lambda: produce(busy, topic, 1, 5000) == [None])
 
 

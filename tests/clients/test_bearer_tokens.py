@@ -123,7 +123,7 @@ def test_librdkafka_with_a_callback_writes_and_reads(cluster: Cluster, server: O
         "oauth_cb": token,
         "log_level": 0,
     }
-    librdkafka_writes_and_reads(Producer(given | {"acks": "all"}), Consumer(given | {"group.id": "g1"}))
+    assert_librdkafka_writes_and_reads(Producer(given | {"acks": "all"}), Consumer(given | {"group.id": "g1"}))
 
 
 def test_librdkafka_with_client_credentials_writes_and_reads(cluster: Cluster, server: OAuthServer) -> None:
@@ -140,11 +140,11 @@ def test_librdkafka_with_client_credentials_writes_and_reads(cluster: Cluster, s
         "sasl.oauthbearer.scope": "by-librdkafka",
         "log_level": 0,
     }
-    librdkafka_writes_and_reads(Producer(given | {"acks": "all"}), Consumer(given | {"group.id": "g2"}))
+    assert_librdkafka_writes_and_reads(Producer(given | {"acks": "all"}), Consumer(given | {"group.id": "g2"}))
     assert [path for path in server.asked if "by-librdkafka" in path]
 
 
-def librdkafka_writes_and_reads(producer: Any, consumer: Any) -> None:
+def assert_librdkafka_writes_and_reads(producer: Any, consumer: Any) -> None:
     from confluent_kafka import TopicPartition
 
     delivered: list[tuple[Any, Any]] = []

@@ -40,7 +40,7 @@ def edit(node: NodeLayout, old: str, new: str) -> None:
     node.properties_path.write_text(text.replace(old, new))
 
 
-def refused(layout: Layout, sentence: str) -> None:
+def assert_refused(layout: Layout, sentence: str) -> None:
     before = [node.properties_path.read_bytes() for node in layout.nodes]
     with pytest.raises(LocalError, match=sentence):
         data_folder.taken_in(layout)
@@ -135,9 +135,9 @@ def test_a_directory_elsewhere_is_refused_with_both_paths(made: Layout, tmp_path
     elsewhere = tmp_path / "disk" / "broker-1" / "log"
     edit(made.brokers[0], f"log.dirs={made.brokers[0].log_dir}", f"log.dirs={elsewhere}")
     sentence = f"log.dirs={elsewhere}, which is outside the data folder {made.data}.*heirlog node"
-    refused(made, sentence)
+    assert_refused(made, sentence)
     elsewhere.mkdir(parents=True)
-    refused(made, sentence)
+    assert_refused(made, sentence)
 
 
 def test_a_disk_that_every_node_names_and_that_is_no_copied_folder_is_refused(made: Layout, tmp_path: Path) -> None:
@@ -145,14 +145,14 @@ def test_a_disk_that_every_node_names_and_that_is_no_copied_folder_is_refused(ma
         there = tmp_path / "disk" / node.directory.name / "log"
         there.mkdir(parents=True)
         edit(node, f"log.dirs={node.log_dir}", f"log.dirs={there}")
-    refused(made, "outside the data folder")
+    assert_refused(made, "outside the data folder")
 
 
 def test_a_moved_folder_without_its_logs_is_refused_rather_than_formatted(made: Layout, tmp_path: Path) -> None:
     made.data.rename(tmp_path / "b")
     moved = found(tmp_path / "b")
     shutil.rmtree(moved.brokers[0].log_dir)
-    refused(moved, "outside the data folder")
+    assert_refused(moved, "outside the data folder")
 
 
 @pytest.mark.parametrize("linked", ["log", "broker-1"])
@@ -162,9 +162,9 @@ def test_a_link_that_leads_out_is_refused_since_a_copy_would_share_it(
     place = made.brokers[0].directory if linked == "broker-1" else made.brokers[0].log_dir
     place.rename(tmp_path / "disk")
     place.symlink_to(tmp_path / "disk")
-    refused(made, rf"that is {tmp_path}/disk.*outside the data folder")
+    assert_refused(made, rf"that is {tmp_path}/disk.*outside the data folder")
     shutil.copytree(made.data, tmp_path / "b", symlinks=True)
-    refused(found(tmp_path / "b"), "outside the data folder")
+    assert_refused(found(tmp_path / "b"), "outside the data folder")
 
 
 def test_another_place_of_the_same_folder_is_an_edit(made: Layout) -> None:

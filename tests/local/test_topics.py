@@ -38,6 +38,7 @@ def test_every_broker_knows_a_new_topic_and_its_leaders(cluster: Cluster) -> Non
         ({"name": "no/name"}, "a topic cannot be created: .*letters, digits"),
         ({"name": "t", "replication_factor": 3}, "topic t cannot be created: .*replication factor"),
         ({"name": "t", "config": {"no.such": True}}, "topic t cannot be created: .*no.such"),
+        ({"name": "t", "config": {"retention.m": 1}}, r"topic t cannot be created: .*did you mean retention\.ms\?"),
         ({"name": "twice"}, "a topic cannot be created: .*exists"),
     ],
 )

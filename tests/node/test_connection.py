@@ -4,7 +4,6 @@ from itertools import count
 from typing import Any
 
 import pytest
-from apis.guarded import Guarded
 
 from heirlog.apis.common.api import Role
 from heirlog.context import CLOSE, NO_ANSWER
@@ -309,15 +308,3 @@ def test_where_nobody_asks_nothing_is_measured(wire: Wire) -> None:
     wait.complete(said(2))
     assert wire.sent == [(1, said(1)), (2, said(2)), (4, said(4))]
     assert next(brain.ticks_ns) == 0
-
-
-def test_what_waits_for_metadata_can_leave() -> None:
-    node = Guarded().node
-    before, called = node._held.copy(), list[int]()
-    leave = node.when_it_serves(lambda: called.append(1))
-    node.when_it_serves(lambda: called.append(2))
-    leave()
-    leave()
-    assert len(node._held) == len(before) + 1
-    node._caught_up()
-    assert called == [2]

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import socket
 import struct
 import sys
 import tracemalloc
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,7 @@ from heirlog.server.connection_limits import (
     ConnectionLimits,
     ListenerLimits,
     connection_limits,
+    descriptors_for_connections,
     exempt_listeners,
     listener_limits,
 )
@@ -361,6 +364,48 @@ def test_who_has_max_connections_per_ip_gets_no_more_and_the_log_one_line(
         node.server.stop()
         await eventually(lambda: node.server.connection_count == 0)
         assert not node.server._per_host, "an address that has no connection is forgotten"
+
+    asyncio.run(scenario())
+
+
+@contextmanager
+def descriptors(more: int) -> Iterator[None]:
+    """This process may open so many descriptors more."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    first_free = os.dup(0)
+    os.close(first_free)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (first_free + more, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_connections_leave_descriptors_for_files(fake_node: Any, framed: Any, eventually: Any, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        node = fake_node(echo, exempt=["INTERNAL"])
+        internal = node.server.listen("INTERNAL", Endpoint(HOST, 0))
+        # both ends of a connection are in this process
+        with descriptors(more=120), ExitStack() as opened:
+            limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+            most = descriptors_for_connections(between_nodes=False)
+            assert most == limit - limit // 8
+            crowd = []
+            while not node.events("error"):
+                crowd.append(await connect(node.endpoint))
+                await asyncio.sleep(0)
+            reader, writer = await connect(internal)
+            writer.write(framed(1))
+            assert await is_served(reader), "a node is let in"
+            for index in range(limit // 8 // 2 - 2):
+                opened.enter_context((tmp_path / str(index)).open("w"))
+            for _, writer in crowd[:6]:
+                writer.close()
+            reader, writer = await connect(node.endpoint)
+            writer.write(framed(1))
+            assert await is_served(reader), "there is room again"
+            assert node.events("error") == ["accept-failed"]
+        node.server.stop()
 
     asyncio.run(scenario())
 

@@ -20,8 +20,8 @@ from heirlog.blocking.connection import Connection
 from heirlog.protocol.messages import EndTxnRequest, TxnOffsetCommitRequest
 from heirlog.protocol.primitives import Message
 from heirlog.spark import session
-from heirlog.spark.options import sink_options
 from heirlog.spark.sink import HeirlogStreamWriter
+from heirlog.spark.sink_options import sink_options
 from heirlog.spark.source import HeirlogDataSource
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from heirlog.client.record_accumulator import ProducerIdAndEpoch
 from heirlog.spark import exactly_once, ledger
 from heirlog.spark.exactly_once import BatchAborted, Written
 from heirlog.spark.ledger import LedgerLost
-from heirlog.spark.options import ExactlyOnce, SinkOptions, sink_options
+from heirlog.spark.sink_options import ExactlyOnce, SinkOptions, sink_options
 from heirlog.testing.cluster import Cluster
 
 PARTITIONS = 3

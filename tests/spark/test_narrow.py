@@ -31,7 +31,8 @@ from spark.topics import Topics
 
 from heirlog.blocking import Client, Fetched
 from heirlog.spark.narrow import narrowing
-from heirlog.spark.options import LARGEST, read_options
+from heirlog.spark.option_values import LARGEST
+from heirlog.spark.options import read_options
 from heirlog.spark.plan import Range
 from heirlog.spark.source import HeirlogReader, spark_schema
 from heirlog.testing.cluster import Cluster

@@ -11,7 +11,8 @@ from pyarrow import parquet
 
 from heirlog.spark.loss import Cause, DataLoss, Loss, handle
 from heirlog.spark.offsets import StreamOffset, names, stream_offset
-from heirlog.spark.options import OptionError, read_options
+from heirlog.spark.option_values import OptionError
+from heirlog.spark.options import read_options
 
 LOSS = Loss("t", 0, 5, 9, 9, Cause.RETENTION.value)
 

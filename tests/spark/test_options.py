@@ -5,31 +5,17 @@ from __future__ import annotations
 import pickle
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
+from spark.given_options import MINIMAL, SERVERS, batch, stream
 
 from heirlog.spark.columns import COLUMNS, PLAIN_COLUMNS
-from heirlog.spark.option_names import (
-    CLIENT_PROPERTIES,
-    SINK_OPTIONS,
-    SOURCE_OPTIONS,
-    STRATEGIES,
-    warn_of_ineffective,
-)
-from heirlog.spark.options import EARLIEST, LATEST, OnDataLoss, OptionError, columns_of, read_options, sink_options
+from heirlog.spark.offset_limits import EARLIEST, LATEST
+from heirlog.spark.option_names import CLIENT_PROPERTIES, SINK_OPTIONS, SOURCE_OPTIONS, STRATEGIES, warn_of_ineffective
+from heirlog.spark.option_values import OptionError
+from heirlog.spark.options import OnDataLoss, columns_of, read_options
+from heirlog.spark.sink_options import sink_options
 from heirlog.spark.source import HeirlogDataSource
-
-SERVERS = {"kafka.bootstrap.servers": "h:1"}
-MINIMAL = {**SERVERS, "subscribe": "t"}
-
-
-def batch(**options: str) -> Any:
-    return read_options({**MINIMAL, **options}, streaming=False)
-
-
-def stream(**options: str) -> Any:
-    return read_options({**MINIMAL, **options}, streaming=True)
 
 
 def test_names_of_options_are_read_in_any_case() -> None:
@@ -96,46 +82,6 @@ def test_servers_must_be_named() -> None:
         read_options({"subscribe": "t"}, streaming=False)
 
 
-def test_a_file_of_client_properties_may_say_how_to_connect_and_the_options_win(tmp_path: Path) -> None:
-    file = tmp_path / "client.properties"
-    file.write_text('bootstrap.servers=a:1\nsasl.jaas.config=x required username="u";\nacks=1\nclient.id=file\n')
-    given = {"commandConfig": str(file), "kafka.client.id": "own"}
-    read = read_options({**given, "subscribe": "t"}, streaming=False)
-    assert (read.bootstrap, read.properties["client.id"]) == ("a:1", "own")
-    written = sink_options({**given, "topic": "t"})
-    assert (written.bootstrap, written.acks, written.idempotent) == ("a:1", 1, False)
-    assert written.properties["sasl.jaas.config"] == 'x required username="u";'
-    with pytest.raises(OptionError, match="commandConfig: there is no configuration file"):
-        sink_options({"commandConfig": str(tmp_path / "none")})
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"startingOffsets": "latest"},
-        {"startingOffsets": '{"t":{"0":-1}}'},
-        {"startingOffsets": '{"t":{"0":1}}', "startingOffsetsDefault": "latest"},
-        {"endingOffsets": "earliest"},
-        {"endingOffsets": '{"t":{"0":-2}}'},
-    ],
-)
-def test_a_batch_cannot_begin_at_the_end_nor_end_at_the_begin(options: dict[str, str]) -> None:
-    with pytest.raises(OptionError, match=r"can't be (latest|earliest) for batch queries"):
-        batch(**options)
-
-
-@pytest.mark.parametrize("kind", ["Offsets", "OffsetsByTimestamp"])
-def test_a_batch_that_would_end_before_it_begins_is_refused(kind: str) -> None:
-    def both(start: int, end: int) -> dict[str, str]:
-        return {f"starting{kind}": f'{{"t":{{"0":{start}}}}}', f"ending{kind}": f'{{"t":{{"0":{end}}}}}'}
-
-    assert batch(**both(5, 5)).ending
-    with pytest.raises(OptionError, match=rf"starting{kind} for t-0 is 6, behind its ending{kind}, 5"):
-        batch(**both(6, 5))
-    if kind == "Offsets":
-        assert batch(**both(6, -1)).ending, "the end is not known yet"
-
-
 @pytest.mark.parametrize("name", ["endingOffsets", "endingOffsetsByTimestamp", "endingTimestamp"])
 def test_a_stream_has_no_end(name: str) -> None:
     value = {"endingOffsets": "latest", "endingOffsetsByTimestamp": '{"t":{"0":1}}', "endingTimestamp": "1"}[name]
@@ -152,47 +98,6 @@ def test_before_it_is_known_what_is_read_only_what_neither_allows_is_refused() -
         columns_of({**MINIMAL, "startingOffsets": "latest", "minPartitions": "0"})
 
 
-def test_a_default_without_offsets_is_where_every_partition_begins() -> None:
-    assert stream(startingOffsetsDefault="earliest").starting.offset == EARLIEST
-    assert stream(startingOffsets="latest", startingOffsetsDefault="earliest").starting.offset == LATEST
-    with pytest.raises(OptionError, match="startingOffsetsDefault is 'soon'"):
-        stream(startingOffsets="latest", startingOffsetsDefault="soon")
-
-
-def test_the_more_precise_of_several_begins_wins() -> None:
-    options = {"startingOffsets": "earliest", "startingOffsetsByTimestamp": '{"t":{"0":7}}'}
-    assert batch(**options).starting.timestamps == {("t", 0): 7}
-    assert batch(**options, startingTimestamp="9").starting.timestamp_ms == 9
-
-
-def test_a_timestamp_that_nothing_reaches_is_an_error_at_the_begin_and_the_end_at_the_end() -> None:
-    options = batch(startingTimestamp="9", endingTimestamp="10")
-    assert not options.starting.latest_if_none
-    assert options.ending.latest_if_none
-    assert batch(startingTimestamp="9", startingOffsetsByTimestampStrategy="latest").starting.latest_if_none
-
-
-def test_offsets_may_come_with_what_a_stream_remembers_beside_them() -> None:
-    text = '{"t":{"0":5},"@heirlog":{"topicIds":{},"epochs":{}}}'
-    assert stream(startingOffsets=text, startingOffsetsDefault="earliest").starting.offsets == {("t", 0): 5}
-
-
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        ("15m", 900_000),
-        ("30s", 30_000),
-        ("500ms", 500),
-        ("2H", 7_200_000),
-        ("5min", 300_000),
-        ("1d", 86_400_000),
-        ("70", 70),
-    ],
-)
-def test_times_are_read_as_spark_reads_them(value: str, expected: int) -> None:
-    assert stream(maxTriggerDelay=value).max_trigger_delay_ms == expected
-
-
 @pytest.mark.parametrize(
     ("name", "value"),
     [
@@ -206,13 +111,6 @@ def test_what_only_streams_read_is_looked_at_in_streams(name: str, value: str) -
     with pytest.raises(OptionError, match=f"{name} (must be|is '{value}')"):
         stream(**{name: value})
     assert batch(**{name: value}).max_offsets is None
-
-
-def test_numbers_are_read_as_java_reads_them_and_times_may_mean_the_ends_of_a_log() -> None:
-    assert batch(minPartitions="+7").min_partitions == 7
-    assert batch(startingTimestamp=" -2 ", endingTimestamp="-1").starting.timestamp_ms == EARLIEST
-    assert batch(endingOffsetsByTimestamp='{"t":{"+0":-1}}').ending.timestamps == {("t", 0): LATEST}
-    assert sink_options({**SERVERS, "kafka.batch.size": " 1000 "}).batch_bytes == 1000, "Kafka's own takes spaces"
 
 
 def test_columns_are_those_of_spark_and_headers_only_when_asked_for() -> None:
@@ -233,51 +131,6 @@ def test_secrets_are_in_no_text_of_the_options() -> None:
     for options in (batch(**secret), sink_options({**MINIMAL, **secret})):
         assert "hidden" not in repr(options)
         assert pickle.loads(pickle.dumps(options)) == options
-
-
-def test_the_sink_s_client_options_are_understood() -> None:
-    options = sink_options({**SERVERS, "topic": "t", "kafka.compression.type": "zstd", "kafka.batch.size": "1000"})
-    assert (options.topic, options.codec, options.batch_bytes, options.acks, options.idempotent) == (
-        "t",
-        4,
-        1000,
-        -1,
-        True,
-    )
-    assert not sink_options({**SERVERS, "kafka.acks": "1"}).idempotent
-    with pytest.raises(OptionError, match=r"idempotence=true needs all"):
-        sink_options({**SERVERS, "kafka.acks": "1", "kafka.enable.idempotence": "true"})
-
-
-@pytest.mark.parametrize(
-    ("name", "why"),
-    [
-        ("kafka.acks", "kafka.acks is 'x'"),
-        ("kafka.compression.type", "kafka.compression.type is 'x'"),
-        ("kafka.key.serializer", "'key.serializer' is not supported"),
-        ("kafka.value.serializer", "'value.serializer' is not supported"),
-        ("kafka.transactional.id", "exactlyOnce is not: set exactlyOnce to true"),
-        ("kafka.partitioner.class", "'partitioner.class' is not supported"),
-    ],
-)
-def test_a_sink_refuses_what_it_cannot_do(name: str, why: str) -> None:
-    with pytest.raises(OptionError, match=why):
-        sink_options({**SERVERS, name: "x"})
-
-
-@pytest.mark.parametrize(
-    ("more", "why"),
-    [
-        ({}, "needs kafka.transactional.id"),
-        ({"kafka.transactional.id": "x", "kafka.acks": "1"}, "needs kafka.acks=all"),
-        ({"kafka.transactional.id": "x", "kafka.enable.idempotence": "false"}, "kafka.enable.idempotence=true"),
-        ({"kafka.transactional.id": "x", "batchId": "b"}, "batchId is for batch writes"),
-        ({"kafka.transactional.id": "x", "kafka.transaction.timeout.ms": "0"}, "must be positive"),
-    ],
-)
-def test_exactly_once_refuses_what_would_break_it(more: dict[str, str], why: str) -> None:
-    with pytest.raises(OptionError, match=why):
-        sink_options({**SERVERS, "exactlyOnce": "true", **more}, streaming=True)
 
 
 # names

@@ -11,7 +11,7 @@ from heirlog.apis.common.api import Api, Limit, Served
 from heirlog.apis.common.call import Call
 from heirlog.apis.common.membership import READ_GROUP, may_read_group
 from heirlog.apis.common.ports import CoordinatesGroups, OnBroker
-from heirlog.broker.groups.membership import join_refusal
+from heirlog.broker.groups.member_answers import join_refusal
 from heirlog.context import Context, Reply
 from heirlog.protocol.api import ApiKey
 from heirlog.protocol.errors import ErrorCode

@@ -117,7 +117,7 @@ class WriteTxnMarkersHandler:
             writing.done()
 
         producer = (marker.producer_id, marker.producer_epoch)
-        shard.end_transaction(_outcome(marker), producer, marker.transaction_version, answered)
+        shard.writer.end_transaction(_outcome(marker), producer, marker.transaction_version, answered)
 
     def _append(self, topic: str, marker: _Marker, result: _Result, writing: _Writing) -> None:
         partition = self._replicas.partitions_named(topic).get(result.partition_index)

@@ -381,7 +381,7 @@ def _run(drill: Callable[[DrillRunner[Result]], Result]) -> Result:
 def _conclude(result: Result, as_json: bool) -> None:
     _print_verdict(result, as_json)
     if not result["passed"]:
-        raise CommandError(_failure_sentence(result))
+        raise CommandError(failure_sentence(result))
 
 
 def _protocol(secure: bool) -> str:
@@ -396,7 +396,7 @@ def _hold(runner: DrillRunner[Result], result: Result, cluster: Cluster, as_json
         result["command_config"] = str(client_file)
     _print_verdict(result, as_json)
     if not result["passed"]:
-        print(f"heirlog: {_failure_sentence(result)}", file=sys.stderr)
+        print(f"heirlog: {failure_sentence(result)}", file=sys.stderr)
     runner.hold(0 if result["passed"] else EXIT_FAILED)
 
 
@@ -455,20 +455,32 @@ def _print_verdict(result: Result, as_json: bool) -> None:
     if as_json:
         show_json(result)
     else:
-        print()
-        for name, value in result.items():
-            if name not in ("timeline", "drill", "findings"):
-                print(f"  {name.replace('_', ' '):<26} {value}")
-        for finding in result.get("findings", [])[:FINDINGS_SHOWN]:
-            print(f"  {finding['check']}: {finding['sentence']}")
-        if isinstance(result.get("timeline"), str):
-            print(f"  timeline                   {result['timeline']}")
+        print("", *verdict_lines(result), sep="\n")
     # a program that waits for the verdict may read through a pipe while the cluster is held
     sys.stdout.flush()
 
 
-def _failure_sentence(result: Result) -> str:
+def verdict_lines(result: Result) -> Iterator[str]:
+    for name, value in result.items():
+        if name not in ("timeline", "drill", "findings"):
+            yield f"  {name.replace('_', ' '):<26} {_as_text(value)}"
+    for finding in result.get("findings", [])[:FINDINGS_SHOWN]:
+        yield f"  {finding['check']}: {finding['sentence']}"
+    if isinstance(result.get("timeline"), str):
+        yield f"  timeline                   {result['timeline']}"
+
+
+def _as_text(value: Any) -> str:
+    """Of a member of a verdict; in a list each item, and a pair is what was before and after."""
+    if isinstance(value, list):
+        return ", ".join(map(_as_text, value)) or "none"
+    return " to ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+def failure_sentence(result: Result) -> str:
     bad = [
-        f"{name.replace('_', ' ')}: {value}" for name, value in result.items() if name in FAILURE_SENTENCES and value
+        f"{name.replace('_', ' ')}: {_as_text(value)}"
+        for name, value in result.items()
+        if name in FAILURE_SENTENCES and value
     ]
     return f"the drill failed: {', '.join(bad) or 'not every record was acknowledged'}"

@@ -66,7 +66,6 @@ NEXT_STEPS: Final = {
 
 
 _READ_ONLY_CONFIG: Final = re.compile(r"Cannot update these configs dynamically: (?P<name>[^\s;]+)")
-_UNKNOWN_CONFIG: Final = re.compile(r"Unknown (?P<kind>topic|broker|group) config name: (?P<name>[^\s;]+)")
 """What heirlog and Apache Kafka say."""
 
 
@@ -80,18 +79,9 @@ def with_next_step(sentence: str, code: ErrorCode) -> str:
 
 def _meant(sentence: str) -> str | None:
     """For a configuration that does not exist: the one that is like it."""
-    found = _UNKNOWN_CONFIG.search(sentence)
-    if found is None:
-        return None
-    from heirlog.local.similar_names import server_config_like, similar
-    from heirlog.metadata.group_configs import GROUP_CONFIGS
-    from heirlog.metadata.topic_configs import TOPIC_CONFIGS
+    from heirlog.local.similar_names import meant_config
 
-    kind, name = found["kind"], found["name"].rstrip(".,")
-    if kind == "broker":
-        like = server_config_like(name)
-    else:
-        like = similar(name, TOPIC_CONFIGS if kind == "topic" else GROUP_CONFIGS)
+    like = meant_config(sentence)
     return f"did you mean {like}?" if like else None
 
 

@@ -1,11 +1,13 @@
-"""Which partitions kafka-topics --describe would show with its filters.
+"""Which partitions `topics describe` shows with a filter; the names are those of kafka-topics.
 
     under-replicated    fewer in sync than replicas; those that a reassignment adds do not count yet
     unavailable         no leader, or a leader that is not a live broker
-    under-min-isr       fewer in sync than min.insync.replicas as configured; always without a leader
-    at-min-isr          exactly as many in sync as min.insync.replicas
+    under-min-isr       fewer in sync than the effective min ISR; always without a leader
+    at-min-isr          exactly as many in sync as the effective min ISR
 
-The configured number counts as it stands, also where a partition has fewer replicas: so it is in Kafka's tool.
+The effective min ISR is at most the number of replicas, as for the brokers that accept acks=all or refuse it
+(`metadata/min_isr.py`). kafka-topics compares with min.insync.replicas as it is configured, so it also shows partitions
+that have fewer replicas than that, although they accept acks=all.
 """
 
 from __future__ import annotations
@@ -55,14 +57,18 @@ def _test(client: Client, chosen: Filter, rows: Sequence[Row]) -> Callable[[Row]
             return len(row["isr"]) < len(row["replicas"]) - len(coming)
 
         return is_under_replicated
-    required = min_isr_of(client, dict.fromkeys(row["topic"] for row in rows))
+    configured = _configured_min_isr(client, dict.fromkeys(row["topic"] for row in rows))
+
+    def min_isr(row: Row) -> int:
+        return min(configured[row["topic"]], len(row["replicas"]))
+
     if chosen is Filter.UNDER_MIN_ISR:
-        return lambda row: row["leader"] is None or len(row["isr"]) < required[row["topic"]]
-    return lambda row: len(row["isr"]) == required[row["topic"]]
+        return lambda row: row["leader"] is None or len(row["isr"]) < min_isr(row)
+    return lambda row: len(row["isr"]) == min_isr(row)
 
 
-def min_isr_of(client: Client, topics: Iterable[str]) -> dict[str, int]:
-    """As configured. Raises CommandError."""
+def _configured_min_isr(client: Client, topics: Iterable[str]) -> dict[str, int]:
+    """By topic. Raises CommandError."""
     from heirlog.protocol.messages import DescribeConfigsRequest
 
     resources = [

@@ -200,7 +200,8 @@ def produce(
 ) -> None:
     """Write records, and show how many per second, and how long their acknowledgements took.
 
-    One process makes the records. If that is what limits the rate, the command says so.
+    One process makes the records. If that is what limits the rate, the command says so. Ctrl-C shows what was measured
+    until then.
     """
     topic = given_once("topic", "TOPIC", topic_argument, "--topic", topic)
     with connected(bootstrap_server) as client:
@@ -208,12 +209,22 @@ def produce(
         required = ALL if acks is Acks.ALL else 1
         load = Load(client, required, topic, partitions, record_size, CODEC_NAMES.index(compression))
         stopwatch = Stopwatch()
-        load.run(num_records, max(0.0, throughput))
-        found = stopwatch.rates(load.latencies.count, load.latencies.count * record_size)
+        try:
+            load.run(num_records, max(0.0, throughput))
+        except KeyboardInterrupt:
+            # what was measured until then is what the user waits for
+            _show_produced(load.latencies, stopwatch, record_size, as_json)
+            print(f"interrupted: {load.latencies.count} of {num_records} acknowledged", file=sys.stderr, flush=True)
+            raise
+        _show_produced(load.latencies, stopwatch, record_size, as_json)
+
+
+def _show_produced(latencies: Latencies, stopwatch: Stopwatch, record_size: int, as_json: bool) -> None:
+    found = stopwatch.rates(latencies.count, latencies.count * record_size)
     found["latency_ms"] = {
-        "avg": round(load.latencies.mean_ms, 2),
-        "max": round(load.latencies.longest_ms, 2),
-        **{f"p{percent:g}": round(load.latencies.percentile_ms(percent), 2) for percent in PERCENTILES},
+        "avg": round(latencies.mean_ms, 2),
+        "max": round(latencies.longest_ms, 2),
+        **{f"p{percent:g}": round(latencies.percentile_ms(percent), 2) for percent in PERCENTILES},
     }
     if as_json:
         show_json(found)

@@ -10,6 +10,7 @@ from collections.abc import Generator, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
+from heirlog.cli.waiting import Saying, Unanswered
 from heirlog.client.offsets import TopicPartition
 from heirlog.client.share_groups import Acknowledge, DeliveredRecords
 from heirlog.protocol.batch import Record
@@ -29,6 +30,10 @@ class ShareReader:
         self._left = left
         self._handed_out: list[DeliveredRecords] = []
         self._counts: dict[tuple[str, int, int], int] = {}
+        self._polling = Unanswered(
+            f"waiting for the coordinator of share group {group}, or for a leader of its partitions"
+        )
+        """A leader without records answers within half a second."""
 
     def delivery_count(self, topic: str, partition: int, offset: int) -> int:
         """How often a record of the last round was delivered, this time included."""
@@ -37,7 +42,8 @@ class ShareReader:
     def rounds(self) -> Generator[list[tuple[TopicPartition, list[Record]]]]:
         """As `Reader.rounds`. Close it: then the member leaves. Raises KafkaError, OSError."""
         try:
-            yield from self._rounds()
+            with Saying(self._polling.said):
+                yield from self._rounds()
         except BaseException:
             # the failure is what counts, and what was not acknowledged is delivered again
             with suppress(KafkaError, OSError):
@@ -54,7 +60,8 @@ class ShareReader:
     def _rounds(self) -> Iterator[list[tuple[TopicPartition, list[Record]]]]:
         while self._left is None or self._left > 0:
             wanted = RECORDS_PER_ROUND if self._left is None else min(self._left, RECORDS_PER_ROUND)
-            self._handed_out = self._consumer.poll(wanted, is_exact=self._left is not None)
+            with self._polling:
+                self._handed_out = self._consumer.poll(wanted, is_exact=self._left is not None)
             found: list[tuple[TopicPartition, list[Record]]] = []
             self._counts = {}
             for delivered in self._handed_out:

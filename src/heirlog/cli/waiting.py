@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
 from collections.abc import Callable
 from types import TracebackType
 from typing import Self
@@ -35,6 +36,33 @@ class Saying:
             sentence = self._said()
             if sentence is not None:
                 say(sentence)
+
+
+class Unanswered:
+    """For a `Saying` around many questions: the sentence, once for each that has had no answer for five seconds.
+
+    A context manager around each question.
+    """
+
+    def __init__(self, sentence: str) -> None:
+        self._sentence = sentence
+        self._asked_at_s: float | None = None
+        self._said_of_s: float | None = None
+
+    def __enter__(self) -> None:
+        self._asked_at_s = time.monotonic()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._asked_at_s = None
+
+    def said(self) -> str | None:
+        asked_at_s = self._asked_at_s
+        if asked_at_s is None or asked_at_s == self._said_of_s or time.monotonic() - asked_at_s < SAID_EVERY_S:
+            return None
+        self._said_of_s = asked_at_s
+        return self._sentence
 
 
 def say(sentence: str) -> None:

@@ -9,6 +9,7 @@ they stop a command only where its `security.protocol` needs what they say.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping
 from difflib import get_close_matches
 from typing import Final
@@ -49,10 +50,28 @@ _OF_LIBRDKAFKA: Final = {
 """And which of Kafka's says the same."""
 
 
+_UNKNOWN_CONFIG: Final = re.compile(r"Unknown (?P<kind>topic|broker|group) config name: (?P<name>[^\s;]+)")
+"""What heirlog and Apache Kafka say."""
+
+
 def similar(name: str, known: Iterable[str], cutoff: float = _LIKE) -> str | None:
     """The known name that is most like it; None if there is none."""
     close = get_close_matches(name.lower(), list(known), 1, cutoff)
     return close[0] if close else None
+
+
+def meant_config(sentence: str) -> str | None:
+    """The configuration that is most like the one which, by a broker's sentence, does not exist; None if none is."""
+    found = _UNKNOWN_CONFIG.search(sentence)
+    if found is None:
+        return None
+    from heirlog.metadata.group_configs import GROUP_CONFIGS
+    from heirlog.metadata.topic_configs import TOPIC_CONFIGS
+
+    kind, name = found["kind"], found["name"].rstrip(".,")
+    if kind == "broker":
+        return server_config_like(name)
+    return similar(name, TOPIC_CONFIGS if kind == "topic" else GROUP_CONFIGS)
 
 
 def server_config_like(name: str) -> str | None:

@@ -9,6 +9,7 @@ from functools import partial
 from heirlog.blocking import Client
 from heirlog.client.security import PLAINTEXT, Security
 from heirlog.local.errors import LocalError
+from heirlog.local.similar_names import meant_config
 from heirlog.protocol.errors import error_code
 from heirlog.protocol.messages import CreateTopicsRequest, MetadataRequest, MetadataResponse
 
@@ -43,6 +44,9 @@ def create(
         raise LocalError(f"topic {name} cannot be created: {error}") from error
     if made.error_code:
         reason = made.error_message or error_code(made.error_code).name
+        like = meant_config(reason)
+        if like is not None:
+            reason = f"{reason.rstrip(' .;')}; did you mean {like}?"
         # the broker's sentence may name it too
         topic_named = "a topic" if f"'{name}'" in reason or not name else f"topic {name}"
         raise LocalError(f"{topic_named} cannot be created: {reason}")

@@ -17,8 +17,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from heirlog.apis.common.api import Role
-from heirlog.apis.common.call import changed
 from heirlog.context import Context, Reply
 from heirlog.env import Cancel, NodeEnv
 from heirlog.log_levels import LogLevels
@@ -31,16 +29,17 @@ from heirlog.metadata.image import Image
 from heirlog.metadata.journal import ImageJournal
 from heirlog.metadata.listener_security import ListenerSecurity
 from heirlog.metadata.state import BrokerRegistration
-from heirlog.node.audit import AuditLog
 from heirlog.node.authentication import AuthenticationCounts, Authenticators
 from heirlog.node.auto_topic_creation import AutoTopicCreationManager
 from heirlog.node.connection import ClientConnection, ReadAhead, Transport
 from heirlog.node.dynamic_stores import DynamicStores, ListenerStores
 from heirlog.node.forwarding import Forwarder
-from heirlog.node.log_directories import metadata_identity, open_directories
+from heirlog.node.log_directories import metadata_identity, open_directories, refuse_metadata_elsewhere
 from heirlog.node.metadata_publisher import MetadataPublisher
+from heirlog.node.quorum_configs import configured_controllers, metadata_log_config, quorum_config
 from heirlog.node.read_your_writes import LocalImageWaits, MetadataPropagation
-from heirlog.node.router import ApiRoute, ListenerRoutes
+from heirlog.node.request_dispatcher import RequestDispatcher
+from heirlog.node.router import ApiRoute, ListenerRoutes, listeners_of
 from heirlog.node.snapshots import SnapshotTrigger
 from heirlog.node.wire import api_keys
 from heirlog.pending import Pending
@@ -49,16 +48,12 @@ from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.frames import RequestHeader
 from heirlog.protocol.messages import ApiVersionsRequest, ApiVersionsResponse
 from heirlog.protocol.primitives import Message
-from heirlog.protocol.types import METADATA_TOPIC, ZERO_UUID, Endpoint, PartitionKey, Uuid
+from heirlog.protocol.types import METADATA_TOPIC, Endpoint, PartitionKey
 from heirlog.raft.bootstrap import read_bootstrap_records
-from heirlog.raft.configured_controllers import ConfiguredControllers
-from heirlog.raft.control import Voter
 from heirlog.raft.latency_window import LatencyWindow
 from heirlog.raft.local_replica import LocalReplica
-from heirlog.raft.metadata_log import MetadataLogConfig
 from heirlog.raft.older_metadata import OlderMetadata
 from heirlog.raft.quorum import Quorum
-from heirlog.raft.quorum_config import QuorumConfig
 from heirlog.raft.replay import CommittedBatch
 from heirlog.raft.snapshot import InvalidSnapshot
 from heirlog.rate_limited_log import RateLimitedLog
@@ -113,7 +108,7 @@ class Node:
         self.env = env
         self.config = config
         self.cluster_id = ""
-        self._by_name = {listener.name: listener for listener in _listeners(config)}
+        self._by_name = {listener.name: listener for listener in listeners_of(config)}
         self._now_ns = now_ns or (lambda: env.now_ms() * 1_000_000)
         self._connections: dict[ClientConnection, None] = {}
         self.requests: RequestMetrics | None = None
@@ -153,9 +148,6 @@ class Node:
             env, self.controller_endpoint, config["controller.socket.timeout.ms"], self._own_image.when_applied
         )
         self._missing_topics = AutoTopicCreationManager(env, config, self._forwarder)
-        self._serves_clients = False
-        self._held: list[Callable[[], None]] = []
-        self._held_for_acls: list[Callable[[], None]] = []
         self.authorizer: Authorizer | None = None
         """None: every operation is allowed."""
         if config.has_authorizer:
@@ -165,7 +157,7 @@ class Node:
             config, lambda: self.image, lambda: self.cluster_id, env.wall_ms, signatures or {}
         )
         self.authentications = AuthenticationCounts()
-        self._audit = AuditLog(env.log)
+        self._dispatcher = RequestDispatcher(self, self.every_broker)
         self._stores = DynamicStores(stores, config.node_id)
         self._stopping = False
 
@@ -203,7 +195,7 @@ class Node:
     @property
     def held_count(self) -> int:
         """Requests that wait for metadata."""
-        return len(self._held)
+        return self._dispatcher.held_count
 
     @property
     def applied_time_ms(self) -> int:
@@ -217,7 +209,7 @@ class Node:
     @property
     def holds_requests(self) -> bool:
         """Whether clients' requests wait until this broker has metadata."""
-        return not self._serves_clients
+        return not self._dispatcher.has_metadata
 
     @property
     def directories(self) -> list[LogDirectory]:
@@ -294,6 +286,7 @@ class Node:
             self.cluster_id = identity.cluster_id
             self._say_who()
             self._directories = open_directories(self.env, config, self.cluster_id, self._unusable, self)
+            refuse_metadata_elsewhere(self.env.files, config, [directory.path for directory in self._directories])
             # only a cluster's first controller uses them: a broker need not be stopped by a damaged file
             bootstrap = read_bootstrap_records(self.env.files, config.metadata_log_dir) if config.is_controller else []
         except (StorageFormatError, InvalidSnapshot, OSError) as error:
@@ -308,22 +301,10 @@ class Node:
                 config.metadata_log_dir,
                 config.is_controller,
             ),
-            self._configured_controllers(identity.directory_id),
+            configured_controllers(config, identity.directory_id),
             listeners=[self],
-            config=MetadataLogConfig(
-                segment_bytes=config["metadata.log.segment.bytes"],
-                segment_ms=config["metadata.log.segment.ms"],
-                max_retention_bytes=config["metadata.max.retention.bytes"],
-                max_retention_ms=config["metadata.max.retention.ms"],
-            ),
-            quorum_config=QuorumConfig(
-                election_timeout_ms=config["controller.quorum.election.timeout.ms"],
-                fetch_timeout_ms=config["controller.quorum.fetch.timeout.ms"],
-                election_backoff_max_ms=config["controller.quorum.election.backoff.max.ms"],
-                request_timeout_ms=config["controller.quorum.request.timeout.ms"],
-                retry_backoff_ms=config["controller.quorum.retry.backoff.ms"],
-                auto_join=config["controller.quorum.auto.join.enable"],
-            ),
+            config=metadata_log_config(config),
+            quorum_config=quorum_config(config),
             older_metadata=OlderMetadata(self._refuse_older_metadata, self._accepts_older_metadata),
             on_replica_knows=self.every_broker.fetched if config.is_controller else None,
         )
@@ -370,15 +351,6 @@ class Node:
             log_dirs=list(self.config.log_dirs),
         )
 
-    def _configured_controllers(self, directory_id: Uuid) -> ConfiguredControllers:
-        config, me = self.config, None
-        if config.is_controller:
-            advertised = config.advertised_controller_listeners[0]
-            me = Voter(config.node_id, directory_id, advertised.endpoint, advertised.name)
-        listener = config.controller_listener_names[0]
-        static = tuple(Voter(voter.id, ZERO_UUID, voter.endpoint, listener) for voter in config.voters)
-        return ConfiguredControllers(me, static, config.bootstrap_servers)
-
     def _quorum_ready(self) -> None:
         if self._broker is not None and not self._stopping:
             self._broker.start()
@@ -402,7 +374,7 @@ class Node:
         self._broker.stop_at_once(lambda: self.env.stop(1, reason))
 
     def _accepts_older_metadata(self) -> Callable[[OnDurable], None] | None:
-        if self._broker is None or self._serves_clients or not self.config["heirlog.accept.older.metadata"]:
+        if self._broker is None or self._dispatcher.has_metadata or not self.config["heirlog.accept.older.metadata"]:
             return None
         return self._broker.accept_older_metadata
 
@@ -469,16 +441,10 @@ class Node:
         return answer
 
     def serves(self, listener: ListenerRoutes) -> bool:
-        return listener.role is Role.CONTROLLER or self._serves_clients
+        return self._dispatcher.serves(listener)
 
     def when_it_serves(self, fn: Callable[[], None]) -> Cancel:
-        self._held.append(fn)
-
-        def cancel() -> None:
-            if fn in self._held:
-                self._held.remove(fn)
-
-        return cancel
+        return self._dispatcher.when_it_serves(fn)
 
     def authentication_failed(self, connection: ClientConnection, mechanism: str, name: str, why: str) -> None:
         self.authentications.failed[connection.listener.name] += 1
@@ -528,82 +494,11 @@ class Node:
             self._broker.replicas.directories.file_failed(path, error)
 
     def handle(self, listener: ListenerRoutes, header: RequestHeader, request: Any, context: Context) -> Reply[Any]:
-        """The reply of the handler of this request's API.
-
-        `Any` is deliberate here. Which request and response belong together is decided by the number in a header, which
-        no type can know. Before this call the codec has made `request` of the class of that API. After it,
-        `Served[Q, R]` and `Api[Q, R]` of `apis` check that each handler takes Q and gives `Reply[R]`.
-        """
-        route = listener.routes[header.api_key]
-        if listener.role is Role.BROKER and not self._serves_clients:
-            # from an empty image clients would learn that their topics are gone
-            return self._hold(route, request, context, self._held.append)
-        if route.waits_for_turn and self.controller.turns.is_used_up:
-            return self._hold(route, request, context, self.controller.turns.wait)
-        authorizer = self.authorizer
-        if authorizer is None and not route.is_audited:
-            return route.handle(self, request, context)
-        if authorizer is not None and not authorizer.is_loaded and not self._is_early(authorizer, context):
-            return self._hold(route, request, context, self._held_for_acls.append)
-        return self.serve(route, request, context)
-
-    def _is_early(self, authorizer: Authorizer, context: Context) -> bool:
-        """Whether to serve a request before the ACLs are known: a quorum needs its nodes before it has any."""
-        on_early_listener = context.listener in self.config.early_start_listeners
-        return on_early_listener and authorizer.is_super_user(context.principal)
+        return self._dispatcher.handle(listener, header, request, context)
 
     def serve(self, route: ApiRoute, request: Any, context: Context) -> Reply[Any]:
-        """The handler's answer, as far as the client may have it, and when it may (`read_your_writes`)."""
-        if not route.is_change:
-            return self._serve(route, request, context)
-        controller = self.controller
-        first, later_parts = controller.next_offset, controller.later_parts
-        answer = self._serve(route, request, context)
-        if isinstance(answer, Pending) and controller.later_parts > later_parts:
-            # its last record is not appended yet; it will be committed when the answer comes
-            return self.every_broker.when_all_know_later(answer, lambda: controller.committed_offset + 1)
-        end = controller.next_offset
-        return answer if end == first else self.every_broker.when_all_know(answer, end)
-
-    def _serve(self, route: ApiRoute, request: Any, context: Context) -> Reply[Any]:
-        if not route.is_audited:
-            return self._serve_allowed(route, request, context)
-        answer = self._serve_allowed(route, request, context)
-        return changed(answer, lambda response: self._audit.write(route.key, request, context, response))
-
-    def _serve_allowed(self, route: ApiRoute, request: Any, context: Context) -> Reply[Any]:
-        authorizer = self.authorizer
-        if authorizer is None or route.forwards_all:
-            return route.handle(self, request, context)
-        return route.api.guarded(route.served, route.handle, self, authorizer, request, context)
-
-    def _hold(
-        self, route: ApiRoute, request: Any, context: Context, wait: Callable[[Callable[[], None]], None]
-    ) -> Pending[Any]:
-        """Answer later; wait: gets what then serves the request, and calls it when this node can."""
-        under_way: Pending[Any] | None = None
-
-        def abandoned() -> None:
-            if under_way is not None:
-                under_way.abandon()
-
-        def go_on() -> None:
-            nonlocal under_way
-            if held.done:
-                return
-            answer = self.serve(route, request, context)
-            if isinstance(answer, Pending):
-                under_way = answer
-                answer.then(held.complete)
-            else:
-                held.complete(answer)
-
-        held: Pending[Any] = Pending(abandoned)
-        connection = context.connection
-        assert isinstance(connection, ClientConnection), "requests come on connections"
-        # as a request's own handler: what it cannot digest ends its connection, not the start of the broker
-        wait(lambda: connection.transport.run(go_on))
-        return held
+        """The answer to a request within another one, which is not held."""
+        return self._dispatcher.serve(route, request, context)
 
     # the quorum's listener: the controller first, so that it never knows less than the broker of this process
 
@@ -640,30 +535,16 @@ class Node:
             self.env.disconnect(self._former_controller)
         self._former_controller = endpoint
 
-    # the broker role has applied its own registration: metadata is as new as it must be
-
     def _caught_up(self) -> None:
         self._publisher.publish()
-        self._serves_clients = True
-        self._acls_are_loaded()
-        held, self._held = self._held, []
-        for go_on in held:
-            go_on()
-
-    def _acls_are_loaded(self) -> None:
-        if self.authorizer is None or self.authorizer.is_loaded:
-            return
-        self.authorizer.is_loaded = True
-        held, self._held_for_acls = self._held_for_acls, []
-        for go_on in held:
-            go_on()
+        self._dispatcher.caught_up()
 
     # the publisher's listener
 
     def _applied(self) -> None:
         if 0 < self.quorum.high_watermark <= self.image.offset + 1:
             # everything that was committed when this node started is applied
-            self._acls_are_loaded()
+            self._dispatcher.acls_are_loaded()
             if self._broker is None:
                 self._publisher.publish()
         self.log_levels.configure(server_value(self.image, self.config, "log.level"))
@@ -698,21 +579,3 @@ class Node:
         self._stores.follow(image, changed)
         if self._broker is not None:
             self._broker.on_image(image, changed)
-
-
-def _listeners(config: StaticConfig) -> list[ListenerRoutes]:
-    advertised = {
-        listener.name: listener.endpoint
-        for listener in (*config.advertised_listeners, *config.advertised_controller_listeners)
-    }
-    return [
-        ListenerRoutes(
-            listener.name,
-            listener.endpoint,
-            advertised.get(listener.name, listener.endpoint),
-            Role.CONTROLLER if listener.name in config.controller_listener_names else Role.BROKER,
-            config.security(listener.name),
-        )
-        for listener in config.all_listeners
-        if config.is_broker or listener.name in config.controller_listener_names
-    ]

@@ -15,6 +15,7 @@ from typing import Any, Final
 from heirlog.apis._index import INDEX
 from heirlog.apis.common.api import Api, Entry, Forwarded, Role, Served, Versions
 from heirlog.context import Context, Reply
+from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.listener_security import ListenerSecurity
 from heirlog.protocol.api import ApiKey
 from heirlog.protocol.errors import ErrorCode
@@ -120,3 +121,22 @@ class ListenerRoutes:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "routes", ROUTES[self.role])
+
+
+def listeners_of(config: StaticConfig) -> list[ListenerRoutes]:
+    """A process that is only a controller has none for clients."""
+    advertised = {
+        listener.name: listener.endpoint
+        for listener in (*config.advertised_listeners, *config.advertised_controller_listeners)
+    }
+    return [
+        ListenerRoutes(
+            listener.name,
+            listener.endpoint,
+            advertised.get(listener.name, listener.endpoint),
+            Role.CONTROLLER if listener.name in config.controller_listener_names else Role.BROKER,
+            config.security(listener.name),
+        )
+        for listener in config.all_listeners
+        if config.is_broker or listener.name in config.controller_listener_names
+    ]

@@ -29,6 +29,7 @@ from heirlog.log_levels import LogLevels
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.node.node import Node
 from heirlog.protocol.types import Endpoint
+from heirlog.server.allocator import keep_freed_memory
 from heirlog.server.certificate_ends import CertificateEnds
 from heirlog.server.certificates import Certificates
 from heirlog.server.client_pool import ClientPool
@@ -36,6 +37,7 @@ from heirlog.server.connection_limits import connection_limits, exempt_listeners
 from heirlog.server.connection_rates import AcceptRates, ConnectionRates
 from heirlog.server.door import Doors
 from heirlog.server.env import ServerEnv
+from heirlog.server.event_loop import new_event_loop
 from heirlog.server.files import Deliver, OsFiles
 from heirlog.server.logs import Logger
 from heirlog.server.peers import Peers
@@ -135,7 +137,7 @@ class NodeServer:
         self._reuse_port = reuse_port
         levels = LogLevels(config["log.level"])
         self._log = log = Logger(config.node_id, levels)
-        self._loop = asyncio.new_event_loop()
+        self._loop = new_event_loop()
         self._exit_code = 0
         self._signalled = False
         staging = memoryview(bytearray(STAGING_SIZE))
@@ -254,6 +256,7 @@ class NodeServer:
         gc.set_threshold(*GC_THRESHOLDS)
         gc.collect()
         gc.freeze()
+        keep_freed_memory()
         if self._metrics_at is not None:
             self._log("info", "metrics-listening", host=self._metrics_at.host, port=self._metrics_at.port)
         if on_listening is not None:

@@ -28,7 +28,13 @@ from heirlog.metadata.address import without_mapping
 from heirlog.protocol.frames import RequestHeader, encode_response
 from heirlog.protocol.types import Endpoint
 from heirlog.rate_limited_log import RateLimitedLog
-from heirlog.server.connection_limits import ANY_LISTENER, UNLIMITED, ConnectionLimits, ListenerLimits
+from heirlog.server.connection_limits import (
+    ANY_LISTENER,
+    UNLIMITED,
+    ConnectionLimits,
+    ListenerLimits,
+    descriptors_for_connections,
+)
 from heirlog.server.connection_rates import HELD_MAX, NODE, AcceptRates, ConnectionRates
 from heirlog.server.door import OPEN, Door
 from heirlog.server.stream import STAGING_SIZE
@@ -296,6 +302,7 @@ class Server:
 
     def _accept(self, name: str, sock: socket.socket) -> None:
         limits, own = self._limits(), self._listener_limits(name)
+        descriptors = descriptors_for_connections(between_nodes=name in self._exempt)
         for _ in range(ACCEPTS_PER_TURN):
             is_full = len(self._connections) >= limits.total and name not in self._exempt
             if is_full and not any(self._unauthenticated_like(name)):
@@ -315,7 +322,15 @@ class Server:
                 self._log_limited("error", "accept-failed", listener=name, why=str(error))
                 self._accept_later(name, RETRY_ACCEPT_SECONDS)
                 return
-            if self._add_connection(name, accepted, without_mapping(str(address[0])), limits, own):
+            host = without_mapping(str(address[0]))
+            if accepted.fileno() >= descriptors:
+                accepted.close()
+                why = f"file descriptors from {descriptors} on are for files: raise `ulimit -n` or set max.connections"
+                self._log_limited("error", "accept-failed", listener=name, why=why)
+                self._replace_unauthenticated(self._unauthenticated_like(name), host)
+                self._accept_later(name, RETRY_ACCEPT_SECONDS)
+                return
+            if self._add_connection(name, accepted, host, limits, own):
                 wait_ms = self._wait_ms(name, limits, own)
                 if wait_ms:
                     self._accept_later(name, wait_ms / 1000)

@@ -8,7 +8,9 @@
 Floor 9, the extra `heirlog[spark]`: the only package that imports pyspark, pyarrow and numba. No node imports it.
 
     kernels.py, decode.py, encode.py          record batches to and from Arrow, without Spark
-    option_names.py, options.py, patterns.py  what options mean, without Spark and without a cluster
+    option_names.py, option_values.py         names and values of options, without Spark and without a cluster
+    options.py, offset_limits.py, patterns.py what the options of a read mean
+    sink_options.py                           what those of a write mean
     offsets.py                                what the offset of a stream contains
     plan.py, narrow.py, loss.py               which records a batch covers, and which are missing
     clients.py, resolve.py, read.py           requests to the cluster, and reading one range

@@ -16,9 +16,9 @@ from pyspark.sql import functions as f
 from pyspark.sql.types import IntegerType, StructField, StructType
 
 from heirlog.spark import clients, worker
-from heirlog.spark.options import SinkOptions, sink_options
 from heirlog.spark.partitioners import TopicPartitioners
 from heirlog.spark.sink import check_schema
+from heirlog.spark.sink_options import SinkOptions, sink_options
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from heirlog.blocking import Client, Security, security_from_properties
-from heirlog.spark.options import OptionError
+from heirlog.spark.option_values import OptionError
 
 IDLE_S = 60.0
 DEFAULT_TIMEOUT_MS = 60_000

@@ -12,8 +12,9 @@ from heirlog.blocking import Client
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.spark import recoveries, resolve
 from heirlog.spark.loss import Cause, Loss
+from heirlog.spark.offset_limits import EARLIEST, LATEST, TopicPartition
 from heirlog.spark.offsets import StreamOffset
-from heirlog.spark.options import EARLIEST, LATEST, Options, TopicPartition
+from heirlog.spark.options import Options
 
 
 class CurrentState:

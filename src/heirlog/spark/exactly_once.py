@@ -40,7 +40,7 @@ from heirlog.protocol.messages import InitProducerIdRequest, InitProducerIdRespo
 from heirlog.protocol.types import CoordinatorType
 from heirlog.spark import clients, ledger
 from heirlog.spark.ledger import KnownBatches, LedgerLost, described
-from heirlog.spark.options import ExactlyOnce, SinkOptions
+from heirlog.spark.sink_options import ExactlyOnce, SinkOptions
 
 CLAIM_MS = 10_000
 """Plus an epoch, at most 32767, it stays far below the default of transaction.max.timeout.ms."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from heirlog.blocking import CommittedOffset
 from heirlog.spark import clients
 from heirlog.spark.offsets import MEMBER, StreamOffset, stream_offset
-from heirlog.spark.options import kafka_properties
+from heirlog.spark.option_values import kafka_properties
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery

@@ -22,7 +22,8 @@ from dataclasses import asdict, dataclass, field, replace
 from enum import Enum
 from typing import Any
 
-from heirlog.spark.options import OnDataLoss, Options, TopicPartition
+from heirlog.spark.offset_limits import TopicPartition
+from heirlog.spark.options import OnDataLoss, Options
 
 
 class Cause(Enum):

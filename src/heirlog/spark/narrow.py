@@ -33,7 +33,8 @@ from pyspark.sql.datasource import (
     StringStartsWith,
 )
 
-from heirlog.spark.options import LARGEST, TopicPartition
+from heirlog.spark.offset_limits import TopicPartition
+from heirlog.spark.option_values import LARGEST
 from heirlog.spark.plan import Range
 
 T = TypeVar("T")

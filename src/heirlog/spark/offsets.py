@@ -24,7 +24,8 @@ from typing import Any
 
 from heirlog.protocol.types import uuid_from_text, uuid_text
 from heirlog.spark.loss import Loss
-from heirlog.spark.options import OptionError, TopicPartition, partition_numbers
+from heirlog.spark.offset_limits import TopicPartition, partition_numbers
+from heirlog.spark.option_values import OptionError
 
 MEMBER = "@heirlog"
 

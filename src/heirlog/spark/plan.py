@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from heirlog.spark.options import TopicPartition
+from heirlog.spark.offset_limits import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)

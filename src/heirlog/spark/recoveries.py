@@ -17,7 +17,7 @@ from heirlog.blocking.loss_reports import read_reports
 from heirlog.metadata.loss_report import LossReport
 from heirlog.protocol.errors import KafkaError
 from heirlog.spark.loss import Cause, Loss
-from heirlog.spark.options import TopicPartition
+from heirlog.spark.offset_limits import TopicPartition
 
 _log = logging.getLogger("heirlog.spark")
 

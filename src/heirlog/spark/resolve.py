@@ -12,8 +12,9 @@ from typing import TypeVar
 from heirlog.blocking import READ_UNCOMMITTED, AuthenticationFailed, Client, OffsetAt, Topic
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.spark import clients, patterns
+from heirlog.spark.offset_limits import EARLIEST, LATEST, OffsetRangeLimit, TopicPartition
 from heirlog.spark.offsets import names
-from heirlog.spark.options import EARLIEST, LATEST, OffsetRangeLimit, Options, TopicPartition
+from heirlog.spark.options import Options
 
 T = TypeVar("T")
 _log = logging.getLogger("heirlog.spark")

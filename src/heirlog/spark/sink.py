@@ -21,20 +21,14 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
-from pyspark.sql.types import (
-    ArrayType,
-    BinaryType,
-    DataType,
-    IntegerType,
-    StringType,
-    StructType,
-)
+from pyspark.sql.types import ArrayType, BinaryType, DataType, IntegerType, StringType, StructType
 
 from heirlog.blocking import BatchProducer, Client, TopicPartition
 from heirlog.spark import clients, exactly_once, worker
 from heirlog.spark.exactly_once import Begun, Written
-from heirlog.spark.options import ExactlyOnce, OptionError, SinkOptions
+from heirlog.spark.option_values import OptionError
 from heirlog.spark.partitioners import TopicPartitioners
+from heirlog.spark.sink_options import ExactlyOnce, SinkOptions
 from heirlog.spark.worker import SentToWorkers
 
 if TYPE_CHECKING:

@@ -36,20 +36,14 @@ from heirlog.spark import loss, option_names, resolve, sizes
 from heirlog.spark.current_state import CurrentState
 from heirlog.spark.loss import Cause, Loss
 from heirlog.spark.narrow import Narrowing, narrowing
+from heirlog.spark.offset_limits import LATEST, OffsetRangeLimit, TopicPartition
 from heirlog.spark.offsets import StreamOffset, stream_offset
-from heirlog.spark.options import (
-    LATEST,
-    OffsetRangeLimit,
-    OptionError,
-    Options,
-    TopicPartition,
-    columns_of,
-    read_options,
-    sink_options,
-)
+from heirlog.spark.option_values import OptionError
+from heirlog.spark.options import Options, columns_of, read_options
 from heirlog.spark.plan import Range
 from heirlog.spark.read import read_range
 from heirlog.spark.sink import HeirlogStreamWriter, HeirlogWriter
+from heirlog.spark.sink_options import sink_options
 from heirlog.spark.stream import HeirlogStreamReader
 from heirlog.spark.worker import SentToWorkers
 

@@ -23,20 +23,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import (
-    ReadAllAvailable,
-    ReadLimit,
-    ReadMaxRows,
-    SupportsTriggerAvailableNow,
-)
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
 from heirlog.blocking import Client
 from heirlog.protocol.errors import KafkaError
 from heirlog.spark import clients, groups, loss, resolve, sizes
 from heirlog.spark.current_state import CurrentState
 from heirlog.spark.loss import Cause, Loss
+from heirlog.spark.offset_limits import EARLIEST, LATEST, TopicPartition
 from heirlog.spark.offsets import MEMBER, StreamOffset, by_topic, stream_offset
-from heirlog.spark.options import EARLIEST, LATEST, Options, TopicPartition
+from heirlog.spark.options import Options
 from heirlog.spark.plan import Range, share, waiting
 from heirlog.spark.read import read_range
 from heirlog.spark.worker import SentToWorkers

@@ -9,14 +9,15 @@ import pytest
 from heirlog.broker import internal_topic_writer
 from heirlog.broker.groups import coordinator
 from heirlog.broker.groups.group import GroupState
-from heirlog.broker.groups.membership import MEMBER_ID_PREFIX_CHARACTERS, PENDING_MEMBERS_MAX
+from heirlog.broker.groups.member_ids import MEMBER_ID_PREFIX_CHARACTERS
+from heirlog.broker.groups.membership import PENDING_MEMBERS_MAX
 from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import JoinGroupRequest, LeaveGroupRequest, SyncGroupRequest
 
 from ..fakes import answer_of, context
+from .coordinating import OFFSETS, Coordinating, codes
 from .play import Play
-from .test_coordinator import OFFSETS, Coordinating, codes
 
 MB = 1024 * 1024
 SESSION_MS = 10_000

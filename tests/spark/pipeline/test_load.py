@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heirlog.spark.options import kafka_properties
+from heirlog.spark.option_values import kafka_properties
 from heirlog.spark.pipeline.load import load, parse
 from heirlog.spark.pipeline.spec import Files, PipelineError, Query, Table, Topics, TopicSink
 from heirlog.spark.pipeline.toml_lines import line_of_each_key

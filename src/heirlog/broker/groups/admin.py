@@ -17,7 +17,7 @@ from heirlog.broker.groups.consumer.group import ConsumerGroup
 from heirlog.broker.groups.consumer.requests import DescribedConsumerGroup, described
 from heirlog.broker.groups.coordinator import GroupCoordinator
 from heirlog.broker.groups.group import CONSUMER, ClassicGroup, GroupState
-from heirlog.broker.groups.shard import Group
+from heirlog.broker.groups.group_registry import Group
 from heirlog.broker.groups.share import requests as share_requests
 from heirlog.broker.groups.share.group import ShareGroup
 from heirlog.context import Context
@@ -240,5 +240,5 @@ def delete_groups(coordinator: GroupCoordinator, request: DeleteGroupsRequest) -
         if not group.is_empty:
             settled(group_id, ErrorCode.NON_EMPTY_GROUP)
         else:
-            shard.delete_group(group, partial(settled, group_id))
+            shard.cleanup.delete_group(group, partial(settled, group_id))
     return pending

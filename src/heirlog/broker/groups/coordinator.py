@@ -19,8 +19,10 @@ from heirlog.broker.groups.consumer.protocol import ConsumerGroupConfig, GroupTi
 from heirlog.broker.groups.consumer.requests import check_heartbeat
 from heirlog.broker.groups.consumer.values import ConsumerGroupPhase
 from heirlog.broker.groups.group import CONSUMER, ClassicGroup, GroupState
-from heirlog.broker.groups.membership import GroupLimits, join_refusal, request_bytes
-from heirlog.broker.groups.shard import Group, GroupCoordinatorConfig, GroupCoordinatorShard
+from heirlog.broker.groups.group_registry import Group
+from heirlog.broker.groups.member_answers import join_refusal
+from heirlog.broker.groups.membership import GroupLimits, request_bytes
+from heirlog.broker.groups.shard import GroupCoordinatorConfig, GroupCoordinatorShard
 from heirlog.broker.groups.share.protocol import ShareGroupConfig, share_refusal
 from heirlog.broker.groups.share.requests import check_share_heartbeat
 from heirlog.broker.groups.share.state_requests import StateRequests
@@ -308,12 +310,12 @@ class GroupCoordinator:
             if has_members:
                 joined: JoinGroupResponse | Pending[Any] = shard.join_consumer_group(group, request, context)
                 return joined
-            code = shard.replace_by_classic(group)
+            code = shard.migration.replace_by_classic(group)
             if code is not ErrorCode.NONE:
                 return join_refusal(code, version, request.member_id)
-        classic = shard.classic_or_new(request.group_id)
+        classic = shard.registry.classic_or_new(request.group_id)
         answer: JoinGroupResponse | Pending[Any] = shard.membership.join(classic, request, context)
-        shard.forget_if_no_record(classic)
+        shard.registry.forget_if_no_record(classic)
         return answer
 
     def _session_refusal(self, request: JoinGroupRequest) -> ErrorCode:
@@ -395,7 +397,7 @@ class GroupCoordinator:
             ]
         else:
             members = shard.membership.leave(group, request)
-        shard.after_writes(lambda code: answer(code, members))
+        shard.writer.after_writes(lambda code: answer(code, members))
         return pending
 
 

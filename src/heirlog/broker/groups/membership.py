@@ -26,13 +26,22 @@ Source: KIP-62, KIP-134, KIP-345, KIP-394, KIP-559, KIP-814; KIP-389 (group.max.
 
 from __future__ import annotations
 
-from binascii import hexlify
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
 
 from heirlog.broker.groups.group import MEMBER_BYTES, ClassicGroup, ClassicGroupMember, GroupState, protocols_bytes
+from heirlog.broker.groups.member_answers import (
+    answer_join,
+    answer_sync,
+    assigned,
+    await_join,
+    join_refusal,
+    joined,
+    refuse,
+)
+from heirlog.broker.groups.member_ids import KNOWN_ID_VERSION, new_member_id
 from heirlog.broker.groups.member_sessions import NEW_MEMBER_TIMEOUT_MS, MemberSessions
 from heirlog.context import Context
 from heirlog.env import Env
@@ -41,22 +50,13 @@ from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import (
     HeartbeatRequest,
     JoinGroupRequest,
-    JoinGroupResponse,
     LeaveGroupRequest,
     LeaveGroupResponse,
     SyncGroupRequest,
     SyncGroupResponse,
 )
 
-KNOWN_ID_VERSION = 4
-"""JoinGroup: a new member has to come back with its id."""
-NULL_PROTOCOL_VERSION = 7
-"""JoinGroup: a response without a protocol has null in that field; before, the empty string."""
 SKIP_ASSIGNMENT_VERSION = 9
-MEMBER_ID_PREFIX_CHARACTERS = 255
-"""Limit of the client or instance id at the start of a member id. A longer one is cut: there may be many member ids,
-and older responses have no room for more than 32,767 bytes.
-"""
 PENDING_MEMBERS_MAX = 10_000
 """Limit of a group's pending ids. Beyond it no new member is accepted until some have expired."""
 
@@ -72,11 +72,6 @@ class GroupLimits:
     min_session_timeout_ms: int
     max_session_timeout_ms: int
     max_size: int
-
-
-def join_refusal(code: ErrorCode, version: int, member_id: str = "") -> JoinGroupResponse:
-    name = None if version >= NULL_PROTOCOL_VERSION else ""
-    return JoinGroupResponse(error_code=code, protocol_name=name, member_id=member_id)
 
 
 class Membership:
@@ -140,7 +135,7 @@ class Membership:
 
     def _join_unknown(self, group: ClassicGroup, request: JoinGroupRequest, context: Context) -> Any:
         instance_id = request.group_instance_id
-        member_id = f"{(instance_id or context.client_id)[:MEMBER_ID_PREFIX_CHARACTERS]}-{self._new_uuid()}"
+        member_id = new_member_id(self._env, instance_id or context.client_id)
         if instance_id is not None:
             known = group.members.get(group.static_members.get(instance_id, ""))
             if known is not None:
@@ -154,10 +149,6 @@ class Membership:
             )
             return join_refusal(ErrorCode.MEMBER_ID_REQUIRED, context.api_version, member_id)
         return self._add(group, member_id, request, context)
-
-    def _new_uuid(self) -> str:
-        text = hexlify(self._env.random.randbytes(16)).decode()
-        return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
 
     def _add(self, group: ClassicGroup, member_id: str, request: JoinGroupRequest, context: Context) -> Pending[Any]:
         member = ClassicGroupMember(
@@ -173,7 +164,7 @@ class Membership:
         group.remove_pending_member(member_id)
         if group.state is GroupState.PREPARING_REBALANCE and group.generation == 0:
             group.new_member_added = True
-        pending = self._await_join(member, context.api_version)
+        pending = await_join(member, context.api_version)
         group.add(member, request.protocol_type)
         self.sessions.touch(group, member, NEW_MEMBER_TIMEOUT_MS)
         self._rebalance(group, f"{member_id} joins")
@@ -186,45 +177,18 @@ class Membership:
         changed = protocols != member.protocols
         if group.state is GroupState.COMPLETING_REBALANCE and not changed:
             # the answer to its JoinGroup was lost
-            return self._joined(group, member, context.api_version)
+            return joined(group, member)
         if group.state is GroupState.STABLE and not changed and member.member_id != group.leader:
-            return self._joined(group, member, context.api_version)
+            return joined(group, member)
         if group.is_empty:
             return join_refusal(ErrorCode.UNKNOWN_MEMBER_ID, context.api_version, member.member_id)
         group.change_protocols(member, protocols)
         member.session_timeout_ms = request.session_timeout_ms
         member.rebalance_timeout_ms = _rebalance_timeout_ms(request)
-        self._answer_join(member, join_refusal(ErrorCode.REBALANCE_IN_PROGRESS, member.joining_version))
-        pending = self._await_join(member, context.api_version)
+        answer_join(member, join_refusal(ErrorCode.REBALANCE_IN_PROGRESS, member.joining_version))
+        pending = await_join(member, context.api_version)
         self._rebalance(group, f"{member.member_id} joins again")
         return pending
-
-    def _await_join(self, member: ClassicGroupMember, version: int) -> Pending[Any]:
-        pending: Pending[Any] = Pending()
-        member.joining, member.joining_version = pending, version
-        return pending
-
-    def _answer_join(self, member: ClassicGroupMember, response: JoinGroupResponse) -> None:
-        pending, member.joining = member.joining, None
-        if pending is not None:
-            pending.complete(response)
-
-    def _joined(self, group: ClassicGroup, member: ClassicGroupMember, version: int) -> JoinGroupResponse:
-        """The generation as this member sees it; the leader also gets the subscriptions of all members."""
-        listed = group.subscriptions() if member.member_id == group.leader else []
-        return JoinGroupResponse(
-            generation_id=group.generation,
-            protocol_type=group.protocol_type,
-            protocol_name=group.protocol or "",
-            leader=group.leader or "",
-            member_id=member.member_id,
-            members=[
-                JoinGroupResponse.JoinGroupResponseMember(
-                    member_id=member_id, group_instance_id=instance_id, metadata=subscription
-                )
-                for member_id, instance_id, subscription in listed
-            ],
-        )
 
     # -- a static member comes back -----------------------------------------------------------------------------
 
@@ -237,14 +201,13 @@ class Membership:
         context: Context,
     ) -> Pending[Any]:
         old_id, old_leader, old_protocols = member.member_id, group.leader, member.protocols
-        self._answer_join(member, join_refusal(ErrorCode.FENCED_INSTANCE_ID, member.joining_version, old_id))
-        self._answer_sync(member, SyncGroupResponse(error_code=ErrorCode.FENCED_INSTANCE_ID))
+        refuse(member, ErrorCode.FENCED_INSTANCE_ID)
         group.rename(member, member_id)
         member.client_id, member.client_host = context.client_id, f"/{context.client_host}"
         group.change_protocols(member, [(protocol.name, bytes(protocol.metadata)) for protocol in request.protocols])
         member.session_timeout_ms = request.session_timeout_ms
         member.rebalance_timeout_ms = _rebalance_timeout_ms(request)
-        pending = self._await_join(member, context.api_version)
+        pending = await_join(member, context.api_version)
         self.sessions.touch(group, member)
         if group.state is not GroupState.STABLE or group.select_protocol() != group.protocol:
             self._rebalance(group, f"{request.group_instance_id} comes back as {member_id}")
@@ -254,16 +217,16 @@ class Membership:
             if member.joining is not pending or member.member_id != member_id:
                 return
             if code is ErrorCode.NONE and group.state is GroupState.STABLE:
-                answer = self._joined(group, member, context.api_version)
+                answer = joined(group, member)
                 if context.api_version >= SKIP_ASSIGNMENT_VERSION:
                     answer.skip_assignment = member_id == group.leader
                 else:
                     answer.leader, answer.members = old_leader or "", []
-                self._answer_join(member, answer)
+                answer_join(member, answer)
             elif code is not ErrorCode.NONE:
                 group.rename(member, old_id)
                 group.change_protocols(member, old_protocols)
-                self._answer_join(member, join_refusal(code, context.api_version, member_id))
+                answer_join(member, join_refusal(code, context.api_version, member_id))
             # otherwise a rebalance has begun meanwhile, and this JoinGroup takes part in it
 
         self._store(group, {m.member_id: m.assignment for m in group.members.values()}, stored)
@@ -332,12 +295,12 @@ class Membership:
             self._store(group, {}, partial(self._emptied, group))
             return
         for member in list(group.members.values()):
-            joined = member.joining is not None
+            has_joined = member.joining is not None
             member.is_new = False
             group.not_synced[member.member_id] = None
             self.sessions.touch(group, member)
-            if joined:
-                self._answer_join(member, self._joined(group, member, member.joining_version))
+            if has_joined:
+                answer_join(member, joined(group, member))
         generation = group.generation
         if group.state is GroupState.COMPLETING_REBALANCE and group.generation == generation:
             group.cancel_sync_timer = self._env.call_later(
@@ -368,10 +331,10 @@ class Membership:
         group.not_synced.pop(member.member_id, None)
         if group.state is GroupState.STABLE:
             self.sessions.touch(group, member)
-            return self._assigned(group, member)
+            return assigned(group, member)
         if group.state is not GroupState.COMPLETING_REBALANCE:
             return SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID)
-        self._answer_sync(member, SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
+        answer_sync(member, SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
         pending: Pending[Any] = Pending()
         member.syncing = pending
         if member.member_id == group.leader and not group.assigning:
@@ -398,7 +361,7 @@ class Membership:
             for member in list(group.members.values()):
                 if member.syncing is not None:
                     self.sessions.touch(group, member)
-                    self._answer_sync(member, self._assigned(group, member))
+                    answer_sync(member, assigned(group, member))
 
         more_bytes = sum(len(assignments[each.member_id]) - len(each.assignment) for each in group.members.values())
         if more_bytes > 0 and not self._has_bytes(more_bytes):
@@ -406,22 +369,12 @@ class Membership:
         else:
             self._store(group, assignments, stored)
 
-    def _assigned(self, group: ClassicGroup, member: ClassicGroupMember) -> SyncGroupResponse:
-        return SyncGroupResponse(
-            protocol_type=group.protocol_type, protocol_name=group.protocol, assignment=member.assignment
-        )
-
-    def _answer_sync(self, member: ClassicGroupMember, response: SyncGroupResponse) -> None:
-        pending, member.syncing = member.syncing, None
-        if pending is not None:
-            pending.complete(response)
-
     def _fail_syncs(self, group: ClassicGroup, code: ErrorCode) -> None:
         for member in list(group.members.values()):
             group.assign(member, b"")
             if member.syncing is not None:
                 self.sessions.touch(group, member)
-                self._answer_sync(member, SyncGroupResponse(error_code=code))
+                answer_sync(member, SyncGroupResponse(error_code=code))
 
     def _sync_timed_out(self, group: ClassicGroup, generation: int) -> None:
         group.cancel_sync_timer = None
@@ -492,8 +445,7 @@ class Membership:
         """Remove the member; its waiting requests are answered so that it joins as a new member."""
         self.sessions.end(member)
         group.remove(member)
-        self._answer_join(member, join_refusal(ErrorCode.UNKNOWN_MEMBER_ID, member.joining_version, member.member_id))
-        self._answer_sync(member, SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
+        refuse(member, ErrorCode.UNKNOWN_MEMBER_ID)
 
     def _forget_pending(self, group: ClassicGroup, member_id: str) -> None:
         group.remove_pending_member(member_id)

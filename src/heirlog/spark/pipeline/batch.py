@@ -26,7 +26,7 @@ from pyspark.sql import functions as f
 
 import heirlog.spark
 from heirlog.spark import exactly_once
-from heirlog.spark.options import TopicPartition, sink_options
+from heirlog.spark.offset_limits import TopicPartition
 from heirlog.spark.pipeline import lakes
 from heirlog.spark.pipeline.checkpoint import claim, flush_plan, known_id, offset_log, planned_files, refuse_patterns
 from heirlog.spark.pipeline.newest import kept_newest, newest
@@ -35,6 +35,7 @@ from heirlog.spark.pipeline.spec import Files, Pipeline, PipelineError, Query, T
 from heirlog.spark.pipeline.table import BatchTable, local_uri
 from heirlog.spark.pipeline.values import ADVICE, PLACE, REASON, Parsed, parse, parse_files
 from heirlog.spark.sink import check_schema
+from heirlog.spark.sink_options import sink_options
 
 _log = logging.getLogger("heirlog.spark")
 INPUT = "input"

@@ -19,7 +19,8 @@ from pyspark.sql.types import ArrayType, MapType, StructType
 
 from heirlog.protocol.errors import KafkaError
 from heirlog.spark import clients
-from heirlog.spark.options import kafka_properties, read_options, sink_options
+from heirlog.spark.option_values import kafka_properties
+from heirlog.spark.options import read_options
 from heirlog.spark.pipeline.batch import (
     LAKES,
     apply_sql,
@@ -33,6 +34,7 @@ from heirlog.spark.pipeline.checkpoint import checkpoint_id, refuse_other_owner
 from heirlog.spark.pipeline.load import load
 from heirlog.spark.pipeline.run import read, sentence_of
 from heirlog.spark.pipeline.spec import Files, Pipeline, PipelineError, Problem, Table, Topics, TopicSink
+from heirlog.spark.sink_options import sink_options
 
 _LACKING = ("[DATA_SOURCE_NOT_FOUND]", "[CATALOG_NOT_FOUND]")
 _SQL_LINE = re.compile(r"\bline (\d+)")

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from heirlog.spark.offset_limits import partition_numbers
 from heirlog.spark.offsets import MEMBER
-from heirlog.spark.options import partition_numbers
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from heirlog.spark.offset_limits import TopicPartition
 from heirlog.spark.offsets import StreamOffset
-from heirlog.spark.options import TopicPartition
 from heirlog.spark.pipeline.files import read_json, write_json
 from heirlog.spark.pipeline.spec import Pipeline
 

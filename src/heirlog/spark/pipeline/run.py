@@ -29,7 +29,7 @@ from heirlog.protocol.errors import KafkaError
 from heirlog.spark import groups, session
 from heirlog.spark.exactly_once import RUN_AGAIN
 from heirlog.spark.java import JavaNotFoundError
-from heirlog.spark.options import kafka_properties
+from heirlog.spark.option_values import kafka_properties
 from heirlog.spark.pipeline.batch import (
     RUNS_AGAIN_MAX,
     BatchBody,

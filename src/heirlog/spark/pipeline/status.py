@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from heirlog.protocol.errors import KafkaError
 from heirlog.spark import clients
-from heirlog.spark.options import LATEST, TopicPartition, kafka_properties
+from heirlog.spark.offset_limits import LATEST, TopicPartition
+from heirlog.spark.option_values import kafka_properties
 from heirlog.spark.pipeline.checkpoint import last_commit, offset_log
 from heirlog.spark.pipeline.report import Batch, Journal, Report, sums_of
 from heirlog.spark.pipeline.spec import Pipeline, Topics

@@ -15,7 +15,6 @@ Source: KIP-848, "Supporting online consumer group upgrade"; KIP-429.
 
 from __future__ import annotations
 
-from binascii import hexlify
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -27,13 +26,9 @@ from heirlog.broker.groups.consumer.heartbeats import check_static, follow
 from heirlog.broker.groups.consumer.protocol import ConsumerGroupProtocol
 from heirlog.broker.groups.consumer.state import ConsumerGroupState
 from heirlog.broker.groups.consumer.subscriptions import known_topics
-from heirlog.broker.groups.consumer.values import (
-    ClassicProtocols,
-    ConsumerGroupMember,
-    MemberAssignment,
-    MemberState,
-)
-from heirlog.broker.groups.membership import KNOWN_ID_VERSION, MEMBER_ID_PREFIX_CHARACTERS, join_refusal
+from heirlog.broker.groups.consumer.values import ClassicProtocols, ConsumerGroupMember, MemberAssignment, MemberState
+from heirlog.broker.groups.member_answers import join_refusal
+from heirlog.broker.groups.member_ids import KNOWN_ID_VERSION, new_member_id
 from heirlog.context import Context
 from heirlog.env import Env
 from heirlog.metadata.image import Image
@@ -80,7 +75,7 @@ class ClassicMembers:
             return self._protocol.once_committed(group, refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL), refused)
         instance_id, member_id = request.group_instance_id, request.member_id
         if not member_id:
-            member_id = self._new_id(instance_id or context.client_id)
+            member_id = new_member_id(self._env, instance_id or context.client_id)
             if instance_id is None and version >= KNOWN_ID_VERSION:
                 return refused(ErrorCode.MEMBER_ID_REQUIRED, member_id)
         try:
@@ -110,11 +105,6 @@ class ClassicMembers:
             self._protocol.stop_join(group, member_id)
             self._protocol.await_next_request(group, member_id)
         return done
-
-    def _new_id(self, prefix: str) -> str:
-        text = hexlify(self._env.random.randbytes(16)).decode()
-        uuid = "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
-        return f"{prefix[:MEMBER_ID_PREFIX_CHARACTERS]}-{uuid}"
 
     # -- SyncGroup, Heartbeat -----------------------------------------------------------------------------------
 

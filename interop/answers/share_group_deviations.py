@@ -1,0 +1,213 @@
+"""Meant differences in share groups and the state of their partitions (`deviations.py`)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from answers.deviation import SHOWN_NAMES, UNKNOWN_PARTITIONS, A, D, Deviation, at, new_topics, topic
+from answers.players import Difference
+from answers.shape import Plan
+from answers.share_group_requests import ALTERED
+from answers.world import UNKNOWN_ID, Symbol
+
+
+def _raised_by_altering(difference: Difference) -> bool:
+    """The epoch of a group whose offsets were altered."""
+    plan, theirs, ours = difference.plan, difference.theirs, difference.ours
+    named = [plan.fields.get("group_id"), *plan.fields.get("group_ids", ())]
+    return (
+        plan.key in (76, 77, 84, 87)
+        and at(difference, "_epoch")
+        and any(str(each).endswith(ALTERED) for each in named)
+        and ours > theirs
+    )
+
+
+def _first_offset(difference: Difference) -> bool:
+    """Of a share partition from which a member has fetched, and acknowledged nothing."""
+    is_of_state = difference.plan.key in (84, 87, 90) and difference.theirs == -1 and difference.ours >= 0
+    return is_of_state and at(difference, ".start_offset", ".lag", ".delivery_complete_count")
+
+
+def _negative_offset(difference: Difference) -> bool:
+    """In an AlterShareGroupOffsets."""
+    topics = difference.plan.fields["topics"] if difference.plan.key == 91 else ()
+    offsets = [part["start_offset"] for topic in topics for part in topic["partitions"]]
+    return bool(offsets) and min(offsets) < 0
+
+
+def _repeated_assignment(difference: Difference) -> bool:
+    """Of a member whose heartbeat does not name the epoch that the answer gives to it."""
+    plan, answer = difference.plan, difference.answer
+    return (
+        plan.key == 76
+        and difference.path == ".assignment"
+        and difference.theirs is None
+        and plan.fields["member_epoch"] != answer["member_epoch"]
+    )
+
+
+def _malformed_batches(difference: Difference) -> bool:
+    """In a WriteShareGroupState."""
+    batches = [
+        batch
+        for topic in (difference.plan.fields["topics"] if difference.plan.key == 85 else ())
+        for part in topic["partitions"]
+        for batch in part["state_batches"]
+    ]
+    return any(not 0 <= batch["first_offset"] <= batch["last_offset"] for batch in batches)
+
+
+def _deletes_what_is_not_there(difference: Difference) -> bool:
+    is_error = difference.plan.key == 86 and at(difference, ".error_code", ".error_message")
+    return is_error and (difference.theirs == UNKNOWN_PARTITIONS[0] or difference.ours is None)
+
+
+def _of_share_state(group: str, **part: Any) -> dict[str, Any]:
+    topic = {"topic_id": Symbol("topic_ids", D, UNKNOWN_ID), "partitions": [{"partition": 0} | part]}
+    return {"group_id": group, "topics": [topic]}
+
+
+def _of_share_member(epoch: int, *topics: str) -> Plan:
+    """topics: what it subscribes to from now on."""
+    who = {"group_id": f"{SHOWN_NAMES}m", "member_id": "m", "member_epoch": epoch, "rack_id": None}
+    return Plan(76, 1, who | {"subscribed_topic_names": list(topics) or None})
+
+
+SHARE_GROUP_DEVIATIONS: list[Deviation] = [
+    Deviation(
+        "the epoch of a group whose offsets were altered",
+        "AlterShareGroupOffsets",
+        _raised_by_altering,
+        (
+            Plan(
+                91,
+                0,
+                {
+                    "group_id": f"{SHOWN_NAMES}p{ALTERED}",
+                    "topics": [{"topic_name": A, "partitions": [{"partition_index": 0, "start_offset": 0}]}],
+                },
+            ),
+            Plan(77, 1, {"group_ids": [f"{SHOWN_NAMES}p{ALTERED}"]}),
+        ),
+    ),
+    Deviation(
+        "a share group that begins at a negative offset",
+        "a negative start offset in AlterShareGroupOffsets",
+        _negative_offset,
+        (
+            new_topics(topic(D)),
+            Plan(
+                91,
+                0,
+                {
+                    "group_id": f"{SHOWN_NAMES}n{ALTERED}",
+                    "topics": [{"topic_name": D, "partitions": [{"partition_index": 0, "start_offset": -3}]}],
+                },
+            ),
+        ),
+        is_harmless=False,
+    ),
+    Deviation(
+        "the assignment that a member of a share group has missed",
+        "ShareGroupHeartbeat with the previous epoch",
+        _repeated_assignment,
+        (_of_share_member(0, "none"), _of_share_member(1, "nowhere"), _of_share_member(1)),
+    ),
+    Deviation(
+        "the first offset of a share group",
+        "the first offset of a share group",
+        _first_offset,
+        (
+            Plan(
+                83,
+                0,
+                {
+                    "group_id": f"{SHOWN_NAMES}r",
+                    "topics": [
+                        {
+                            "topic_id": Symbol("topic_ids", A, UNKNOWN_ID),
+                            "partitions": [{"partition": 0, "state_epoch": 0, "start_offset": -1}],
+                        }
+                    ],
+                },
+            ),
+            Plan(
+                78,
+                1,
+                {
+                    "group_id": f"{SHOWN_NAMES}r",
+                    "member_id": "m",
+                    "share_session_epoch": 0,
+                    "max_wait_ms": 1000,
+                    "min_bytes": 1,
+                    "max_bytes": 1 << 20,
+                    "max_records": 1,
+                    "batch_size": 1,
+                    "topics": [
+                        {
+                            "topic_id": Symbol("topic_ids", A, UNKNOWN_ID),
+                            "partitions": [{"partition_index": 0, "acknowledgement_batches": []}],
+                        }
+                    ],
+                },
+            ),
+            Plan(
+                87,
+                0,
+                {
+                    "group_id": f"{SHOWN_NAMES}r",
+                    "topics": [
+                        {
+                            "topic_id": Symbol("topic_ids", A, UNKNOWN_ID),
+                            "partitions": [{"partition": 0, "leader_epoch": 0}],
+                        }
+                    ],
+                },
+            ),
+        ),
+    ),
+    Deviation(
+        "a share state that is not there is deleted",
+        "DeleteShareGroupState of a partition that does not exist",
+        _deletes_what_is_not_there,
+        (
+            Plan(
+                86,
+                0,
+                {
+                    "group_id": f"{SHOWN_NAMES}q",
+                    "topics": [{"topic_id": Symbol("topic_ids", A, UNKNOWN_ID), "partitions": [{"partition": 9}]}],
+                },
+            ),
+        ),
+    ),
+    Deviation(
+        "a batch of a share state that ends before it begins",
+        "a batch in WriteShareGroupState that ends before it begins",
+        _malformed_batches,
+        (
+            new_topics(topic(D)),
+            Plan(83, 0, _of_share_state(f"{SHOWN_NAMES}w", state_epoch=0, start_offset=0)),
+            Plan(
+                85,
+                0,
+                _of_share_state(
+                    f"{SHOWN_NAMES}w",
+                    state_epoch=0,
+                    leader_epoch=0,
+                    start_offset=0,
+                    state_batches=[{"first_offset": 5, "last_offset": 4, "delivery_state": 0, "delivery_count": 1}],
+                ),
+            ),
+        ),
+        is_harmless=False,
+    ),
+    Deviation(
+        "a share session of a group without a name",
+        "ShareFetch and ShareAcknowledge for a group without a name",
+        lambda d: d.plan.key in (78, 79) and d.plan.fields["group_id"] == "",
+        (Plan(79, 1, {"group_id": "", "member_id": "m", "share_session_epoch": 1, "topics": []}),),
+        is_harmless=False,
+    ),
+]
