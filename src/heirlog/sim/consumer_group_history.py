@@ -116,7 +116,7 @@ def fenced_instances(history: ConsumerGroupHistory, lost_ms: int) -> Iterable[Fi
     for member in history.fenced:
         joined_ms = next((one.sent_ms for one in history.answers if one.member == member), None)
         if joined_ms is None or joined_ms > lost_ms:
-            yield Finding(INSTANCE, f"{history.group}: {member} was fenced, and nobody else had its instance id")
+            yield Finding(INSTANCE, f"{history.group}: {member} was fenced, and no other member had its instance id")
 
 
 def consumer_findings(history: ConsumerGroupHistory, losses: Collection[KnownLoss]) -> list[Finding]:
