@@ -285,7 +285,7 @@ def test_a_connection_keeps_its_principal(talk: Talk, token: bytes) -> None:
     assert talk.is_closed()
 
 
-def test_a_user_whose_password_is_deleted_stays_until_it_has_to_log_in_again(cluster: Cluster, talk: Talk) -> None:
+def by_alice(cluster: Cluster) -> Client:
     module = "org.apache.kafka.common.security.plain.PlainLoginModule required"
     admin = security_from_properties(
         {
@@ -294,7 +294,11 @@ def test_a_user_whose_password_is_deleted_stays_until_it_has_to_log_in_again(clu
             "sasl.jaas.config": f'{module} username="alice" password="alice secret";',
         }
     )
-    with Client(cluster.bootstrap_servers, security=admin) as client:
+    return Client(cluster.bootstrap_servers, security=admin)
+
+
+def test_a_user_whose_password_is_deleted_stays_until_it_has_to_log_in_again(cluster: Cluster, talk: Talk) -> None:
+    with by_alice(cluster) as client:
         client.run(set_password("dave", ScramMechanism.SHA_256, "dave secret", new_salt(), 4096))
         began = time.monotonic()
         assert scram(talk, "dave").error_code == ErrorCode.NONE
@@ -305,15 +309,34 @@ def test_a_user_whose_password_is_deleted_stays_until_it_has_to_log_in_again(clu
     assert talk.is_closed()
 
 
+def test_who_is_half_way_through_logging_in_again_when_its_password_is_deleted_is_refused(
+    cluster: Cluster, talk: Talk
+) -> None:
+    with by_alice(cluster) as client:
+        client.run(set_password("erin", ScramMechanism.SHA_256, "erin secret", new_salt(), 4096))
+        began = time.monotonic()
+        assert scram(talk, "erin").error_code == ErrorCode.NONE
+        until_reauthentication_is_allowed(began)
+        last = last_message(talk, "erin")
+        client.run(delete_password("erin", ScramMechanism.SHA_256))
+    assert talk.token(last).error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
+    assert talk.is_closed()
+
+
 def scram(talk: Talk, user: str) -> Any:
     """The answer that ends a login."""
+    return talk.token(last_message(talk, user))
+
+
+def last_message(talk: Talk, user: str) -> bytes:
+    """Of a login that is otherwise complete."""
     assert talk.handshake("SCRAM-SHA-256").error_code == ErrorCode.NONE
     client = Scram("SCRAM-SHA-256", user, f"{user} secret", "nonce")
     first = talk.token(client.first())
     assert first.error_code == ErrorCode.NONE
     last = client.answer(bytes(first.auth_bytes))
     assert last is not None
-    return talk.token(last)
+    return last
 
 
 def test_a_large_token_ends_the_connection_also_when_logging_in_again(talk: Talk) -> None:
