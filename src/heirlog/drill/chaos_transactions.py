@@ -32,7 +32,7 @@ from confluent_kafka import TopicPartition as Place
 
 from heirlog.blocking import Client
 from heirlog.blocking.hanging_transactions import NO_TRANSACTION, producers_of
-from heirlog.drill.chaos_clients import FLUSH_S, RECONNECT, SILENT, named
+from heirlog.drill.chaos_clients import FLUSH_S, RECONNECT, SILENT, group_consumer, named
 from heirlog.drill.chaos_record import COPIED, KEPT, PARTITIONS, ClientRecord, encode, now_ms, value_of
 from heirlog.drill.workload import Loop
 from heirlog.sim.history import TransactionAttempt
@@ -78,18 +78,7 @@ class ChaosCopier(Loop):
         self._producer: Producer | None = None
 
     def _joined(self) -> Consumer:
-        consumer = Consumer(
-            {
-                "bootstrap.servers": self._bootstrap,
-                "client.id": self._name,
-                "group.id": GROUP,
-                "enable.auto.commit": False,
-                "auto.offset.reset": "earliest",
-                "session.timeout.ms": 6_000,
-                "heartbeat.interval.ms": 500,
-                **RECONNECT,
-            }
-        )
+        consumer = group_consumer(self._bootstrap, self._name, GROUP)
         consumer.subscribe([KEPT])
         return consumer
 
