@@ -33,6 +33,7 @@ import jars
 import later_groups
 import messages
 import monitoring
+import notebook
 import own_producer
 import packaging_files
 import permissions
@@ -130,6 +131,7 @@ CHECKS: list[Check] = [
     ("suites: kafkajs, in our words", kafkajs.check),
     ("values with a schema registry", registries.check),
     ("Spark pipeline over Spark Connect", spark_lake.connect),
+    ("Spark in a notebook", notebook.check),
     ("Spark finds the source by itself", spark_found.check),
     ("Declarative Pipelines", spark_declarative.check),
     ("Spark Connect", spark.connect),
