@@ -72,7 +72,7 @@ docs: setup-docs
 	@echo 'the site begins at .site/index.html'
 
 audit: setup
-	@sh scripts/audit.sh
+	@sh scripts/audit.sh $(ARGS)
 
 lock:
 	@sh scripts/lock.sh

@@ -30,7 +30,8 @@ from benchmarks import (
     spark_large,
     transactions,
 )
-from benchmarks.gauges import MIB, Cost, brokers, everything
+from benchmarks import start as starts
+from benchmarks.gauges import MIB, Cost, brokers, everything, forkers, shared_memory_bytes
 from heirlog.local.cluster import Cluster
 
 
@@ -74,22 +75,29 @@ def row(*cells: str) -> None:
 
 
 def start(rounds: int) -> None:
-    def once() -> float:
-        began = time.monotonic()
-        with cluster():
-            return time.monotonic() - began
-
-    row("start: 4 processes to 3 brokers in Metadata", f"{median(rounds, once):.2f} s")
+    for nodes in (1, 3):
+        runs = [starts.measured(nodes) for _ in range(rounds)]
+        first_s, first_cpu_s, further_s, further_cpu_s = map(statistics.median, zip(*runs, strict=True))
+        what = f"{nodes} broker{'s' if nodes > 1 else ''} and a controller"
+        row(f"start of {what}, the first of a program: ready", f"{first_s:.2f} s")
+        row("the same: CPU of all nodes and of the process that forks them", f"{first_cpu_s:.2f} s")
+        row(f"start of {what}, a further one: ready", f"{further_s:.2f} s")
+        row("the same: CPU", f"{further_cpu_s:.2f} s")
 
 
 def idle(seconds: float) -> None:
     with cluster() as nodes:
-        row("start: CPU of all four", f"{Cost.of(everything(nodes)).cpu_s:.2f} s")
         time.sleep(2.0)
         before = Cost.of(everything(nodes))
         time.sleep(seconds)
         after = Cost.of(everything(nodes))
         row("idle: memory of a broker", f"{Cost.of(brokers(nodes)).memory_bytes / MIB / len(nodes.brokers):.0f} MiB")
+        processes = [*everything(nodes), *forkers(nodes)]
+        row(
+            "idle: memory of all, with the process that forks them, RSS",
+            f"{Cost.of(processes).memory_bytes / MIB:.0f} MiB",
+        )
+        row("the same, PSS", f"{shared_memory_bytes(processes) / MIB:.0f} MiB")
         row("idle: CPU of all four", f"{(after.cpu_s - before.cpu_s) / seconds:.3f} cores")
 
 

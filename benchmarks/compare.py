@@ -23,9 +23,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks import encrypted as tls
-from benchmarks import fail_over, groups, interruption, load, metadata, transactions
+from benchmarks import fail_over, groups, interruption, load, metadata, start, transactions
 from benchmarks.apache_kafka import JVM, ApacheKafka, ApacheKafkaApart
-from benchmarks.gauges import MIB, Cost, Nodes, everything
+from benchmarks.gauges import MIB, Cost, Nodes, everything, forkers, shared_memory_bytes
 from heirlog.local.cluster import Cluster
 
 SETTLE_S = 5.0
@@ -135,6 +135,19 @@ class Comparison:
         time.sleep(self._scale.idle_s)
         after = self._each(lambda nodes: Cost.of(everything(nodes)).cpu_s)
         row("memory idle, per process", "MiB", *self._memory(), most=1 / 10)
+        processes = [[*everything(nodes), *forkers(nodes)] for nodes in self._both]
+        row(
+            "memory of all idle processes, RSS",
+            "MiB",
+            *(Cost.of(pids).memory_bytes / MIB for pids in processes),
+            most=0.08,
+        )
+        row(
+            "memory of all idle processes, PSS",
+            "MiB",
+            *(shared_memory_bytes(pids) / MIB for pids in processes),
+            most=0.08,
+        )
         cores = [(b - a) / self._scale.idle_s for a, b in zip(before, after, strict=True)]
         row("CPU of all idle nodes", "cores", *cores, most=0.03 / 0.11)
 
@@ -275,12 +288,18 @@ def many_partitions(jars: Path, partitions: int) -> None:
 
 def brokers_and_clients(jars: Path, scale: Scale) -> None:
     with ExitStack() as held:
-        began = time.monotonic()
-        ours = held.enter_context(Cluster(nodes=3, ledger=False))  # first: a JVM goes on compiling after its start
-        started_s, start = time.monotonic() - began, Cost.of(everything(ours))
+        # first: a JVM goes on compiling after its start
+        starts = [start.measured(nodes=3) for _ in range(scale.rounds)]
+        ours = held.enter_context(Cluster(nodes=3, ledger=False))
         theirs = held.enter_context(ApacheKafka(jars))
-        row("start to three brokers in Metadata", "s", started_s, theirs.started_s, most=1 / 10)
-        row("start, CPU of all nodes", "s", start.cpu_s, Cost.of(everything(theirs)).cpu_s, most=1 / 10)
+        their_s, their_cpu_s = theirs.started_s, Cost.of(everything(theirs)).cpu_s
+        first_s, first_cpu_s, further_s, further_cpu_s = map(statistics.median, zip(*starts, strict=True))
+        for title, our_s, our_cpu_s in (
+            ("first start of a program", first_s, first_cpu_s),
+            ("further start", further_s, further_cpu_s),
+        ):
+            row(f"{title}, to three brokers in Metadata", "s", our_s, their_s, most=1 / 10)
+            row(f"{title}, CPU of all processes", "s", our_cpu_s, their_cpu_s, most=1 / 10)
         both = Comparison(ours, theirs, scale)
         both.idle()
         both.cold()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -54,6 +55,11 @@ class Cost:
         )
 
 
+def shared_memory_bytes(pids: list[int]) -> int:
+    """PSS: a page that several processes share counts once, whoever has it."""
+    return sum(int(psutil.Process(pid).memory_full_info().pss) for pid in pids)
+
+
 def peak_memory_bytes(pid: int) -> int:
     """The most resident memory that the process has used since its start."""
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
@@ -68,6 +74,12 @@ def brokers(cluster: Nodes) -> list[int]:
 
 def everything(cluster: Nodes) -> list[int]:
     return list(cluster.pids.values())
+
+
+def forkers(cluster: Nodes) -> list[int]:
+    """The process that forks the nodes, which is not one of them; none, where each is a child of this process."""
+    parents = {psutil.Process(pid).ppid() for pid in everything(cluster)}
+    return sorted(parents - {os.getpid()})
 
 
 def _replicas(cluster: Nodes, topic: str, partition: int) -> list[list[Path]]:

@@ -45,6 +45,7 @@ import registries
 import schemas
 import secured
 import secured_clients
+import secured_issuer
 import secured_requests
 import secured_tokens
 import share_groups
@@ -116,6 +117,7 @@ CHECKS: list[Check] = [
     ("transactions of heirlog's client on Apache Kafka", own_producer.check),
     ("tools and clients of Apache Kafka at closed doors", secured_clients.check),
     ("tokens of Apache Kafka's tools and clients", secured_tokens.check),
+    ("tokens that Java fetches from an issuer, and its keys", secured_issuer.check),
     ("requests about security and quotas beside Apache Kafka", secured_requests.check),
     ("TLS, SASL and transactions of Apache Kafka", secured.doors),
     ("suites: aiokafka and confluent-kafka, in our words", own_words.check),

@@ -22,6 +22,7 @@ PACKAGES = {
 MODULES = {
     "__init__.py",
     "__main__.py",
+    "bounded_file.py",
     "context.py",
     "env.py",
     "log_levels.py",

@@ -24,7 +24,7 @@ from apis.shares import NO_TOPIC
 
 from heirlog.broker.share_coordinator.state import SharePartitionKey
 from heirlog.broker.share_partitions.share_session import UNREADABLE_MAX
-from heirlog.metadata.acls import AclOperation
+from heirlog.metadata.acls import AclOperation, AclPermissionType
 from heirlog.metadata.state import SHARE_VERSION
 from heirlog.protocol.batch import encode_batch
 from heirlog.protocol.errors import ErrorCode
@@ -331,6 +331,37 @@ def test_a_member_must_be_allowed_to_read_the_group_and_each_topic(node: Guarded
     assert partition_of(member.fetch()).error_code == T_DENIED
     node.allow(AclOperation.READ, TOPIC, "acl")
     assert acquired_in(member.fetch()) == [(0, 0, 1)]
+
+
+@pytest.mark.parametrize("denied", ["all", "group"])
+def test_a_permission_that_is_removed_during_a_wait_delivers_nothing_and_locks_nothing(
+    node: Guarded, denied: str
+) -> None:
+    name = f"revoked-{denied}"
+    topic = share_topic(node, name, name)
+
+    def allow() -> None:
+        node.allow(AclOperation.READ, GROUP, name)
+        node.allow(AclOperation.READ, TOPIC, name)
+
+    allow()
+    member = Member(node, name, topic, principal=ALICE)
+    assert acquired_in(member.fetch()) == []
+    member.send(member.fetching(max_wait_ms=20_000))
+    node.world.run_for(1000)
+    assert not member.is_answered
+    if denied == "all":
+        node.forget_acls()
+    else:
+        node.allow(AclOperation.READ, GROUP, name, permission=AclPermissionType.DENY)
+    node.write(name, b"a")
+    node.wait(lambda: member.is_answered)
+    answer = partition_of(member.last_answer)
+    assert (answer.error_code, answer.acquired_records, bytes(answer.records or b"")) == (T_DENIED, [], b"")
+    node.forget_acls()
+    allow()
+    member.epoch += 1
+    assert acquired_in(member.fetch()) == [(0, 0, 1)], "its first delivery"
 
 
 def test_a_broker_has_only_so_many_sessions() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import hmac
 import socket
@@ -12,10 +13,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from struct import unpack
+from typing import Any
 
 import pytest
+from local.authorities import authority, issued
 
 from heirlog.blocking import AuthenticationFailed, Client, Security, SecurityError
+from heirlog.blocking.connection import tls_failure
 from heirlog.blocking.credentials import Credentials
 from heirlog.client.security import Store
 from heirlog.protocol.frames import decode_request, encode_response, parse_header
@@ -257,3 +261,35 @@ def test_a_store_that_cannot_be_read_is_named_without_its_password(security: Sec
     with pytest.raises(SecurityError, match=complaint) as failed:
         Credentials(security)
     assert "hunter2" not in str(failed.value)
+
+
+@pytest.mark.parametrize(
+    ("shown", "host", "what", "advice"),
+    [
+        (
+            {"days": -1},
+            "127.0.0.1",
+            "certificate has expired",
+            "replace it on the broker, or set the clock of this machine",
+        ),
+        ({}, "10.0.0.9", "IP address mismatch", "connect to a name or an address that it has"),
+        ({}, "elsewhere", "Hostname mismatch", "connect to a name or an address that it has"),
+        ({"by": "stranger"}, "127.0.0.1", "issuer certificate", "ssl.truststore.location names the authorities"),
+    ],
+)
+def test_a_certificate_that_is_not_accepted_is_answered_with_what_helps(
+    tmp_path: Path, shown: dict[str, Any], host: str, what: str, advice: str
+) -> None:
+    (tmp_path / "node.pem").write_text(issued("node", "127.0.0.1", **shown))
+    server, client = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    server.load_cert_chain(tmp_path / "node.pem")
+    client.load_verify_locations(cadata=authority().certificate_pem)
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    ends = [client.wrap_bio(to_client, to_server, server_hostname=host)]
+    ends.append(server.wrap_bio(to_server, to_client, server_side=True))
+    with pytest.raises(ssl.SSLCertVerificationError) as refused:
+        for end in ends * 3:
+            with contextlib.suppress(ssl.SSLWantReadError):
+                end.do_handshake()
+    sentence = str(tls_failure(refused.value))
+    assert what in sentence and advice in sentence

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from heirlog.broker.isr import CommittedPartitionState, PendingExpandIsr, PendingShrinkIsr
@@ -191,3 +193,35 @@ def test_only_a_newer_leader_epoch_restarts_a_follower() -> None:
     assert not partition.become_follower(state([1, 2], [2], leader=2, partition_epoch=2), 1)
     assert partition.become_follower(state([1, 2], [2], leader=2, leader_epoch=6, partition_epoch=3), 1)
     assert partition.role is ReplicaRole.FOLLOWER
+
+
+def test_a_change_of_the_role_or_of_an_epoch_changes_the_isr_too() -> None:
+    """The simulator's checker looks only at the ISR (`heirlog.sim.last_seen`)."""
+    partition = partition_on(FakeEnv(), end_offset=10, high_watermark=0)
+
+    def shrink() -> None:
+        proposal = partition.check_lag(30_001)
+        assert proposal is not None
+        partition.proposal_committed(
+            proposal, isr=ids([1]), leader_epoch=5, partition_epoch=3, image_has_it=False, now_ms=30_001
+        )
+
+    steps: list[Callable[[], object]] = [
+        lambda: partition.become_leader(state([1, 2]), 1, 0),
+        lambda: partition.become_leader(state([1, 2], partition_epoch=2), 1, 0),
+        shrink,
+        lambda: partition.become_leader(state([1, 2], leader_epoch=6, partition_epoch=4), 1, 0),
+        lambda: partition.become_follower(state([1, 2], leader=2, leader_epoch=7, partition_epoch=5), 1),
+        lambda: partition.become_follower(state([1, 2], leader=2, leader_epoch=7, partition_epoch=6), 1),
+        lambda: partition.become_follower(state([1, 2], leader=2, leader_epoch=8, partition_epoch=7), 1),
+        partition.become_idle,
+        lambda: partition.become_follower(state([1, 2], leader=2, leader_epoch=8, partition_epoch=7), 1),
+        lambda: partition.become_leader(state([1, 2], leader_epoch=9, partition_epoch=8), 1, 0),
+        partition.become_idle,
+        lambda: partition.become_leader(state([1, 2], leader_epoch=9, partition_epoch=8), 1, 0),
+    ]
+    for step in steps:
+        before = partition.isr, partition.role, partition.leader_epoch, partition.partition_epoch
+        step()
+        assert (partition.role, partition.leader_epoch, partition.partition_epoch) != before[1:]
+        assert partition.isr is not before[0]

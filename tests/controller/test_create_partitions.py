@@ -73,6 +73,16 @@ def test_who_is_not_active_at_birth_is_not_in_the_isr(harness: Harness) -> None:
     assert (state.isr, state.leader, state.elr) == ((2,), 2, ())
 
 
+@pytest.mark.parametrize("topic", ["__consumer_offsets", "__transaction_state", "__share_group_state"])
+def test_internal_topics_keep_their_partitions_by_whose_number_brokers_find_what_is_stored(
+    harness: Harness, topic: str
+) -> None:
+    create(harness, topic, partitions=2, factor=2)
+    refused = grow(harness, 3, topic=topic)
+    assert (refused.error_code, topic in refused.error_message) == (ErrorCode.INVALID_REQUEST, True)
+    assert partitions(harness, topic) == [0, 1]
+
+
 @pytest.mark.parametrize(
     ("count", "assignments", "code", "sentence"),
     [

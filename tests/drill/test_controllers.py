@@ -9,8 +9,9 @@ from cli.json_shapes import mistakes_of
 
 from heirlog.drill.controllers import ControllerFault, Verdict
 from heirlog.drill.metadata_clients import AnsweredChanges, PartitionMover, TopicChanger, settings
+from heirlog.drill.servers import Servers
 
-NOBODY_LISTENS = "127.0.0.1:1"
+NOBODY_LISTENS = Servers("127.0.0.1:1")
 
 
 @pytest.fixture

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import select
 import socket
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
 from patience import eventually
 
-from heirlog.drill.link_proxy import CLIENTS, sender_of
+from heirlog.drill.link_proxy import CLIENTS, address_of, node_at, sender_of
 from heirlog.drill.links import Links
 
 HELD_S = 0.2
@@ -42,6 +44,10 @@ class Node:
         accepted, _ = self._listening.accept()
         accepted.settimeout(WITHIN_S)
         return accepted
+
+    def is_asked(self, within_s: float) -> bool:
+        """Whether a connection waits to be accepted."""
+        return bool(select.select([self._listening], [], [], within_s)[0])
 
     def close(self) -> None:
         self._listening.close()
@@ -90,6 +96,7 @@ def is_reset(target: socket.socket) -> bool:
         (hello("heirlog-1x"), CLIENTS),
         (bytes(12) + b"\xff\xff", CLIENTS),
         (b"GET / HTTP/1.1\r\n", CLIENTS),
+        (b"\x16\x03\x01\x01\x17\x01\x00\x01\x13\x03\x03\x00\x01\x00", CLIENTS),
         (hello("heirlog-1")[:-1], None),
         (b"", None),
     ],
@@ -117,6 +124,21 @@ def test_a_held_link_delivers_after_it_is_healed_and_holds_one_direction_only(li
         assert arrives(accepted, HELD_S) is None
         links.heal([(1, 2)])
         assert arrives(accepted) == b"request"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a machine has only one address of its own")
+def test_an_encrypted_connection_is_known_by_the_address_from_which_the_node_opened_it(
+    links: Links, node: Node
+) -> None:
+    assert [node_at(address_of(number)) for number in (1, 100, 300, 65_000)] == [1, 100, 300, 65_000]
+    assert node_at("127.0.0.1") is None
+    links.hold([(3, 2)])
+    with socket.create_connection(("127.0.0.1", node.proxied), WITHIN_S, (address_of(3), 0)) as opened:
+        opened.sendall(b"\x16\x03\x01")
+        assert not node.is_asked(HELD_S)
+        links.heal([(3, 2)])
+        with node.accept() as accepted:
+            assert arrives(accepted) == b"\x16\x03\x01"
 
 
 def test_a_held_link_of_one_node_leaves_the_others_alone(links: Links, node: Node) -> None:

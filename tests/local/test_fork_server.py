@@ -36,6 +36,8 @@ elif sys.argv[1:] == ["fail"]:
     raise ValueError("no")
 elif sys.argv[1:] == ["leave"]:
     sys.exit(7)
+elif sys.argv[1:] == ["modules"]:
+    print(*sys.modules)
 else:
     said = {
         "arguments": sys.argv[1:], "name": __name__, "folder": os.getcwd(), "environment": dict(os.environ),
@@ -146,6 +148,31 @@ def test_a_signal_before_it_is_looked_at_again_reaches_no_other_process(runs: Ru
     eventually(lambda: psutil.Process(child.pid).status() == psutil.STATUS_ZOMBIE)
     child.send_signal(signal.SIGKILL)
     assert child.wait() == 7
+
+
+def test_the_first_controller_does_not_wait_for_the_modules_of_brokers(runs: Runs) -> None:
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with ours, theirs, open(os.devnull, "rb") as empty:
+        for number, part in enumerate((fork_server.CONTROLLERS, fork_server.BROKERS)):
+            # both before the server begins, so that it never imports because nothing was asked
+            request = fork_server.request_for(["program", "modules"], runs.environment, part)
+            with (runs.folder / part).open("wb") as output:
+                message = json.dumps({**request, "number": number}).encode()
+                socket.send_fds(ours, [message], [empty.fileno(), output.fileno()])
+        command = [sys.executable, "-P", "-m", fork_server.__name__]
+        server = subprocess.Popen(command, stdin=theirs, env=dict(runs.environment))
+        try:
+            for node in [json.loads(socket.recv_fds(ours, 1_000, 0)[0])["pid"] for _ in range(2)]:
+                eventually(lambda node=node: psutil.Process(node).status() == psutil.STATUS_ZOMBIE)
+        finally:
+            ours.close()
+            server.wait(30)
+    controller, broker = (
+        (runs.folder / part).read_text().split() for part in (fork_server.CONTROLLERS, fork_server.BROKERS)
+    )
+    assert set(fork_server.PARTS[fork_server.CONTROLLERS]) <= set(controller)
+    assert "heirlog.broker.broker" not in controller and "heirlog.broker.broker" in broker
+    assert not {"rich", "typer", "pytest"} & {*controller, *broker}, "no node needs them"
 
 
 def test_nodes_outlive_their_server_and_another_one_is_begun(runs: Runs) -> None:

@@ -117,7 +117,7 @@ def test_what_a_node_said_is_found_in_a_file_that_was_begun_anew(
 def _instead(program: str) -> object:
     """Starts `program` instead of a node."""
 
-    def start(_arguments: object, output: BinaryIO, _environment: object) -> Child:
+    def start(_arguments: object, output: BinaryIO, _environment: object, _part: object) -> Child:
         return subprocess.Popen(
             [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=output, stderr=output, start_new_session=True
         )

@@ -21,10 +21,13 @@ from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.frames import RequestHeader, decode_response, encode_request
 from heirlog.protocol.messages import (
     AlterClientQuotasRequest,
+    AlterPartitionRequest,
+    ApiVersionsRequest,
     BrokerHeartbeatRequest,
     CreateTopicsRequest,
     DeleteTopicsRequest,
     FetchRequest,
+    ListOffsetsRequest,
     MetadataRequest,
     ProduceRequest,
 )
@@ -250,10 +253,45 @@ def test_a_follower_and_a_node_s_heartbeat_are_never_counted(node: Guarded) -> N
     for request, version in ((FetchRequest(replica_id=2), 11), (BrokerHeartbeatRequest(), 1)):
         header = RequestHeader(request.API_KEY, version, 1, "c")
         is_of_nodes = request.API_KEY == BrokerHeartbeatRequest.API_KEY
-        assert charge("User:ANONYMOUS", header, request, 100, is_of_nodes) is None
+        assert charge("User:ANONYMOUS", HOST, header, request, 100, is_of_nodes) is None
     routes = node.node.listener(CONTROLLER).routes
     assert routes[BrokerHeartbeatRequest.API_KEY].has_no_quota
     assert not node.node.listener("PLAINTEXT").routes[ProduceRequest.API_KEY].has_no_quota
+
+
+@pytest.mark.parametrize(
+    ("request_", "version"),
+    [
+        (FetchRequest(replica_id=2), 11),
+        (FetchRequest(replica_state=FetchRequest.ReplicaState(replica_id=2)), 17),
+        (ListOffsetsRequest(replica_id=2), 5),
+        (ApiVersionsRequest(client_software_name="a", client_software_version="1"), 4),
+        (AlterPartitionRequest(), 3),
+    ],
+    ids=["Fetch", "Fetch with a state", "ListOffsets", "ApiVersions", "AlterPartition"],
+)
+def test_who_only_pretends_to_be_a_node_is_counted(request_: Any, version: int) -> None:
+    """With an authorizer, a node is who may do what nodes do."""
+    guarded = Guarded(super_users="User:ANONYMOUS;User:admin")
+    limit(guarded, REQUEST_PERCENTAGE, 0.001, user=None)
+    ticks_ns = iter(range(0, 10**12, 50_000_000))
+    guarded.node.client_quotas.now_ns = lambda: next(ticks_ns)
+    header = RequestHeader(request_.API_KEY, version, 1, "c")
+    is_of_nodes = request_.API_KEY == AlterPartitionRequest.API_KEY
+    charge = guarded.node.client_quotas.charge
+    assert charge(ADMIN, HOST, header, request_, 100, is_of_nodes) is None
+    assert charge(ALICE, HOST, header, request_, 100, is_of_nodes) is not None
+    listener = CONTROLLER if is_of_nodes else "PLAINTEXT"
+    begun_ms = guarded.node.env.now_ms()
+    client = Client(guarded, listener=listener)
+    client.ask(request_, version)
+    client.ask(ApiVersionsRequest(client_software_name="a", client_software_version="1"))
+    assert guarded.node.env.now_ms() - begun_ms >= 1000, "it is not read until it has waited"
+    node = Client(guarded, ADMIN, listener=listener)
+    begun_ms = guarded.node.env.now_ms()
+    for _ in range(2):
+        node.ask(request_, version)
+    assert guarded.node.env.now_ms() - begun_ms < 500
 
 
 def test_a_client_that_uses_too_much_time_waits_one_window_at_most() -> None:

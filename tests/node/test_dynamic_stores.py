@@ -8,9 +8,13 @@ from typing import Any
 import pytest
 
 from heirlog.controller.alter_configs import incremental_alter_configs
-from heirlog.metadata.image import BROKER_RESOURCE
+from heirlog.metadata.image import BROKER_RESOURCE, Image
+from heirlog.metadata.journal import ImageJournal
 from heirlog.node.dynamic_stores import DynamicStores
+from heirlog.node.metadata_publisher import MetadataPublisher
+from heirlog.node.snapshots import SnapshotTrigger
 from heirlog.protocol.messages import IncrementalAlterConfigsRequest
+from heirlog.protocol.records import ConfigRecord, NoOpRecord
 from heirlog.sim.cluster import SimCluster
 from heirlog.sim.world import World
 
@@ -77,3 +81,26 @@ def test_a_start_uses_what_is_stored_and_the_same_location_again_reads_a_replace
     follow()
     world.run_for(15_000)
     assert body.used == [STORE] * 3
+
+
+def test_a_snapshot_with_the_same_stores_reads_their_files_again() -> None:
+    """They may have been stored again by records that the snapshot stands for."""
+    body = Body()
+    stores = DynamicStores(body, 1)
+
+    def on_image(image: Image, changed: ImageJournal) -> None:
+        stores.follow(image, changed)
+
+    publisher = MetadataPublisher(lambda: None, on_image, SnapshotTrigger(1 << 30, 0, lambda: 0), lambda *_: True)
+    publisher.publish()
+    name = "listener.name.plaintext.ssl.keystore.location"
+    stored = ConfigRecord(resource_type=BROKER_RESOURCE, resource_name="1", name=name, value="/new.p12")
+    publisher.on_snapshot([stored], 10, 1)
+    assert body.used == [STORE]
+    publisher.on_snapshot([stored], 20, 1)
+    assert body.used == [STORE] * 2
+    # without any, the files of server.properties are left alone
+    publisher.on_snapshot([NoOpRecord()], 30, 1)
+    assert body.used == [STORE] * 2 + [{}]
+    publisher.on_snapshot([NoOpRecord()], 40, 1)
+    assert body.used == [STORE] * 2 + [{}]

@@ -252,6 +252,13 @@ def test_foreign_directories_are_refused_with_a_sentence(cluster: Cluster) -> No
         assert words in sentences[0]
     for path, text in zip(identities, before, strict=True):
         path.write_text(text)
+    properties = home / "server.properties"
+    in_order = properties.read_text()
+    properties.write_text(in_order.replace(f"{home}/log,{home}/more", f"{home}/more,{home}/log"))
+    assert properties.read_text() != in_order
+    ended = heirlog("node", "--config", str(properties), "--reuse-port")
+    assert ended.returncode == 1 and f"set metadata.log.dir={home}/log (" in ended.stderr, ended.stderr
+    properties.write_text(in_order)
     cluster.start(1)
     cluster.wait_until_ready()
 

@@ -29,7 +29,7 @@ from heirlog.protocol.messages import (
     MetadataRequest,
     MetadataResponse,
 )
-from heirlog.protocol.primitives import ITEMS_MAX, Malformed, UnsupportedVersion, uvarint
+from heirlog.protocol.primitives import ITEMS_MAX, SMALL_REGIONS_BYTES, Malformed, UnsupportedVersion, uvarint
 
 CASES = [(api, version) for api, kind, version in oracle.cases() if kind == "request"]
 
@@ -124,7 +124,7 @@ class _File:
 
 
 def test_the_length_counts_regions() -> None:
-    region = Region(_File(), 0, 1000)  # type: ignore[arg-type]  # never read here
+    region = Region(_File(), 0, SMALL_REGIONS_BYTES + 1)  # type: ignore[arg-type]  # never read here
     topic = FetchResponse.FetchableTopicResponse(partitions=[FetchResponse.PartitionData(records=[region])])
     parts = encode_response(1, 17, 1, FetchResponse(responses=[topic]))
     sizes = [part.size if isinstance(part, Region) else len(part) for part in parts]

@@ -19,13 +19,17 @@ from heirlog.protocol.messages import (
     ProduceRequest,
 )
 from heirlog.protocol.primitives import (
+    SMALL_REGIONS_BYTES,
     Malformed,
+    Part,
     UnsupportedVersion,
     decode,
     decode_with_end,
     encode,
     encode_bytes,
+    records_size,
     records_view,
+    uvarint,
 )
 from heirlog.protocol.records import CONTROL_RECORDS
 
@@ -197,19 +201,49 @@ def test_a_big_record_set_is_not_copied() -> None:
 
 class _File:
     path = "/f"
-    size = 100
+
+    def __init__(self, size: int = 100) -> None:
+        self.size = size
+        self.error: OSError | None = None
 
     def pread(self, size: int, position: int) -> bytes:
-        return bytes(range(position, position + size))
+        if self.error is not None:
+            raise self.error
+        return bytes(n % 256 for n in range(position, min(position + size, self.size)))
 
 
-def test_a_region_stays_a_region_and_counts_with_its_size() -> None:
-    region = Region(_File(), 5, 7)  # type: ignore[arg-type]  # only what a region needs
-    topic = FetchResponse.FetchableTopicResponse(partitions=[FetchResponse.PartitionData(records=[b"ab", region])])
-    parts = encode(FetchResponse(responses=[topic]), 17)
+def _fetched(*record_sets: list[Part]) -> FetchResponse:
+    partitions = [FetchResponse.PartitionData(records=records) for records in record_sets]
+    return FetchResponse(responses=[FetchResponse.FetchableTopicResponse(partitions=partitions)])
+
+
+def test_a_large_region_stays_a_region_and_counts_with_its_size() -> None:
+    region = Region(_File(), 5, SMALL_REGIONS_BYTES)  # type: ignore[arg-type]  # only what a region needs
+    parts = encode(_fetched([b"ab", region]), 17)
     assert parts[1:3] == [b"ab", region]
-    assert bytes(parts[0])[-1] == 2 + 7 + 1  # type: ignore[arg-type]  # the joined bytes before the records
-    assert records_view([b"ab", region]) == b"ab\x05\x06\x07\x08\x09\x0a\x0b"
+    size = uvarint(2 + SMALL_REGIONS_BYTES + 1)
+    assert bytes(parts[0])[-len(size) :] == size  # type: ignore[arg-type]  # the joined bytes before the records
+
+
+def test_small_regions_are_read_and_joined_until_a_message_has_enough_of_them() -> None:
+    file: Any = _File(SMALL_REGIONS_BYTES)
+    half = SMALL_REGIONS_BYTES // 2
+    (whole,) = encode(_fetched([b"ab", Region(file, 5, 7)], [Region(file, 0, half)]), 17)
+    assert b"\x0aab\x05\x06\x07\x08\x09\x0a\x0b" in whole  # type: ignore[operator]  # bytes
+    assert records_view([b"ab", Region(file, 5, 7)]) == b"ab\x05\x06\x07\x08\x09\x0a\x0b"
+    third = Region(file, 1, half)
+    parts = encode(_fetched([Region(file, 0, half)], [Region(file, half, half)], [third]), 17)
+    assert [part for part in parts if isinstance(part, Region)] == [third]
+    assert records_size(parts[:1]) > SMALL_REGIONS_BYTES
+
+
+@pytest.mark.parametrize("is_cut", [False, True])
+def test_a_region_that_cannot_be_read_is_left_to_the_one_who_sends_it(is_cut: bool) -> None:
+    file: Any = _File(size=10)
+    region = Region(file, 5, 7)
+    if not is_cut:
+        file.error = OSError(5, "Input/output error")
+    assert region in encode(_fetched([region]), 17)
 
 
 def test_structs_are_compared_by_fields_printed_with_them_and_not_hashable() -> None:

@@ -18,6 +18,7 @@ from heirlog.security.scram import (
     ScramCredential,
     ScramExchange,
     ScramMechanism,
+    TokenLogin,
     credential_of,
     random_text,
     salted_password,
@@ -98,6 +99,44 @@ def test_the_salt_of_an_unknown_user_is_always_the_same_and_looks_like_others() 
     salt = base64.b64decode(other.token.split(b",s=")[1].split(b",")[0])
     assert salt.isalnum() and len(salt) in range(24, 27)
     assert len(random_text(bytes(range(200, 217)))) in range(24, 27)
+
+
+def half_way(server: ScramExchange, *, is_token: bool = False) -> bytes:
+    """The last message of a client that knows the password."""
+    client = Scram("SCRAM-SHA-256", "alice", PASSWORD, "client", delegation_token=is_token)
+    step = server.respond(client.first())
+    assert isinstance(step, Challenge)
+    said = client.answer(step.token)
+    assert said is not None
+    return said
+
+
+@pytest.mark.parametrize("is_token", [False, True])
+def test_what_was_deleted_or_replaced_between_two_messages_lets_nobody_in(is_token: bool) -> None:
+    """A client that kept its last message in hand would have a password that nobody can take from it."""
+    mechanism = ScramMechanism.SHA_256
+    old, other = stored(mechanism), credential_of(mechanism, b"other", SALT, ITERATIONS_MIN)
+    known: dict[str, ScramCredential] = {}
+    ends_ms = [1_000]
+
+    def token(token_id: str) -> TokenLogin | None:
+        return TokenLogin(known[token_id], "owner", ends_ms[0]) if token_id in known else None
+
+    for then in ({}, {"alice": other}, {"alice": old}):
+        known["alice"], ends_ms[0] = old, 1_000
+        server = ScramExchange(mechanism, known.get, "server", b"secret", token)
+        said = half_way(server, is_token=is_token)
+        known.clear()
+        known.update(then)
+        ends_ms[0] = 2_000
+        if then.get("alice") == old:
+            accepted = server.respond(said)
+            assert isinstance(accepted, Accepted)
+            # of a token that was renewed meanwhile
+            assert (accepted.name, accepted.ends_at_ms) == (("owner", 2_000) if is_token else ("alice", None))
+        else:
+            with pytest.raises(Refused):
+                server.respond(said)
 
 
 def test_a_weak_credential_lets_nobody_in() -> None:

@@ -11,9 +11,17 @@ import pytest
 
 from heirlog.protocol.frames import RequestHeader, parse_header
 from heirlog.protocol.types import Endpoint
+from heirlog.server.event_loop import new_event_loop
 from heirlog.server.transport import InboundConnection, Server
 
 API_VERSIONS_V0 = struct.Struct(">ihhih")
+
+
+@pytest.fixture(autouse=True)
+def on_the_loop_of_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`asyncio.run` and `asyncio.new_event_loop` make such loops as nodes have."""
+    monkeypatch.setattr(asyncio, "new_event_loop", new_event_loop)
+    monkeypatch.setattr(asyncio.events, "new_event_loop", new_event_loop)
 
 
 class FakeClient:

@@ -19,6 +19,8 @@ FETCH, VERSION = 1, 12
 class Unreadable:
     path = "/data/t-0/0.log"
     size = 1 << 20
+    recent = None
+    recent_at = 0
 
     def pread(self, size: int, position: int) -> bytes:
         raise OSError(errno.EIO, "Input/output error", self.path)

@@ -164,17 +164,27 @@ def test_a_store_that_would_cut_somebody_off_is_refused_and_the_old_one_stays(
     assert node.lines == []
 
 
-@pytest.mark.parametrize("kind", ["pipe", "device", "large file"])
+@pytest.mark.parametrize("kind", ["pipe", "device", "large file", "file of the kernel", "no name"])
 def test_no_store_makes_the_node_wait_or_fills_its_memory(node: Node, kind: str) -> None:
     path = str(node.directory / "store")
     if kind == "pipe":
         os.mkfifo(path)
     elif kind == "device":
         path = "/dev/zero"
+    elif kind == "file of the kernel":
+        path = "/proc/kmsg" if os.path.exists("/proc/kmsg") else node.write("empty", "")
+    elif kind == "no name":
+        path = "a\0b"
     else:
         os.truncate(node.write("store", ""), STORE_MAX_BYTES + 1)
     reason = node.certificates.reason_against({"CLIENTS": key_store(path)})
-    assert reason is not None and ("larger than" if kind == "large file" else "not a regular file") in reason
+    why = {
+        "large file": "larger than",
+        # (without the right to read it, it cannot even be opened)
+        "file of the kernel": "cannot be read",
+        "no name": "no file can have this name",
+    }
+    assert reason is not None and why.get(kind, "not a regular file") in reason
 
 
 def test_a_certificate_of_another_subject_is_taken_where_the_file_allows_it(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -92,6 +93,21 @@ def test_requests_of_a_channel_share_a_connection_and_are_answered_in_order(fake
         ours.send(peer.endpoint, "forward", heartbeat(1), results.append, LONG_MS)
         await all_of(results, 51)
         assert peer.greetings == [4, 4], "one connection per channel"
+        ours.stop()
+        peer.node.server.stop()
+
+    run(scenario)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a machine has only one address of its own")
+def test_a_node_connects_from_the_address_that_a_drill_gives_it(fake_node: Any) -> None:
+    async def scenario() -> None:
+        peer = Peer(fake_node, echo_epoch)
+        ours = ClientPool(asyncio.get_running_loop(), "test", memoryview(bytearray(65536)), source="127.1.0.5")
+        results: list[Any] = []
+        ours.send(peer.endpoint, "heartbeat", heartbeat(1), results.append, LONG_MS)
+        await all_of(results, 1)
+        assert [client.transport.peer_host for client in peer.node.clients] == ["127.1.0.5"]
         ours.stop()
         peer.node.server.stop()
 

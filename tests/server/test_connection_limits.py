@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import socket
 import struct
 import sys
 import tracemalloc
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,7 @@ from heirlog.server.connection_limits import (
     ConnectionLimits,
     ListenerLimits,
     connection_limits,
+    descriptors_for_connections,
     exempt_listeners,
     listener_limits,
 )
@@ -51,6 +54,16 @@ async def is_served(reader: asyncio.StreamReader, timeout_s: float = 30.0) -> bo
         async with asyncio.timeout(timeout_s):
             return len(await reader.read(4)) == 4
     except TimeoutError:
+        return False
+
+
+def speaks_both() -> bool:
+    try:
+        with socket.socket(socket.AF_INET6) as listening, socket.socket() as client:
+            listening.bind(("::", 0))
+            listening.listen()
+            return client.connect_ex((HOST, listening.getsockname()[1])) == 0
+    except OSError:
         return False
 
 
@@ -251,15 +264,80 @@ def test_handshakes_that_are_not_finished_do_not_keep_clients_out(
             assert await is_served(reader)
         assert node.server.connection_count == 3
         assert node.events("warning") == [], "it was never full"
-        if full != "listener":
-            # also a client without TLS takes the place of the last of the flood
-            open_to_all = await connect(node.endpoint)
-            open_to_all[1].write(framed(1))
-            assert await is_served(open_to_all[0])
-            assert await flood[199][0].read() == b""
         node.server.stop()
         await eventually(lambda: not node.server.connection_count)
         assert not any(node.server._unauthenticated.values())
+
+    asyncio.run(scenario())
+
+
+def test_strangers_at_an_open_listener_end_no_handshake_and_a_client_can_still_log_in(
+    fake_node: Any, framed: Any, eventually: Any
+) -> None:
+    """None could take their place in turn: they wait, as on Kafka."""
+
+    async def scenario() -> None:
+        node = fake_node(
+            echo, doors={"CLIENTS": Door(30.0)}, limits=lambda: ConnectionLimits(total=3), exempt=["NODES"]
+        )
+        closed, nodes = (node.server.listen(name, Endpoint(HOST, 0)) for name in ("CLIENTS", "NODES"))
+        client, handshake = await connect(closed), await connect(closed)
+        await eventually(lambda: len(node.clients) == 2)
+        node.clients[0].transport.authenticated()
+        strangers = [await connect(node.endpoint) for _ in range(20)]
+        for _, writer in strangers:
+            writer.write(framed(1))
+        assert await is_served(strangers[0][0])
+        assert not await is_served(strangers[1][0], 0.1)
+        # neither does it keep others from logging in: a newcomer takes the place of a handshake there
+        assert node.server.connection_count == 3
+        assert node.clients[1].closed_times == 0
+        late = await connect(closed)
+        await eventually(lambda: len(node.clients) == 4)
+        assert await handshake[0].read() == b""
+        node.clients[3].transport.authenticated()
+        # all have shown who they are, or need not: newcomers wait at both listeners, and a node is let in
+        waiting = await connect(closed)
+        waiting[1].write(framed(1))
+        assert not await is_served(waiting[0], 0.1)
+        for reader, writer in (client, late):
+            writer.write(framed(1))
+            assert await is_served(reader)
+        peer = await connect(nodes)
+        for reader, writer in (peer, client, late):
+            writer.write(framed(2))
+            assert await is_served(reader)
+        node.server.stop()
+        await eventually(lambda: not node.server.connection_count)
+
+    asyncio.run(scenario())
+
+
+def test_each_listener_that_waits_accepts_again_when_there_is_room(
+    fake_node: Any, framed: Any, eventually: Any
+) -> None:
+    async def scenario() -> None:
+        node = fake_node(echo, doors={"CLIENTS": Door(30.0)}, limits=lambda: ConnectionLimits(total=1))
+        closed = node.server.listen("CLIENTS", Endpoint(HOST, 0))
+        first = await connect(closed)
+        await eventually(lambda: len(node.clients) == 1)
+        node.clients[0].transport.authenticated()
+        waiting = [await connect(node.endpoint), await connect(closed)]
+        for reader, writer in waiting:
+            writer.write(framed(1))
+            assert not await is_served(reader, 0.1)
+        first[1].close()
+        # either may be first
+        await eventually(lambda: len(node.clients) == 2)
+        node.clients[1].transport.authenticated()
+        served, late = waiting if node.clients[1].transport.listener != "CLIENTS" else reversed(waiting)
+        assert await is_served(served[0])
+        assert not await is_served(late[0], 0.1)
+        served[1].close()
+        assert await is_served(late[0])
+        late[1].close()
+        await eventually(lambda: not node.server.connection_count)
+        node.server.stop()
 
     asyncio.run(scenario())
 
@@ -286,6 +364,67 @@ def test_who_has_max_connections_per_ip_gets_no_more_and_the_log_one_line(
         node.server.stop()
         await eventually(lambda: node.server.connection_count == 0)
         assert not node.server._per_host, "an address that has no connection is forgotten"
+
+    asyncio.run(scenario())
+
+
+@contextmanager
+def descriptors(more: int) -> Iterator[None]:
+    """This process may open so many descriptors more."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    first_free = os.dup(0)
+    os.close(first_free)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (first_free + more, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_connections_leave_descriptors_for_files(fake_node: Any, framed: Any, eventually: Any, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        node = fake_node(echo, exempt=["INTERNAL"])
+        internal = node.server.listen("INTERNAL", Endpoint(HOST, 0))
+        # both ends of a connection are in this process
+        with descriptors(more=120), ExitStack() as opened:
+            limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+            most = descriptors_for_connections(between_nodes=False)
+            assert most == limit - limit // 8
+            crowd = []
+            while not node.events("error"):
+                crowd.append(await connect(node.endpoint))
+                await asyncio.sleep(0)
+            reader, writer = await connect(internal)
+            writer.write(framed(1))
+            assert await is_served(reader), "a node is let in"
+            for index in range(limit // 8 // 2 - 2):
+                opened.enter_context((tmp_path / str(index)).open("w"))
+            for _, writer in crowd[:6]:
+                writer.close()
+            reader, writer = await connect(node.endpoint)
+            writer.write(framed(1))
+            assert await is_served(reader), "there is room again"
+            assert node.events("error") == ["accept-failed"]
+        node.server.stop()
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.skipif(not speaks_both(), reason="this machine has no socket for IPv4 and IPv6")
+def test_an_ipv4_client_of_a_listener_for_both_has_the_limits_of_its_ipv4_address(
+    fake_node: Any, framed: Any, eventually: Any
+) -> None:
+    async def scenario() -> None:
+        node = fake_node(echo, limits=lambda: ConnectionLimits(overrides={HOST: 1}))
+        both = Endpoint(HOST, node.server.listen("BOTH", Endpoint("::", 0)).port)
+        first = await connect(both)
+        first[1].write(framed(1))
+        assert await is_served(first[0])
+        assert node.clients[0].transport.peer_host == HOST
+        for endpoint in (both, node.endpoint):
+            reader, _ = await connect(endpoint)
+            assert await reader.read() == b""
+        node.server.stop()
 
     asyncio.run(scenario())
 

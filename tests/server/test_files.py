@@ -6,12 +6,13 @@ import os
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import heirlog.server.files as files_module
-from heirlog.server.files import OsFile, OsFiles
+from heirlog.server.files import RECENT_APPENDS, RECENT_BYTES, OsFile, OsFiles
 
 
 class Inbox:
@@ -128,6 +129,65 @@ def test_flushes_asked_meanwhile_share_the_next_one(
     files.stop()
 
 
+def flushed_while_another_flush_lasts(
+    files: OsFiles, inbox: Inbox, tmp_path: Path, sync: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
+) -> list[tuple[int, OSError | None]]:
+    """Forty files, so all of them are found at once; how each was answered, in order."""
+    begun, go_on = threading.Event(), threading.Event()
+    first = files.open(f"{tmp_path}/first", create=True)
+
+    def waits(fd: int) -> None:
+        if fd != first.fileno():
+            sync(fd)
+            return
+        begun.set()
+        assert go_on.wait(60)
+
+    monkeypatch.setattr(files_module, "sync_data", waits)
+    files.flush(first, lambda error: None)
+    assert begun.wait(60)
+    answers: list[tuple[int, OSError | None]] = []
+    for number in range(40):
+        file = files.open(f"{tmp_path}/{number}", create=True)
+        files.flush(file, lambda error, number=number: answers.append((number, error)))  # type: ignore[misc]
+    go_on.set()
+    inbox.run(41)
+    files.stop()
+    return answers
+
+
+def test_many_flushes_are_in_the_kernel_at_the_same_time(
+    files: OsFiles, inbox: Inbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    together = threading.Barrier(2, timeout=60)
+    failed: list[int] = []
+
+    def sync(fd: int) -> None:
+        together.wait()  # breaks, unless two threads are here
+        if fd % 4 == 0:
+            failed.append(fd)
+            raise OSError(5, "Input/output error")
+
+    answers = flushed_while_another_flush_lasts(files, inbox, tmp_path, sync, monkeypatch)
+    assert sorted(number for number, _ in answers) == list(range(40))
+    assert sum(error is not None for _, error in answers) == len(failed) > 0, "each file has its own answer"
+
+
+def test_without_further_threads_one_flushes_everything(
+    files: OsFiles, inbox: Inbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = threading.Thread.start
+
+    def refuse(thread: threading.Thread) -> None:
+        if "helper" in thread.name:
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    answers = flushed_while_another_flush_lasts(files, inbox, tmp_path, lambda fd: None, monkeypatch)
+    assert answers == [(number, None) for number in range(40)]
+
+
 def test_a_failed_flush_is_final_for_its_file(
     files: OsFiles, inbox: Inbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -222,3 +282,57 @@ def test_a_file_that_somebody_else_has_cut_is_an_error_and_no_short_read(files: 
     file.truncate(40)
     assert file.pread(50, 0) == b"x" * 40, "what we cut ourselves is the end of the file"
     file.close()
+
+
+def test_the_last_append_is_kept_until_the_file_changes_in_another_way(files: OsFiles, tmp_path: Path) -> None:
+    file = files.open(f"{tmp_path}/f", create=True)
+    file.append(b"older")
+    frame = bytearray(b"headnewest")
+    file.append(memoryview(frame)[4:])
+    assert (file.recent, file.recent_at) == (b"newest", 5)
+    assert file.recent is not None and file.recent.obj is frame, "it is not copied"
+    for change in (
+        lambda: file.truncate(5),
+        lambda: file.pwrite(b"x", 0),
+        lambda: file.append([b"in", b"parts"]),
+        lambda: file.append(bytes(RECENT_BYTES + 1)),
+        file.close,
+    ):
+        file.append(b"again")
+        assert file.recent == b"again"
+        change()
+        assert file.recent is None
+
+
+def test_a_small_append_that_would_keep_a_large_buffer_is_not_kept(files: OsFiles, tmp_path: Path) -> None:
+    file = files.open(f"{tmp_path}/f", create=True)
+    file.append(memoryview(bytes(RECENT_BYTES + 1))[:10])
+    assert file.recent is None
+
+
+def test_an_append_that_fails_leaves_what_was_kept(
+    files: OsFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = files.open(f"{tmp_path}/f", create=True)
+    file.append(b"first")
+
+    def fail(*_: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(files_module.os, "pwrite", fail)
+        with pytest.raises(OSError, match="No space"):
+            file.append(b"second")
+    assert (file.recent, file.recent_at, file.pread(100, 0)) == (b"first", 0, b"first")
+
+
+def test_the_last_appends_of_a_few_files_are_kept(files: OsFiles, tmp_path: Path) -> None:
+    opened = [files.open(f"{tmp_path}/{number}", create=True) for number in range(RECENT_APPENDS + 2)]
+    for file in opened:
+        file.append(b"x")
+    assert [file.recent for file in opened] == [None, None, *[b"x"] * RECENT_APPENDS]
+    opened[0].append(b"y")
+    assert [file.recent for file in opened[:4]] == [b"y", None, None, b"x"]
+    opened[5].close()
+    opened[1].append(b"y")
+    assert opened[3].recent == b"x", "the closed file has made room"

@@ -144,10 +144,11 @@ def test_the_root_keeps_what_it_was_given_until_log_level_changes() -> None:
     assert levels.level_of(ROOT) == "DEBUG"
 
 
-def test_a_node_that_logs_loads_no_rich() -> None:
+def test_a_node_that_logs_loads_no_rich_and_structlog_only_for_a_terminal() -> None:
     code = (
         "import io, sys; from heirlog.server.main import Logger; from heirlog.log_levels import LogLevels; "
-        "assert 'structlog' not in sys.modules; Logger(1, LogLevels(), io.StringIO())('info', 'x'); "
+        "Logger(1, LogLevels(), io.StringIO())('info', 'x'); assert 'structlog' not in sys.modules; "
+        "terminal = io.StringIO(); terminal.isatty = lambda: True; Logger(1, LogLevels(), terminal)('info', 'x'); "
         "assert 'structlog' in sys.modules and 'rich.console' not in sys.modules; import rich.console"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

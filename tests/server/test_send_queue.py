@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -72,3 +73,24 @@ def test_a_file_that_we_have_cut_since_ends_the_connection_and_not_the_disk(
         while queue.parts:
             queue.send()
             ends[1].recv(1 << 20)
+
+
+def test_what_was_appended_last_is_sent_from_memory_and_all_else_is_read(
+    ends: tuple[socket.socket, socket.socket], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = OsFiles(lambda function: None).open(f"{tmp_path}/g", create=True)
+    file.append(b"older")
+    file.append(bytearray(b"newest"))
+    read: list[tuple[int, int]] = []
+
+    def pread(of: OsFile, size: int, position: int) -> bytes:
+        read.append((size, position))
+        return os.pread(of.fileno(), size, position)
+
+    monkeypatch.setattr(OsFile, "pread", pread)
+    queue = SendQueue(ends[0])
+    for size, position in ((6, 5), (5, 0), (5, 5), (5, 6), (11, 0)):
+        queue.add_region(Region(file, position, size))
+    queue.send()
+    assert ends[1].recv(100) == b"newestoldernewesewestoldernewest"
+    assert read == [(5, 0), (5, 5), (5, 6), (11, 0)]

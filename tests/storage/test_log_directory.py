@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from storage.logs import batch, contents
 from storage.memory_files import MemoryFiles
@@ -9,6 +11,7 @@ from heirlog.storage.clean_shutdown import decide_previous_broker_epoch, parse_c
 from heirlog.storage.config import LogConfig
 from heirlog.storage.errors import StorageFormatError
 from heirlog.storage.identity import format_directory, read_meta_properties
+from heirlog.storage.log import Log
 from heirlog.storage.log_directory import LogDirectory
 from heirlog.storage.recovery import at_once
 
@@ -153,6 +156,113 @@ def test_the_clean_shutdown_file_is_written_last(files: MemoryFiles) -> None:
     closed(files, directory, 1)
     assert files.operations[-2:] == ["flush .kafka_cleanshutdown", f"sync {PATH}"]
     assert any("recovery-point" in operation for operation in files.operations[:-2])
+
+
+def with_three_logs_stopped_cleanly(files: MemoryFiles) -> LogDirectory:
+    """Started again: one with a producer and two segments, one with records, one without."""
+    directory = opened(files)
+    busy, quiet = (directory.create_log(topic, 0, TOPIC_ID, LogConfig()) for topic in ("busy", "quiet"))
+    directory.create_log("empty", 0, TOPIC_ID, LogConfig())
+    busy.append_as_leader(batch("a", producer_id=7, producer_epoch=0, base_sequence=0), 3, 0)
+    busy.roll()
+    busy.append_as_leader(batch("b", timestamp_ms=5), 3, 0)
+    quiet.append_as_leader(batch("c", timestamp_ms=6), 3, 0)
+    assert closed(files, directory, 1) == [None]
+    return opened(files)
+
+
+def test_a_clean_stop_leaves_logs_alone_that_are_as_the_last_one_left_them(files: MemoryFiles) -> None:
+    directory = with_three_logs_stopped_cleanly(files)
+    before = {path: bytes(inode.data) for path, inode in files.inodes.items() if path.count("/") > 2}
+    files.operations.clear()
+    assert closed(files, directory, 2) == [None]
+    assert not [operation for operation in files.operations if ".log" in operation or "snapshot" in operation]
+    assert files.operations.count("flush .kafka_cleanshutdown") == 1
+    files.crash()
+    assert {path: bytes(inode.data) for path, inode in files.inodes.items() if path.count("/") > 2} == before
+    again = loaded(files)
+    assert again.clean_broker_epoch == 2
+    assert [contents(log) for log in again.logs.values()] == [[(0, "a"), (1, "b")], [], [(0, "c")]]
+    assert list(again.logs["busy", 0].producers.producers) == [7]
+
+
+@pytest.mark.parametrize(
+    ("change", "records"),
+    [
+        (lambda log: log.append_as_leader(batch("z"), 4, 0), [(0, "c"), (1, "z")]),
+        (lambda log: (log.truncate_to(0), log.append_as_leader(batch("z", timestamp_ms=9), 3, 0)), [(0, "z")]),
+        (lambda log: log.roll(), [(0, "c")]),
+        (lambda log: (log.epochs.begin(4, 1), log.append_as_leader(batch("z"), 4, 0)), [(0, "c"), (1, "z")]),
+        (lambda log: (log.increment_log_start(1), log.epochs.begin(4, 1)), []),
+        (lambda log: log.truncate_fully_and_start_at(8), []),
+        (lambda log: (log.roll(), log.increment_log_start(1), log.delete_old_segments(0, 1)), []),
+    ],
+    ids=["append", "same length", "roll", "epoch", "epoch of no record", "truncate", "retention"],
+)
+def test_a_log_that_has_changed_since_the_last_clean_stop_is_written_and_flushed(
+    files: MemoryFiles, change: Callable[[Log], object], records: list[tuple[int, str]]
+) -> None:
+    directory = with_three_logs_stopped_cleanly(files)
+    log = directory.logs["quiet", 0]
+    change(log)
+    newest, epochs = log.max_timestamp_offset(log.log_end_offset), log.epochs.entries
+    assert closed(files, directory, 2) == [None]
+    files.crash()
+    again = loaded(files)
+    assert again.clean_broker_epoch == 2
+    found = again.logs["quiet", 0]
+    assert (contents(found), found.epochs.entries) == (records, epochs)
+    assert found.max_timestamp_offset(found.log_end_offset) == newest
+    assert found.log_start_offset == log.log_start_offset
+
+
+def test_an_epoch_in_which_nothing_was_written_is_no_reason_to_finish_a_log(files: MemoryFiles) -> None:
+    """A broker begins one in each partition that it leads, also in those that nobody uses."""
+    directory = with_three_logs_stopped_cleanly(files)
+    for log in directory.logs.values():
+        log.epochs.begin(9, log.log_end_offset)
+    files.operations.clear()
+    assert closed(files, directory, 2) == [None]
+    assert not [operation for operation in files.operations if "leader-epoch" in operation or ".log" in operation]
+    files.crash()
+    again = loaded(files)
+    assert again.clean_broker_epoch == 2
+    assert [log.epochs.entries for log in again.logs.values()] == [[(3, 0)], [], [(3, 0)]]
+
+
+def test_logs_that_a_stop_did_not_prove_are_finished_by_the_next_one(files: MemoryFiles) -> None:
+    directory = with_three_logs_stopped_cleanly(files)
+    assert closed(files, directory, 2) == [None]
+    files.rmdir(f"{PATH}/busy-0")
+    directory = opened(files)
+    assert directory.clean_broker_epoch is None
+    files.operations.clear()
+    assert closed(files, directory, 3) == [None]
+    assert files.operations.count("flush 00000000000000000000.log") == 2
+
+
+def test_a_log_in_which_the_start_has_tidied_up_is_finished(files: MemoryFiles) -> None:
+    directory = with_three_logs_stopped_cleanly(files)
+    assert closed(files, directory, 2) == [None]
+    files.open(f"{PATH}/quiet-0/00000000000000000000.log.cleaned", create=True)
+    directory = opened(files)
+    assert directory.clean_broker_epoch == 2
+    files.operations.clear()
+    assert closed(files, directory, 3) == [None]
+    assert f"sync {PATH}/quiet-0" in files.operations and f"sync {PATH}/busy-0" not in files.operations
+
+
+def test_a_log_without_records_is_stopped_cleanly_without_files_of_indexes_and_producers(files: MemoryFiles) -> None:
+    directory = with_three_logs_stopped_cleanly(files)
+    assert {name.rpartition(".")[2] for name in files.list(f"{PATH}/empty-0")} == {"log", "metadata"}
+    directory.logs["quiet", 0].truncate_to(0)
+    assert closed(files, directory, 2) == [None]
+    files.crash()
+    quiet = opened(files).logs["quiet", 0]
+    assert quiet.max_timestamp_offset(0) is None
+    quiet.append_as_leader(batch("z", timestamp_ms=2), 3, 0)
+    found = quiet.max_timestamp_offset(1)
+    assert found is not None and (found.timestamp_ms, found.offset) == (2, 0), "not that of a record that was cut off"
 
 
 def test_a_flush_that_fails_while_stopping_leaves_no_clean_shutdown_file(files: MemoryFiles) -> None:

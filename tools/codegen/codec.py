@@ -321,8 +321,7 @@ class Codec:
         yield "if tags >= 128:"
         yield "    tags, pos = p.more_uvarint(buf, pos, tags)"
         yield "for _ in range(tags):"
-        yield "    tag, pos = p.read_uvarint(buf, pos)"
-        yield "    pos, end = p.read_tag_end(buf, pos)"
+        yield "    tag, pos, end = p.read_tag(buf, pos)"
         for index, field in enumerate(tagged):
             yield f"    {'elif' if index else 'if'} tag == {field.tag}:"
             target = f"x.{self.attribute(field)}"
@@ -432,20 +431,19 @@ class Codec:
         run.clear()
 
     def _write_tagged(self, tagged: list[FieldSpec], version: int) -> Iterator[str]:
-        conditions = [self._differs(field, f"x.{self.attribute(field)}") for field in tagged]
-        yield f"if {' or '.join(f'({c})' if ' and ' in c else c for c in conditions)}:"
-        yield "    tagged = []"
-        for field, condition in zip(tagged, conditions, strict=True):
+        yield "tagged = []"
+        for field in tagged:
             value = f"x.{self.attribute(field)}"
-            yield f"    if {condition}:"
-            yield "        inner = Out()"
+            yield f"if {self._differs(field, value)}:"
+            yield "    inner = Out()"
             lines: list[str]
             if field.type in FIXED and not field.is_array:
                 lines = list(self._write_run([(FIXED[field.type][0], value)], "inner.small.append"))
             else:
                 lines = list(self._write_field(field, version, value, "inner", "inner.small.append"))
-            yield from (f"        {line}" for line in lines)
-            yield f"        tagged.append(({field.tag}, inner))"
+            yield from (f"    {line}" for line in lines)
+            yield f"    tagged.append(({field.tag}, inner))"
+        yield "if tagged:"
         yield "    p.write_tags(out, tagged)"
         yield "else:"
         yield '    w(b"\\0")'

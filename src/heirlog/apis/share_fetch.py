@@ -25,9 +25,13 @@ class ShareFetches(Protocol):
 
 
 def guard(call: Call[ShareFetchRequest, ShareFetchResponse]) -> Reply[ShareFetchResponse]:
-    if not call.may(ResourceType.GROUP, call.request.group_id or ""):
+    group = call.request.group_id or ""
+    if not call.may(ResourceType.GROUP, group):
         return call.refusal(ErrorCode.GROUP_AUTHORIZATION_FAILED)
-    return call.handle_refusing(lambda topic: not call.may(ResourceType.TOPIC, topic))
+    # the group again: the permission may be removed while the request waits
+    return call.handle_refusing(
+        lambda topic: not (call.may(ResourceType.GROUP, group) and call.may(ResourceType.TOPIC, topic))
+    )
 
 
 def handle(node: OnBroker[ShareFetches], request: ShareFetchRequest, context: Context) -> Reply[ShareFetchResponse]:

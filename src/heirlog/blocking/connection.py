@@ -18,7 +18,7 @@ import struct
 import time
 from collections import deque
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from heirlog.client.errors import AuthenticationFailed, Unsupported
 from heirlog.client.handshake import Authentication, Handshake, HandshakeRefused, common_version
@@ -306,12 +306,18 @@ def readable_of(connections: Sequence[Connection], timeout_s: float) -> list[Con
     return [by_descriptor[descriptor] for descriptor, _ in poll.poll(timeout_s * 1000)]
 
 
+_DATES: Final = "replace it on the broker, or set the clock of this machine"
+_NAMES: Final = "connect to a name or an address that it has"
+_ADVICE: Final = {9: _DATES, 10: _DATES, 62: _NAMES, 64: _NAMES}
+"""By OpenSSL's number: not valid yet, expired, another host, another address."""
+
+
 def tls_failure(error: ssl.SSLError) -> AuthenticationFailed:
     """OpenSSL's reason in a sentence."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return AuthenticationFailed(
-            f"TLS: the broker's certificate is not accepted: {error.verify_message}; ssl.truststore.location names "
-            "the authorities that are trusted"
+            f"TLS: the broker's certificate is not accepted: {error.verify_message}; "
+            + _ADVICE.get(error.verify_code, "ssl.truststore.location names the authorities that are trusted")
         )
     reason = (error.reason or "handshake failed").replace("_", " ").lower()
     if "wrong version number" in reason:

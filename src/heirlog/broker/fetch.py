@@ -306,6 +306,7 @@ class FetchHandler:
             return
         asked = entry.asked
         fetch.size -= entry.size
+        entry.data = NOT_READ
         entry.size = 0
         entry.final = False
         try:
@@ -322,9 +323,9 @@ class FetchHandler:
             if asked.last_fetched_epoch >= 0:
                 diverging = partition.diverging_epoch(asked.fetch_offset, asked.last_fetched_epoch)
             log = partition.log
-            data = entry.data = self._data_of(fetch, partition)
             if diverging is not None:
                 epoch, end_offset = diverging
+                data = entry.data = self._data_of(fetch, partition)
                 data.diverging_epoch = FetchResponse.EpochEndOffset(epoch=epoch, end_offset=end_offset)
                 data.aborted_transactions = None
                 entry.final = fetch.has_final = True
@@ -341,6 +342,7 @@ class FetchHandler:
             read = log.read if fetch.from_follower else log.read_for_client
             found = read(asked.fetch_offset, max_bytes, upto, min_one)
             if found.size:
+                data = entry.data = self._data_of(fetch, partition)
                 data.records = [*found.regions]
                 if fetch.is_read_committed:
                     data.aborted_transactions = [
@@ -369,6 +371,7 @@ class FetchHandler:
         return partition.last_stable_offset if fetch.is_read_committed else partition.high_watermark
 
     def _data_of(self, fetch: _Fetch, partition: Partition) -> FetchResponse.PartitionData:
+        """What an answer says of a partition that has no records for it. Most looks at one find nothing to say."""
         return FetchResponse.PartitionData(
             partition_index=partition.index,
             high_watermark=partition.high_watermark,
@@ -413,9 +416,10 @@ class FetchHandler:
                 self._replicas.propose(proposal)
             if partition.high_watermark != watermark:
                 moved.append((partition, watermark))
-                # this response tells the follower what its own fetch has just committed
-                entry.data.high_watermark = partition.high_watermark
-                entry.data.last_stable_offset = partition.last_stable_offset
+                if entry.data is not NOT_READ:
+                    # this response tells the follower what its own fetch has just committed
+                    entry.data.high_watermark = partition.high_watermark
+                    entry.data.last_stable_offset = partition.last_stable_offset
         return moved
 
     def _wait(self, fetch: _Fetch) -> Any:
@@ -429,7 +433,7 @@ class FetchHandler:
         else:
             session.waiting = fetch
         for entry in fetch.entries:
-            entry.data.records = b""
+            entry.data = NOT_READ
         waits.watch(fetch, fetch.request.max_wait_ms)
         return pending
 
@@ -456,9 +460,7 @@ class FetchHandler:
                     left = max(0, left - entry.size)
             else:
                 # nothing to read, but the high watermark may have moved
-                entry.data.high_watermark = partition.high_watermark
-                entry.data.last_stable_offset = partition.last_stable_offset
-                entry.data.log_start_offset = partition.log.log_start_offset
+                entry.data = NOT_READ
         return self._answer(fetch)
 
     def _answer(self, fetch: _Fetch) -> FetchResponse:
@@ -496,6 +498,8 @@ class FetchHandler:
             if topic is None:
                 topic = FetchResponse.FetchableTopicResponse(topic_id=entry.topic_id, topic=entry.topic)
                 topics[name] = topic
+            if entry.data is NOT_READ and entry.partition is not None:
+                entry.data = self._data_of(fetch, entry.partition)
             topic.partitions.append(entry.data)
             if entry.size and entry.partition is not None:
                 self._count_bytes(fetch, entry.partition, entry.size)

@@ -56,7 +56,9 @@ EVICTION_MS = 120_000
 
 NEVER_SENT = -2
 NOT_READ = FetchResponse.PartitionData()
-"""Placeholder while nothing was read since the last response. Never changed, never sent."""
+"""Placeholder while no records and no error were found: the response is made of the partition's offsets, if it names
+the partition. Never changed, never sent.
+"""
 
 AskedKey: TypeAlias = tuple[bytes | str, int]
 _EvictionKey: TypeAlias = tuple[bool, int, int]
@@ -150,17 +152,21 @@ class CachedPartition(FetchedPartition):
         active[self] = None
 
     def take_changes(self) -> bool:
-        """Whether `data` holds a change for the client; it counts as sent from now on."""
-        data = self.data
+        """Whether there is a change for the client; it counts as sent from now on."""
+        data, partition = self.data, self.partition
+        if data is NOT_READ and partition is not None:
+            high_watermark, log_start_offset = partition.high_watermark, partition.log.log_start_offset
+        else:
+            high_watermark, log_start_offset = data.high_watermark, data.log_start_offset
         has_changed = (
             self.size > 0
             or self.final
-            or data.high_watermark != self._sent_high_watermark
-            or data.log_start_offset != self._sent_log_start_offset
+            or high_watermark != self._sent_high_watermark
+            or log_start_offset != self._sent_log_start_offset
         )
         # after an error everything is sent again, even if nothing else has changed
-        self._sent_high_watermark = NEVER_SENT if self.final else data.high_watermark
-        self._sent_log_start_offset = data.log_start_offset
+        self._sent_high_watermark = NEVER_SENT if self.final else high_watermark
+        self._sent_log_start_offset = log_start_offset
         return has_changed
 
     def take_back(self) -> None:
@@ -189,6 +195,7 @@ class FetchSession:
         "from_follower",
         "id",
         "is_alive",
+        "is_old",
         "isolation_level",
         "last_used_ms",
         "partition_listeners",
@@ -224,6 +231,8 @@ class FetchSession:
         self.created_ms = now_ms
         self.last_used_ms = now_ms
         self.eviction_key: _EvictionKey = (self.from_follower, -1, session_id)
+        self.is_old = False
+        """Older than 2 minutes when it was last used."""
         self.is_alive = True
         self.isolation_level = 0
 
@@ -377,9 +386,12 @@ class FetchSessionCache:
         self._by_id.pop(session.id, None)
         self._by_id[session.id] = session
         session.last_used_ms = now_ms
-        self._forget_eviction_key(session)
-        key = session.eviction_key = (session.from_follower, len(session.entries), session.id)
+        key = (session.from_follower, len(session.entries), session.id)
         is_old = now_ms - session.created_ms > EVICTION_MS
+        if key == session.eviction_key and is_old is session.is_old:
+            return
+        self._forget_eviction_key(session)
+        session.eviction_key, session.is_old = key, is_old
         if is_old:
             insort(self._for_all, key)
         if is_old or not session.from_follower:

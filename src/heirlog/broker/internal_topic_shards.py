@@ -8,6 +8,7 @@ that changes that.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from operator import mul
 from struct import unpack
 from typing import Generic, Protocol, TypeVar
@@ -35,6 +36,7 @@ class Shard(Protocol):
 ShardT = TypeVar("ShardT", bound=Shard)
 
 
+@lru_cache(maxsize=256)  # few: a key may have 32 kB
 def partition_for(key: str, partition_count: int) -> int:
     """Kafka's partition for the key: Java's hash of it (over UTF-16 units, 32 bits), without its sign."""
     encoded = key.encode("utf-16-be", "surrogatepass")

@@ -225,6 +225,7 @@ def rack(
 @app.command("stdlib")
 def stdlib(
     records: Annotated[int | None, typer.Option(min=1, help="How many records; default 800,000.")] = None,
+    secure: Secure = False,
     out: Out = None,
     as_json: Json = False,
 ) -> None:
@@ -236,7 +237,7 @@ def stdlib(
 
         recording = Recording("stdlib", out)
         progress = recording.progress
-        with RecordedCluster(nodes=3) as cluster, recording.of_failures(cluster):
+        with RecordedCluster(nodes=3, security=_protocol(secure)) as cluster, recording.of_failures(cluster):
             verdict = run(cluster, records=records, say=_said(as_json, progress), progress=progress)
             return recording.finish(cluster, verdict.as_json())
 
@@ -248,6 +249,7 @@ def soak(
     minutes: Annotated[float, typer.Option(min=0.1, help="How long clients run while brokers are killed.")] = 10,
     seed: Annotated[int, typer.Option(help="Seed of the kills: which node, when, and for how long.")] = 1,
     kill_every_s: Annotated[float, typer.Option(min=5, help="Seconds from one killed broker to the next.")] = 30,
+    secure: Secure = False,
     out: Out = None,
     as_json: Json = False,
 ) -> None:
@@ -262,7 +264,10 @@ def soak(
 
         recording = Recording("soak", out)
         say = _said(as_json, recording.progress)
-        with RecordedCluster(nodes=3, config=CONFIG, ledger=False) as cluster, recording.of_failures(cluster):
+        with (
+            RecordedCluster(nodes=3, config=CONFIG, ledger=False, security=_protocol(secure)) as cluster,
+            recording.of_failures(cluster),
+        ):
             found = run(cluster, minutes=minutes, seed=seed, kill_every_s=kill_every_s, say=say)
             return recording.finish(cluster, found.as_json())
 
@@ -273,6 +278,7 @@ def soak(
 def controllers(
     minutes: Annotated[float, typer.Option(min=0.1, help="How long controllers are lost in turn.")] = 10,
     seed: Annotated[int, typer.Option(help="Seed of the faults: when, and what survives a power cut.")] = 1,
+    secure: Secure = False,
     out: Out = None,
     as_json: Json = False,
 ) -> None:
@@ -287,7 +293,10 @@ def controllers(
         from heirlog.drill.picture import RecordedCluster, Recording
 
         recording = Recording("controllers", out)
-        with RecordedCluster(nodes=3, controllers=3, config=CONFIG) as cluster, recording.of_failures(cluster):
+        with (
+            RecordedCluster(nodes=3, controllers=3, config=CONFIG, security=_protocol(secure)) as cluster,
+            recording.of_failures(cluster),
+        ):
             verdict = run(cluster, minutes=minutes, seed=seed, say=_said(as_json, recording.progress))
             return recording.finish(cluster, verdict.as_json())
 
@@ -303,6 +312,7 @@ def chaos(
     elr: Annotated[
         Switch, typer.Option(help="off: run without eligible leader replicas; the drill must fail then.")
     ] = Switch.ON,
+    secure: Secure = False,
     out: Annotated[
         Path | None, typer.Option(help="Folder for timeline.svg and verdict.json. Default: chaos-SEED, here.")
     ] = None,
@@ -323,7 +333,7 @@ def chaos(
         from heirlog.drill.chaos import CONFIG, Verdict, run
         from heirlog.drill.chaos_cluster import ChaosCluster
 
-        with ChaosCluster(nodes, controllers, CONFIG, elr=elr is Switch.ON) as cluster:
+        with ChaosCluster(nodes, controllers, CONFIG, elr=elr is Switch.ON, security=_protocol(secure)) as cluster:
             verdict = Verdict(minutes, seed, nodes, controllers, elr is Switch.ON)
             return run(cluster, verdict, folder.absolute(), _said(as_json)).as_json()
 
@@ -336,6 +346,7 @@ def pipeline(
     quick: Annotated[
         bool, typer.Option("--quick", help="Kill the driver once and workers twice; starts two JVMs.")
     ] = False,
+    secure: Secure = False,
     out: Out = None,
     as_json: Json = False,
 ) -> None:
@@ -347,7 +358,10 @@ def pipeline(
 
         recording = Recording("pipeline", out)
         progress = recording.progress
-        with RecordedCluster(nodes=3, ledger=False) as cluster, recording.of_failures(cluster):
+        with (
+            RecordedCluster(nodes=3, ledger=False, security=_protocol(secure)) as cluster,
+            recording.of_failures(cluster),
+        ):
             say = _said(as_json, progress)
             verdict = run(cluster, runner.folder, records=records, quick=quick, say=say, progress=progress)
             return recording.finish(cluster, verdict.as_json())

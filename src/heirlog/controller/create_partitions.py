@@ -7,6 +7,10 @@ a name that comes twice is refused, with one result.
 Existing records stay in their partitions. Keys that a producer distributes by hash go to other partitions from now on.
 The operator has to consider that; the controller cannot see it.
 
+Internal topics get none. The hash of a group, a transactional id or a share partition, and the number of partitions,
+decide where its state is. With another number no broker would find committed offsets again, two coordinators could have
+transactions of one id, and consumers would skip records.
+
 One request creates at most 10,000 records, because a topic must not get only half of the requested partitions
 (`record_limit.py`).
 
@@ -29,6 +33,7 @@ from heirlog.env import Random
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.image import Image, partition_record
 from heirlog.metadata.state import Ids
+from heirlog.metadata.topic_name import INTERNAL_TOPICS
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.messages import CreatePartitionsRequest, CreatePartitionsResponse
 from heirlog.protocol.types import BrokerId
@@ -75,6 +80,12 @@ def _grow(image: Image, static: StaticConfig, asked: Asked, random: Random, room
     topic_id = image.topic_ids.get(asked.name)
     if topic_id is None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition.")
+    if asked.name in INTERNAL_TOPICS:
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST,
+            f"The number of partitions of the internal topic {asked.name} cannot be changed: "
+            "brokers would not find the state again that is stored there.",
+        )
     existing = image.partitions[topic_id]
     first = len(existing)
     additional = _additional(asked, first)

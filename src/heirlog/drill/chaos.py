@@ -31,7 +31,7 @@ from typing import Any, Protocol
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from heirlog.blocking import LATEST, Client, KafkaError
+from heirlog.blocking import LATEST, KafkaError
 from heirlog.drill import chaos_plan
 from heirlog.drill.chaos_aiokafka import GROUP as AIOKAFKA_GROUP
 from heirlog.drill.chaos_aiokafka import AiokafkaClients
@@ -172,6 +172,7 @@ def run(
 class _Chaos:
     def __init__(self, cluster: ChaosCluster, verdict: Verdict, out: Path, say: Callable[[str], None]) -> None:
         self._cluster = cluster
+        self._servers = Servers.of(cluster)
         self._verdict = verdict
         self._out = out
         self._print = say
@@ -182,8 +183,8 @@ class _Chaos:
         self._findings: list[Finding] = []
         self._began_s = time.monotonic()
         self._calm = threading.Lock()
-        self._client = Client(cluster.bootstrap_servers, timeout_s=5.0)
-        self._admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers, **RECONNECT})
+        self._client = self._servers.client(5.0)
+        self._admin = AdminClient({**self._servers.librdkafka(), **RECONNECT})
         self._injector = Injector(cluster, chaos_plan.faults(verdict.seed, self._duration_s), self._calm, self._say)
 
     def close(self) -> None:
@@ -191,24 +192,24 @@ class _Chaos:
         self._client.close()
 
     def run(self) -> Verdict:
-        bootstrap = self._cluster.bootstrap_servers
+        servers = self._servers
         create_topics(self._admin, list(PARTITIONS), CREATE_S)
         record, group = self._record, self._groups[GROUP]
         readers: list[_Client] = [
-            ChaosReader(bootstrap, "reader", STABLE, record),
-            ChaosReader(bootstrap, COMMITTED_READER, (COPIED,), record),
-            LatestWatch(bootstrap, "watch", STABLE, record),
-            ChaosMember(bootstrap, 0, group, record, leaves_every_s=MEMBER_LEAVES_S),
-            ChaosMember(bootstrap, 1, group, record),
+            ChaosReader(servers, "reader", STABLE, record),
+            ChaosReader(servers, COMMITTED_READER, (COPIED,), record),
+            LatestWatch(servers, "watch", STABLE, record),
+            ChaosMember(servers, 0, group, record, leaves_every_s=MEMBER_LEAVES_S),
+            ChaosMember(servers, 1, group, record),
         ]
-        aiokafka = AiokafkaClients(bootstrap, AIOKAFKA_PER_S, record, self._groups[AIOKAFKA_GROUP], self._verdict.seed)
-        copiers = [ChaosCopier(bootstrap, 0, record, leaves_every_s=MEMBER_LEAVES_S), ChaosCopier(bootstrap, 1, record)]
+        aiokafka = AiokafkaClients(servers, AIOKAFKA_PER_S, record, self._groups[AIOKAFKA_GROUP], self._verdict.seed)
+        copiers = [ChaosCopier(servers, 0, record, leaves_every_s=MEMBER_LEAVES_S), ChaosCopier(servers, 1, record)]
         writers: list[_Client] = [
-            ChaosWriter(bootstrap, 1, KEPT, KEPT_PER_S, record),
-            ChaosWriter(bootstrap, 2, RECREATED, RECREATED_PER_S, record, RECREATED_TIMEOUT_MS),
+            ChaosWriter(servers, 1, KEPT, KEPT_PER_S, record),
+            ChaosWriter(servers, 2, RECREATED, RECREATED_PER_S, record, RECREATED_TIMEOUT_MS),
         ]
         operator = ChaosOperator(
-            bootstrap, self._cluster.brokers, chaos_plan.changes(self._verdict.seed, self._duration_s), self._calm
+            servers, self._cluster.brokers, chaos_plan.changes(self._verdict.seed, self._duration_s), self._calm
         )
         window_begin_ms = now_ms()
         clients: list[_Client] = [*readers, aiokafka, *writers, *copiers, operator]
@@ -224,7 +225,7 @@ class _Chaos:
             window = (window_begin_ms, now_ms())
             self._wait_for_copiers()
             stop_all(copiers)
-            left = left_over(bootstrap, self._client)
+            left = left_over(servers, self._client)
             self._say(f"{len(record.answered)} records acknowledged; a new reader reads everything")
             self._read_everything()
             self._wait_for_readers()
@@ -282,7 +283,7 @@ class _Chaos:
             try:
                 places = [(KEPT, index) for index in range(PARTITIONS[KEPT])]
                 ends = self._client.list_offsets(dict.fromkeys(places, LATEST))
-                done = committed_offsets(self._cluster.bootstrap_servers)
+                done = committed_offsets(self._servers)
             except (KafkaException, KafkaError, OSError):
                 time.sleep(TURN_S)
                 continue
@@ -292,7 +293,7 @@ class _Chaos:
 
     def _read_everything(self) -> None:
         try:
-            for message in everything(Servers.of(self._cluster), PARTITIONS):
+            for message in everything(self._servers, PARTITIONS):
                 note(self._audit, AUDITOR, message)
         except DrillFailure as failure:
             self._findings.append(Finding(READER_STUCK, f"{AUDITOR}: {failure}"))

@@ -38,6 +38,7 @@ from heirlog.drill.chaos_record import (
     now_ms,
     value_of,
 )
+from heirlog.drill.servers import Servers
 from heirlog.sim.group_history import Commit, GroupHistory, Owned
 
 GROUP = "chaos-aiokafka"
@@ -58,9 +59,9 @@ class AiokafkaClients:
     `stop_writing` ends the writer only, and returns when each of its records was answered or given up.
     """
 
-    def __init__(self, bootstrap: str, per_s: float, record: ClientRecord, history: GroupHistory, seed: int) -> None:
+    def __init__(self, servers: Servers, per_s: float, record: ClientRecord, history: GroupHistory, seed: int) -> None:
         self._settings = {
-            "bootstrap_servers": bootstrap,
+            **servers.aiokafka(),
             "metadata_max_age_ms": 2_000,
             "request_timeout_ms": REQUEST_TIMEOUT_MS,
             "retry_backoff_ms": 50,

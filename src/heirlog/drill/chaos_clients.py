@@ -28,6 +28,7 @@ from heirlog.drill.chaos_record import (
     now_ms,
     value_of,
 )
+from heirlog.drill.servers import Servers
 from heirlog.drill.workload import NEVER_MS, Loop
 from heirlog.sim.group_history import Commit, GroupHistory
 from heirlog.sim.group_history import Read as CommitRead
@@ -81,11 +82,11 @@ class ChaosWriter(Loop):
     """
 
     def __init__(
-        self, bootstrap: str, number: int, topic: str, per_s: float, record: ClientRecord, timeout_ms: int = NEVER_MS
+        self, servers: Servers, number: int, topic: str, per_s: float, record: ClientRecord, timeout_ms: int = NEVER_MS
     ) -> None:
         super().__init__()
         self._timeout_ms = timeout_ms
-        self._bootstrap = bootstrap
+        self._servers = servers
         self._number = number
         self._topic = topic
         self._record = record
@@ -99,7 +100,7 @@ class ChaosWriter(Loop):
     def _made(self) -> Producer:
         return Producer(
             {
-                "bootstrap.servers": self._bootstrap,
+                **self._servers.librdkafka(),
                 "client.id": f"chaos-writer-{self._number}",
                 "enable.idempotence": True,
                 "acks": "all",
@@ -210,13 +211,13 @@ def note(record: ClientRecord, client: str, message: Message) -> None:
 class ChaosReader(Loop):
     """Reads every partition of some topics from the beginning. After a truncation it begins again there."""
 
-    def __init__(self, bootstrap: str, name: str, topics: tuple[str, ...], record: ClientRecord) -> None:
+    def __init__(self, servers: Servers, name: str, topics: tuple[str, ...], record: ClientRecord) -> None:
         super().__init__()
         self._name = name
         self._record = record
         self._consumer = Consumer(
             {
-                "bootstrap.servers": bootstrap,
+                **servers.librdkafka(),
                 "client.id": name,
                 # librdkafka requires one even if partitions are assigned manually and nothing is committed
                 "group.id": name,
@@ -242,11 +243,11 @@ class ChaosReader(Loop):
 class LatestWatch(Loop):
     """Asks ListOffsets(latest) of all partitions of some topics, again and again."""
 
-    def __init__(self, bootstrap: str, name: str, topics: tuple[str, ...], record: ClientRecord) -> None:
+    def __init__(self, servers: Servers, name: str, topics: tuple[str, ...], record: ClientRecord) -> None:
         super().__init__()
         self._name = name
         self._record = record
-        self._admin = AdminClient({"bootstrap.servers": bootstrap, "client.id": name, **RECONNECT})
+        self._admin = AdminClient({**servers.librdkafka(), "client.id": name, **RECONNECT})
         self._asked = {
             Place(topic, index): OffsetSpec.latest() for topic in topics for index in range(PARTITIONS[topic])
         }
@@ -271,11 +272,11 @@ def named(error: Exception) -> str:
     return type(error).__name__
 
 
-def group_consumer(bootstrap: str, name: str, group: str) -> Consumer:
+def group_consumer(servers: Servers, name: str, group: str) -> Consumer:
     """Of a member that a fault costs its place within seconds."""
     return Consumer(
         {
-            "bootstrap.servers": bootstrap,
+            **servers.librdkafka(),
             "client.id": name,
             "group.id": group,
             "enable.auto.commit": False,
@@ -292,10 +293,10 @@ class ChaosMember(Loop):
     partition asks for what is committed. leaves_every_s: closes its consumer and joins again; 0: never."""
 
     def __init__(
-        self, bootstrap: str, number: int, history: GroupHistory, record: ClientRecord, *, leaves_every_s: float = 0
+        self, servers: Servers, number: int, history: GroupHistory, record: ClientRecord, *, leaves_every_s: float = 0
     ) -> None:
         super().__init__()
-        self._bootstrap = bootstrap
+        self._servers = servers
         self._name = f"{GROUP}-{number}"
         self._history = history
         self._record = record
@@ -307,7 +308,7 @@ class ChaosMember(Loop):
         self._consumer = self._joined()
 
     def _joined(self) -> Consumer:
-        consumer = group_consumer(self._bootstrap, self._name, GROUP)
+        consumer = group_consumer(self._servers, self._name, GROUP)
         consumer.subscribe([KEPT], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._revoked)
         return consumer
 

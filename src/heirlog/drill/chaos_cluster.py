@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from heirlog.drill.disk_faults import NAME, DiskSwitch
 from heirlog.drill.links import Links
-from heirlog.local.cluster import Cluster
+from heirlog.local.cluster import Cluster, ClusterError
 from heirlog.local.layout import CONTROLLER_ID, NodeLayout
 from heirlog.local.processes import NodeProcess
 
@@ -15,8 +16,15 @@ from heirlog.local.processes import NodeProcess
 class ChaosCluster(Cluster):
     """Every connection to a node goes through `links`: nodes and clients know only its advertised listener."""
 
-    def __init__(self, nodes: int, controllers: int, config: Mapping[str, Any], *, elr: bool = True) -> None:
-        super().__init__(nodes=nodes, controllers=controllers, config=config, elr=elr)
+    def __init__(
+        self, nodes: int, controllers: int, config: Mapping[str, Any], *, elr: bool = True, security: str = "PLAINTEXT"
+    ) -> None:
+        if security != "PLAINTEXT" and sys.platform != "linux":
+            raise ClusterError(
+                "with --secure, the drill knows nodes by their addresses on the loopback interface, of which only "
+                "Linux has more than one; run it without --secure"
+            )
+        super().__init__(nodes=nodes, controllers=controllers, config=config, elr=elr, security=security)
         self._count = nodes
         self._links: Links | None = None
         self._switches: dict[int, DiskSwitch] = {}

@@ -21,7 +21,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from random import Random
 
-from heirlog.blocking import Client
 from heirlog.drill.chaos_cluster import ChaosCluster
 from heirlog.drill.chaos_plan import (
     BROKER_FAULTS,
@@ -33,6 +32,7 @@ from heirlog.drill.chaos_plan import (
 from heirlog.drill.chaos_record import KEPT, PARTITIONS, now_ms
 from heirlog.drill.link_proxy import CLIENTS
 from heirlog.drill.observe import partitions_of
+from heirlog.drill.servers import Servers
 
 STATE_S = 15.0
 """A long fault waits so long for a state; then it continues without it."""
@@ -94,7 +94,7 @@ class Injector:
     ) -> None:
         self.log = FaultLog()
         self._cluster = cluster
-        self._client = Client(cluster.bootstrap_servers, timeout_s=2.0)
+        self._client = Servers.of(cluster).client()
         self._planned = list(planned)
         self._active: list[_Active] = []
         self._calm = calm

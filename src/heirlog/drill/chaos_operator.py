@@ -19,12 +19,12 @@ from confluent_kafka import KafkaException
 from confluent_kafka import TopicPartition as Place
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
 
-from heirlog.blocking import Client
 from heirlog.drill.chaos_clients import RECONNECT
 from heirlog.drill.chaos_faults import FaultEvent
 from heirlog.drill.chaos_plan import PlannedChange
 from heirlog.drill.chaos_record import PARTITIONS, RECREATED, STABLE, now_ms
 from heirlog.drill.observe import DrillFailure, partitions_of
+from heirlog.drill.servers import Servers
 from heirlog.drill.workload import Loop
 from heirlog.protocol.errors import ErrorCode, error_code
 from heirlog.protocol.messages import (
@@ -54,7 +54,7 @@ class ChaosOperator(Loop):
     holds it."""
 
     def __init__(
-        self, bootstrap: str, brokers: Sequence[int], planned: Sequence[PlannedChange], calm: threading.Lock
+        self, servers: Servers, brokers: Sequence[int], planned: Sequence[PlannedChange], calm: threading.Lock
     ) -> None:
         super().__init__()
         self.events: list[FaultEvent] = []
@@ -64,8 +64,8 @@ class ChaosOperator(Loop):
         self._brokers = list(brokers)
         self._planned = list(planned)
         self._calm = calm
-        self._admin = AdminClient({"bootstrap.servers": bootstrap, "client.id": "chaos-operator", **RECONNECT})
-        self._client = Client(bootstrap, timeout_s=ATTEMPT_S)
+        self._admin = AdminClient({**servers.librdkafka(), "client.id": "chaos-operator", **RECONNECT})
+        self._client = servers.client(ATTEMPT_S)
         self._began_s = time.monotonic()
 
     def step(self) -> None:

@@ -34,6 +34,7 @@ from heirlog.blocking import Client
 from heirlog.blocking.hanging_transactions import NO_TRANSACTION, producers_of
 from heirlog.drill.chaos_clients import FLUSH_S, RECONNECT, SILENT, group_consumer, named
 from heirlog.drill.chaos_record import COPIED, KEPT, PARTITIONS, ClientRecord, encode, now_ms, value_of
+from heirlog.drill.servers import Servers
 from heirlog.drill.workload import Loop
 from heirlog.sim.history import TransactionAttempt
 
@@ -64,9 +65,9 @@ class Hangs(Exception):
 class ChaosCopier(Loop):
     """One of the group. leaves_every_s: closes its consumer and joins again; 0: never."""
 
-    def __init__(self, bootstrap: str, number: int, record: ClientRecord, *, leaves_every_s: float = 0) -> None:
+    def __init__(self, servers: Servers, number: int, record: ClientRecord, *, leaves_every_s: float = 0) -> None:
         super().__init__()
-        self._bootstrap = bootstrap
+        self._servers = servers
         self._name = f"{GROUP}-{number}"
         self._number = FIRST_NUMBER + number
         self._record = record
@@ -78,7 +79,7 @@ class ChaosCopier(Loop):
         self._producer: Producer | None = None
 
     def _joined(self) -> Consumer:
-        consumer = group_consumer(self._bootstrap, self._name, GROUP)
+        consumer = group_consumer(self._servers, self._name, GROUP)
         consumer.subscribe([KEPT])
         return consumer
 
@@ -108,7 +109,7 @@ class ChaosCopier(Loop):
     def _initialized(self) -> Producer:
         producer = Producer(
             {
-                "bootstrap.servers": self._bootstrap,
+                **self._servers.librdkafka(),
                 "client.id": self._name,
                 "transactional.id": self._name,
                 "transaction.timeout.ms": TRANSACTION_TIMEOUT_MS,
@@ -239,9 +240,9 @@ class LeftOver:
     """Partitions of COPIED in which a transaction is still open, or that cannot tell."""
 
 
-def committed_offsets(bootstrap: str) -> dict[int, int]:
+def committed_offsets(servers: Servers) -> dict[int, int]:
     """Of the copiers' group. Raises KafkaException while they are not known, as within an open transaction."""
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": GROUP, **RECONNECT})
+    consumer = Consumer({**servers.librdkafka(), "group.id": GROUP, **RECONNECT})
     try:
         asked = [Place(KEPT, index) for index in range(PARTITIONS[KEPT])]
         places = consumer.committed(asked, timeout=ASK_S)
@@ -253,7 +254,7 @@ def committed_offsets(bootstrap: str) -> dict[int, int]:
     return {place.partition: max(0, place.offset) for place in places}
 
 
-def left_over(bootstrap: str, client: Client) -> LeftOver:
+def left_over(servers: Servers, client: Client) -> LeftOver:
     """Once every transaction has ended, or SETTLE_S is over."""
     deadline = time.monotonic() + SETTLE_S
     found = LeftOver(open=_open_partitions(client))
@@ -262,7 +263,7 @@ def left_over(bootstrap: str, client: Client) -> LeftOver:
         found.open = _open_partitions(client)
     while True:
         try:
-            found.committed = committed_offsets(bootstrap)
+            found.committed = committed_offsets(servers)
         except KafkaException:
             if time.monotonic() > deadline:
                 return found

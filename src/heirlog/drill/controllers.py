@@ -31,6 +31,7 @@ from heirlog.drill.metadata_clients import MOVED, MOVED_PARTITIONS, AnsweredChan
 from heirlog.drill.observe import DrillFailure
 from heirlog.drill.sequence_verdict import SequenceVerdict, wait_for_readers
 from heirlog.drill.sequences import Reading
+from heirlog.drill.servers import Servers
 from heirlog.drill.soak_clients import (
     PARTITIONS,
     PLAIN,
@@ -93,6 +94,7 @@ def run(cluster: Cluster, *, minutes: float, seed: int, say: Callable[[str], Non
 class _Drill:
     def __init__(self, cluster: Cluster, minutes: float, seed: int, say: Callable[[str], None]) -> None:
         self._cluster = cluster
+        self._servers = Servers.of(cluster)
         self._duration_s = minutes * 60
         self._random = Random(seed)
         self._print = say
@@ -103,12 +105,12 @@ class _Drill:
         self._began_s = time.monotonic()
 
     def run(self) -> Verdict:
-        bootstrap = self._cluster.bootstrap_servers
+        servers = self._servers
         self._create_topics()
-        changer = TopicChanger(bootstrap, self._answered)
-        mover = PartitionMover(bootstrap, self._cluster.brokers, self._answered)
+        changer = TopicChanger(servers, self._answered)
+        mover = PartitionMover(servers, self._cluster.brokers, self._answered)
         producers = [
-            SteadyProducer(bootstrap, number, PLAIN, RATE_PER_S, self._record, "none", FLUSH_S)
+            SteadyProducer(servers, number, PLAIN, RATE_PER_S, self._record, "none", FLUSH_S)
             for number in range(PRODUCERS)
         ]
         consumers = self._consumers()
@@ -129,17 +131,17 @@ class _Drill:
         return self._verdict
 
     def _create_topics(self) -> None:
-        admin = AdminClient({"bootstrap.servers": self._cluster.bootstrap_servers, "log_level": 0})
+        admin = AdminClient(self._servers.librdkafka())
         topics = [NewTopic(PLAIN, PARTITIONS[PLAIN], 3), NewTopic(MOVED, MOVED_PARTITIONS, 2)]
         for created in admin.create_topics(topics).values():
             created.result(WAIT_S)
 
     def _consumers(self) -> list[SteadyConsumer]:
-        bootstrap = self._cluster.bootstrap_servers
+        servers = self._servers
         reading = self._reading("the group", repeats=True)
         members = [
             GroupMember(
-                bootstrap,
+                servers,
                 f"member {number}",
                 GROUP,
                 self._record,
@@ -150,7 +152,7 @@ class _Drill:
             )
             for number in range(2)
         ]
-        return [*members, AssignedConsumer(bootstrap, "assigned", self._record, self._reading("the assigned consumer"))]
+        return [*members, AssignedConsumer(servers, "assigned", self._record, self._reading("the assigned consumer"))]
 
     def _reading(self, name: str, *, repeats: bool = False) -> Reading:
         reading = Reading(PLAIN, repeats=repeats)
@@ -220,9 +222,7 @@ class _Drill:
 
     def _read_once_more(self) -> None:
         """What a new client finds: a record may be lost after it was read."""
-        reader = AssignedConsumer(
-            self._cluster.bootstrap_servers, "second reader", self._record, self._reading("a new reader")
-        ).start()
+        reader = AssignedConsumer(self._servers, "second reader", self._record, self._reading("a new reader")).start()
         try:
             wait_for_readers(self._record)
         finally:
@@ -242,7 +242,7 @@ class _Drill:
     def _judge_commits(self) -> None:
         """Every answered commit of the group is found by a new client."""
         answered = self._commits.copy()
-        consumer = Consumer({"bootstrap.servers": self._cluster.bootstrap_servers, "group.id": GROUP, **RECONNECT})
+        consumer = Consumer({**self._servers.librdkafka(), "group.id": GROUP, **RECONNECT})
         try:
             places = consumer.committed([Place(PLAIN, index) for index in answered], timeout=WAIT_S)
         finally:
@@ -255,6 +255,6 @@ class _Drill:
                 )
 
     def _replicas(self) -> dict[int, list[int]]:
-        admin = AdminClient({"bootstrap.servers": self._cluster.bootstrap_servers, "log_level": 0})
+        admin = AdminClient(self._servers.librdkafka())
         partitions = admin.list_topics(MOVED, timeout=WAIT_S).topics[MOVED].partitions
         return {index: list(partition.replicas) for index, partition in partitions.items()}

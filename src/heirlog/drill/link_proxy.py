@@ -2,7 +2,8 @@
 
     a node or client --> port of the proxy --> listener of a node
                             |
-                            the first request names its sender (client id `heirlog-<node>`), so the link is known
+                            the first request names its sender (client id `heirlog-<node>`), so the link is known;
+                            where it is encrypted, the node connects from its own address (`address_of`)
 
 A link is a pair (from, to) of node ids, `CLIENTS` for everything that is no node. It has one direction: what `from`
 sends to `to`, on connections that either of them has opened.
@@ -38,6 +39,8 @@ READ_BYTES = 1 << 16
 CLIENT_ID_BYTES_MAX = 1_000
 """A longer client id is not waited for: these bytes are no request."""
 _SENDER = re.compile(rb"heirlog-(\d+)")
+_TLS = b"\x16\x03"
+"""Would be a request of 369 MB."""
 _RESET = struct.pack("ii", 1, 0)
 """SO_LINGER without time: close() sends a reset."""
 _HEADER_BYTES = 14
@@ -46,11 +49,25 @@ _HEADER_BYTES = 14
 Name = tuple[int, int]
 
 
+def address_of(node: int) -> str:
+    """From which a node connects whose requests cannot be read. Linux has all of them, other systems do not."""
+    high, low = divmod(node, 256)
+    return f"127.1.{high}.{low}"
+
+
+def node_at(address: str) -> int | None:
+    """The reverse; None: any other address."""
+    parts = address.split(".")
+    return int(parts[2]) * 256 + int(parts[3]) if parts[:2] == ["127", "1"] else None
+
+
 def sender_of(request: bytes) -> int | None:
     """The node that sent this first request; None while its client id has not arrived.
 
-    A client that is no node counts as CLIENTS, and so does what is no request.
+    A client that is no node counts as CLIENTS, and so does what is no request, as the beginning of TLS.
     """
+    if request.startswith(_TLS):
+        return CLIENTS
     if len(request) < _HEADER_BYTES:
         return None
     length = int.from_bytes(request[_HEADER_BYTES - 2 : _HEADER_BYTES], "big", signed=True)
@@ -132,12 +149,13 @@ class Relay:
 
     async def _relay(self) -> None:
         loop = asyncio.get_running_loop()
-        first = b""
-        while (sender := sender_of(first)) is None:
+        first, sender = b"", node_at(self._opened.getpeername()[0])
+        while sender is None:
             more = await loop.sock_recv(self._opened, READ_BYTES)
             if not more:
                 return
             first += more
+            sender = sender_of(first)
         self.sender = sender
         there, back = (sender, self._node), (self._node, sender)
         if self._proxy.link(there).is_cut:
@@ -149,7 +167,8 @@ class Relay:
         await loop.sock_connect(target, (HOST, self._port))
         for each in self._sockets:
             each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        await loop.sock_sendall(target, first)
+        if first:
+            await loop.sock_sendall(target, first)
         pumps = [
             loop.create_task(self._pump(there, self._opened, target)),
             loop.create_task(self._pump(back, target, self._opened)),

@@ -29,8 +29,8 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from heirlog.blocking import Client
 from heirlog.drill.observe import DrillFailure
+from heirlog.drill.servers import Servers
 from heirlog.drill.workload import Loop
 from heirlog.protocol.errors import ErrorCode, error_code
 from heirlog.protocol.messages import (
@@ -83,7 +83,7 @@ class AnsweredChanges:
 class TopicChanger(Loop):
     """Creates, alters, grows and deletes topics with librdkafka, one change after the other."""
 
-    def __init__(self, bootstrap: str, answered: AnsweredChanges) -> None:
+    def __init__(self, servers: Servers, answered: AnsweredChanges) -> None:
         super().__init__()
         self.expected: dict[str, dict[str, str]] = {}
         """Topics that must be there, with GROWN_PARTITIONS partitions and these settings."""
@@ -91,8 +91,7 @@ class TopicChanger(Loop):
         self._answered = answered
         self._admin = AdminClient(
             {
-                "bootstrap.servers": bootstrap,
-                "log_level": 0,
+                **servers.librdkafka(),
                 "reconnect.backoff.ms": 20,
                 "reconnect.backoff.max.ms": 200,
             }
@@ -186,14 +185,14 @@ def settings(number: int) -> dict[str, str]:
 class PartitionMover(Loop):
     """Gives every partition of `MOVED` two other brokers, and waits until they are its replicas."""
 
-    def __init__(self, bootstrap: str, brokers: Sequence[int], answered: AnsweredChanges) -> None:
+    def __init__(self, servers: Servers, brokers: Sequence[int], answered: AnsweredChanges) -> None:
         super().__init__()
         self.replicas: list[int] = []
         """Of every partition, as acknowledged last."""
         self.moves = 0
         self._brokers = list(brokers)
         self._answered = answered
-        self._client = Client(bootstrap, timeout_s=ATTEMPT_S)
+        self._client = servers.client(ATTEMPT_S)
         self._turn = 0
 
     def step(self) -> None:

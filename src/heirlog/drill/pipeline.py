@@ -37,8 +37,10 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from heirlog.drill.observe import DrillFailure
 from heirlog.drill.progress import ClientProgress
 from heirlog.drill.runner import below, end_below, parents
+from heirlog.drill.servers import Servers
 from heirlog.drill.stdlib import stdlib_modules
 from heirlog.local.cluster import Cluster
+from heirlog.local.secure import CLIENT_FILE
 
 TOPIC = "stdlib-lines"
 PARTITIONS = 4
@@ -73,6 +75,7 @@ sql = "SELECT module AS key, to_json(struct(module, number, base64(line) AS line
 [sink]
 topic = "{topic}"
 bootstrap_servers = "{bootstrap}"
+options = {{ {writes} }}
 """
 _OUT = """\
 name = "stdlib-out"
@@ -81,7 +84,7 @@ checkpoint = "out.checkpoint"
 [source]
 topics = ["{topic}"]
 bootstrap_servers = "{bootstrap}"
-options = {{ maxOffsetsPerTrigger = {per_batch} }}
+options = {{ {reads} }}
 
 [value]
 format = "json"
@@ -142,10 +145,13 @@ def run(
     truth, lines = _write_input(folder / "lines", records)
     verdict = Verdict(lines, len(truth))
     say(f"{lines} lines of {len(truth)} modules")
-    admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers, "log_level": 0})
+    servers = Servers.of(cluster)
+    admin = AdminClient(servers.librdkafka())
     for created in admin.create_topics([NewTopic(TOPIC, PARTITIONS, 3)]).values():
         created.result(30)
-    places = {"topic": TOPIC, "bootstrap": cluster.bootstrap_servers, "per_batch": max(1, lines // BATCHES)}
+    logs_in = [f'commandConfig = "{cluster.data / CLIENT_FILE}"'] if servers.is_closed else []
+    reads = ", ".join([f"maxOffsetsPerTrigger = {max(1, lines // BATCHES)}", *logs_in])
+    places = {"topic": TOPIC, "bootstrap": servers.bootstrap, "reads": reads, "writes": ", ".join(logs_in)}
     (folder / "in.toml").write_text(_IN.format(**places))
     (folder / "out.toml").write_text(_OUT.format(**places))
     started = time.monotonic()

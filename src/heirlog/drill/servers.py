@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, Self
@@ -27,6 +28,10 @@ class Servers:
         """Of a cluster that is started."""
         return cls(cluster.bootstrap_servers, cluster.client_config() if isinstance(cluster, Cluster) else {})
 
+    @property
+    def is_closed(self) -> bool:
+        return "security.protocol" in self.properties
+
     def client(self, timeout_s: float = 2.0) -> Client:
         return Client(self.bootstrap, security=security_from_properties(self.properties), timeout_s=timeout_s)
 
@@ -41,4 +46,17 @@ class Servers:
             login = parse_jaas(self.properties["sasl.jaas.config"]).options
             found["sasl.mechanisms"] = self.properties["sasl.mechanism"]
             found |= {"sasl.username": login["username"], "sasl.password": login["password"]}
+        return found
+
+    def aiokafka(self) -> dict[str, Any]:
+        """The same in aiokafka's names."""
+        given = self.librdkafka()
+        found: dict[str, Any] = {"bootstrap_servers": self.bootstrap}
+        if "security.protocol" in given:
+            found["security_protocol"] = given["security.protocol"]
+        if "ssl.ca.location" in given:
+            found["ssl_context"] = ssl.create_default_context(cafile=given["ssl.ca.location"])
+        if "sasl.mechanisms" in given:
+            found["sasl_mechanism"] = given["sasl.mechanisms"]
+            found |= {"sasl_plain_username": given["sasl.username"], "sasl_plain_password": given["sasl.password"]}
         return found

@@ -105,6 +105,7 @@ class _Soak:
         self, cluster: Cluster, duration_s: float, random: Random, kill_every_s: float, say: Callable[[str], None]
     ) -> None:
         self.cluster = cluster
+        self._servers = Servers.of(cluster)
         self.soak_record = SoakRecord()
         self.resource_usage = ResourceUsage()
         self._duration_s = duration_s
@@ -121,10 +122,10 @@ class _Soak:
     def run(self, verdict: Verdict) -> Verdict:
         self._create_topics()
         self._print("topics are there; clients start")
-        bootstrap = self.cluster.bootstrap_servers
+        servers = self._servers
         producers = [
             SteadyProducer(
-                bootstrap,
+                servers,
                 number,
                 topic,
                 RATE_PER_S,
@@ -134,7 +135,7 @@ class _Soak:
             )
             for number, topic in enumerate(WRITERS)
         ]
-        consumers = self._consumers(bootstrap)
+        consumers = self._consumers(servers)
         for client in [*consumers, *producers]:
             client.start()
         try:
@@ -151,16 +152,16 @@ class _Soak:
         return self._judged(verdict)
 
     def _create_topics(self) -> None:
-        admin = AdminClient({"bootstrap.servers": self.cluster.bootstrap_servers, "log_level": 0})
+        admin = AdminClient(self._servers.librdkafka())
         topics = [NewTopic(name, count, 3, config=settings_of(name)) for name, count in PARTITIONS.items()]
         for created in admin.create_topics(topics).values():
             created.result(30)
 
-    def _consumers(self, bootstrap: str) -> list[SteadyConsumer]:
+    def _consumers(self, servers: Servers) -> list[SteadyConsumer]:
         def assigned(topic: str) -> SteadyConsumer:
             name = f"assigned to {topic}"
             return AssignedConsumer(
-                bootstrap, name, self.soak_record, self._reading(name, topic, gaps=topic == COMPACTED)
+                servers, name, self.soak_record, self._reading(name, topic, gaps=topic == COMPACTED)
             )
 
         def group(topic: str, members: int, strategy: str) -> Iterator[SteadyConsumer]:
@@ -168,7 +169,7 @@ class _Soak:
             reading = self._reading(name, topic, repeats=True)
             for number in range(members):
                 yield GroupMember(
-                    bootstrap,
+                    servers,
                     f"{name}, member {number}",
                     name,
                     self.soak_record,
@@ -240,7 +241,7 @@ class _Soak:
             topic: self._reading(f"second reading of {topic}", topic, gaps=topic == COMPACTED) for topic in PARTITIONS
         }
         readings[ROLLING].mid = True
-        for message in everything(Servers.of(self.cluster), PARTITIONS):
+        for message in everything(self._servers, PARTITIONS):
             topic, record = message.topic(), identify(message)
             assert topic is not None
             readings[topic].add(message.partition(), message.offset(), record)

@@ -22,6 +22,7 @@ from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Consumer, KafkaError, Kaf
 from confluent_kafka import TopicPartition as Place
 
 from heirlog.drill.sequences import Acknowledgements, Id, LastValues, Reading, decode, encode
+from heirlog.drill.servers import Servers
 from heirlog.drill.workload import NEVER_MS, Loop
 
 PLAIN, ROLLING, APPEND_TIME, COMPACTED = "soak-plain", "soak-rolling", "soak-append-time", "soak-compacted"
@@ -64,7 +65,7 @@ class SteadyProducer(Loop):
 
     def __init__(
         self,
-        bootstrap: str,
+        servers: Servers,
         number: int,
         topic: str,
         rate_per_s: int,
@@ -85,7 +86,7 @@ class SteadyProducer(Loop):
         self._last_s = time.monotonic()
         self._producer = Producer(
             {
-                "bootstrap.servers": bootstrap,
+                **servers.librdkafka(),
                 "client.id": f"soak-producer-{number}",
                 "enable.idempotence": True,
                 "acks": "all",
@@ -190,15 +191,15 @@ class SteadyConsumer(Loop):
 class AssignedConsumer(SteadyConsumer):
     """Every partition of a topic, from its beginning; nothing is committed."""
 
-    def __init__(self, bootstrap: str, name: str, soak_record: SoakRecord, reading: Reading) -> None:
-        self._bootstrap = bootstrap
+    def __init__(self, servers: Servers, name: str, soak_record: SoakRecord, reading: Reading) -> None:
+        self._servers = servers
         self._topic = reading.topic
         super().__init__(name, soak_record, [reading])
 
     def _made(self) -> Consumer:
         consumer = Consumer(
             {
-                "bootstrap.servers": self._bootstrap,
+                **self._servers.librdkafka(),
                 "client.id": self.name,
                 # librdkafka requires a group id even if partitions are assigned manually and nothing is committed
                 "group.id": self.name,
@@ -232,7 +233,7 @@ class GroupMember(SteadyConsumer):
 
     def __init__(
         self,
-        bootstrap: str,
+        servers: Servers,
         name: str,
         group: str,
         soak_record: SoakRecord,
@@ -242,7 +243,7 @@ class GroupMember(SteadyConsumer):
         strategy: str,
         leaves: bool,
     ) -> None:
-        self._bootstrap = bootstrap
+        self._servers = servers
         self._group = group
         self._strategy = strategy
         self._topic = reading.topic
@@ -254,7 +255,7 @@ class GroupMember(SteadyConsumer):
     def _made(self) -> Consumer:
         consumer = Consumer(
             {
-                "bootstrap.servers": self._bootstrap,
+                **self._servers.librdkafka(),
                 "client.id": self.name,
                 "group.id": self._group,
                 "enable.auto.commit": False,

@@ -23,6 +23,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from heirlog.drill.observe import DrillFailure
 from heirlog.drill.progress import ClientProgress
+from heirlog.drill.servers import Servers
 from heirlog.local.cluster import Cluster
 
 TOPIC = "stdlib"
@@ -102,14 +103,15 @@ def run(
     records = records or max(RECORDS, len(lines))
     verdict = Verdict(len(lines), records)
     say(f"{len(lines)} lines of {sysconfig.get_path('stdlib')}, repeated to {records} records")
-    admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers, "log_level": 0})
+    servers = Servers.of(cluster)
+    admin = AdminClient(servers.librdkafka())
     for created in admin.create_topics([NewTopic(TOPIC, PARTITIONS, 3)]).values():
         created.result(60)
     started = time.monotonic()
-    written = _Written(cluster, lines, records, verdict, say, progress).run()
+    written = _Written(cluster, servers, lines, records, verdict, say, progress).run()
     verdict.produce_s = time.monotonic() - started
     started = time.monotonic()
-    _read_back(cluster.bootstrap_servers, lines, written, verdict, progress)
+    _read_back(servers, lines, written, verdict, progress)
     verdict.consume_s = time.monotonic() - started
     return verdict
 
@@ -124,6 +126,7 @@ class _Written:
     def __init__(
         self,
         cluster: Cluster,
+        servers: Servers,
         lines: list[bytes],
         records: int,
         verdict: Verdict,
@@ -131,6 +134,7 @@ class _Written:
         progress: ClientProgress,
     ) -> None:
         self._cluster = cluster
+        self._servers = servers
         self._lines = lines
         self._records = records
         self._verdict = verdict
@@ -141,14 +145,13 @@ class _Written:
     def run(self) -> list[array[int]]:
         producer = Producer(
             {
-                "bootstrap.servers": self._cluster.bootstrap_servers,
+                **self._servers.librdkafka(),
                 "enable.idempotence": True,
                 "linger.ms": 5,
                 "batch.size": 262_144,
                 "queue.buffering.max.messages": 100_000,
                 "message.timeout.ms": 120_000,
                 "reconnect.backoff.max.ms": 500,
-                "log_level": 0,
             }
         )
         faults = self._faults()
@@ -202,14 +205,14 @@ class _Written:
 
 
 def _read_back(
-    bootstrap: str, lines: list[bytes], written: list[array[int]], verdict: Verdict, progress: ClientProgress
+    servers: Servers, lines: list[bytes], written: list[array[int]], verdict: Verdict, progress: ClientProgress
 ) -> None:
     expected = sum(len(places) - places.count(NOT_WRITTEN) for places in written)
     for places in written:
         # numbers were handed to the producer in ascending order, so each partition must hold them ascending
         verdict.out_of_order += sum(after < before for before, after in pairwise(places))
     found = 0
-    for message in _everything(bootstrap):
+    for message in _everything(servers):
         verdict.read += 1
         if verdict.read % PROGRESS_RECORDS == 0:
             progress.reach("read", verdict.read)
@@ -226,15 +229,14 @@ def _read_back(
     verdict.lost = expected - found
 
 
-def _everything(bootstrap: str) -> Iterator[Message]:
+def _everything(servers: Servers) -> Iterator[Message]:
     consumer = Consumer(
         {
-            "bootstrap.servers": bootstrap,
+            **servers.librdkafka(),
             "group.id": "heirlog-drill",
             "enable.auto.commit": False,
             "enable.partition.eof": True,
             "auto.offset.reset": "error",
-            "log_level": 0,
         }
     )
     try:

@@ -1,7 +1,7 @@
 r"""Starts nodes by forking one process that has imported everything a node needs, instead of one interpreter each.
 
     this process                         fork server                          node
-        |---- starts it, once ----------->| imports, freezes
+        |---- starts it, once ----------->| imports, part by part
         |-- arguments, stdin, output ---->|-- fork ----------------------------->| runs as `python -m ...` does
         |<-- its id, and a descriptor ----|                                      |
         |== signals, by the descriptor =========================================>|
@@ -9,8 +9,11 @@ r"""Starts nodes by forking one process that has imported everything a node need
         |<-- status ----------------------|
 
 A node that is forked starts in a third of the time, and shares the pages of what was imported with the others. The
-server has one thread and does nothing between two requests. It ends when this process has ended or closes its socket;
-the nodes notice that by themselves, by their standard input.
+server has one thread, and once everything is imported it does nothing between two requests. It ends when this process
+has ended or closes its socket; the nodes notice that by themselves, by their standard input.
+
+The first controller of a program is forked before the modules of brokers are imported (`PARTS`), and starts meanwhile.
+Whatever a node finds missing it imports itself, as a node that is not forked does.
 
 A process id may belong to another process once its own has been waited for. So a node is signalled through its
 descriptor (pidfd), and the server waits for a node only when it is asked, after the descriptor has told its end.
@@ -24,6 +27,7 @@ from __future__ import annotations
 
 import errno
 import gc
+import importlib
 import json
 import os
 import resource
@@ -39,7 +43,7 @@ import weakref
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO, Final, Protocol
 
 from heirlog import version
 
@@ -57,6 +61,34 @@ first and wants to know how they ended."""
 LOST = int(-signal.SIGKILL)
 """The status of a node whose server is gone, and with it the knowledge."""
 
+EVERY_NODE: Final = "every node"
+CONTROLLERS: Final = "controllers"
+BROKERS: Final = "brokers"
+PARTS: Final = {
+    EVERY_NODE: (
+        "encodings.idna",  # of the names of hosts
+        "heirlog.apis.api_versions",
+        "heirlog.cli.main",
+        "heirlog.local.node_command",
+        "heirlog.local.node_log",
+        "heirlog.local.properties",
+        "heirlog.node.client_quotas",
+        "heirlog.node.request_metrics",
+        "heirlog.server.ledger_files",
+        "heirlog.server.main",
+    ),
+    CONTROLLERS: (
+        "heirlog.apis.broker_heartbeat",
+        "heirlog.apis.broker_registration",
+        "heirlog.apis.controller_registration",
+        "heirlog.apis.fetch",
+        "heirlog.controller.controller",
+        "heirlog.controller.controller_registration_manager",
+    ),
+    BROKERS: ("heirlog.apis.describe_cluster", "heirlog.broker.broker"),
+}
+"""What nodes import until they serve, in this order: a cluster starts its controllers first."""
+
 
 class Child(Protocol):
     """What `subprocess.Popen` and `ForkedChild` have in common."""
@@ -70,15 +102,18 @@ class Child(Protocol):
     def send_signal(self, sig: int) -> None: ...
 
 
-def started(arguments: Sequence[str], output: BinaryIO, environment: Mapping[str, str]) -> Child:
+def started(
+    arguments: Sequence[str], output: BinaryIO, environment: Mapping[str, str], part: str = EVERY_NODE
+) -> Child:
     """A process that does what `python -P -m ARGUMENTS` does, in a session of its own.
 
-    Its standard input is a pipe, `output` takes its standard output and error. Raises OSError if it cannot be started.
+    Its standard input is a pipe, `output` takes its standard output and error. part: of `PARTS`: it is forked when this
+    one and those before it are imported. Raises OSError if it cannot be started.
     """
     server = prepare(environment)
     if server is not None:
         with suppress(ServerGone):
-            return server.fork(arguments, output, environment)
+            return server.fork(arguments, output, environment, part)
     # -P: a file in the working directory must not pass for a module of the standard library
     return subprocess.Popen(
         [sys.executable, "-P", "-m", *arguments],
@@ -157,11 +192,14 @@ class ForkServer:
     def is_usable(self) -> bool:
         return self._end.alive and self.owner == os.getpid()
 
-    def fork(self, arguments: Sequence[str], output: BinaryIO, environment: Mapping[str, str]) -> ForkedChild:
+    def fork(
+        self, arguments: Sequence[str], output: BinaryIO, environment: Mapping[str, str], part: str = EVERY_NODE
+    ) -> ForkedChild:
         """Raises ServerGone, or OSError if there is no room for a further process."""
         theirs, ours = os.pipe()
         try:
-            answer, descriptors = self._ask(request_for(arguments, environment), [theirs, output.fileno()])
+            request = request_for(arguments, environment, part)
+            answer, descriptors = self._ask(request, [theirs, output.fileno()])
             if not descriptors:
                 number = answer.get("errno", errno.EMFILE)
                 raise OSError(number, os.strerror(number))
@@ -205,9 +243,10 @@ class ForkServer:
                 raise ServerGone from error
 
 
-def request_for(arguments: Sequence[str], environment: Mapping[str, str]) -> dict[str, Any]:
+def request_for(arguments: Sequence[str], environment: Mapping[str, str], part: str = EVERY_NODE) -> dict[str, Any]:
     return {
         "arguments": list(arguments),
+        "part": part,
         "environment": dict(environment),
         "folder": _folder(),
         "umask": _umask(),
@@ -280,10 +319,7 @@ def main() -> None:
     # the kernel reaps them itself where it is ignored
     before.append((signal.SIGCHLD, signal.signal(signal.SIGCHLD, signal.SIG_DFL)))
     command_line = CommandLine()
-    _import_what_nodes_need()
-    gc.collect()
-    gc.freeze()
-    sys.argv = serve()
+    sys.argv = serve(Imports())
     for number, handler in before:
         signal.signal(number, handler)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, OF_THE_ASKER)
@@ -292,27 +328,38 @@ def main() -> None:
     runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
 
 
-def _import_what_nodes_need() -> None:
-    import structlog  # noqa: F401
+class Imports:
+    """What nodes need, part by part."""
 
-    import heirlog.broker.broker
-    import heirlog.controller.controller
-    import heirlog.controller.controller_registration_manager
-    import heirlog.local.node_command
-    import heirlog.local.node_log
-    import heirlog.local.properties
-    import heirlog.node.client_quotas
-    import heirlog.node.request_metrics
-    import heirlog.server.ledger_files
-    import heirlog.server.main  # noqa: F401
+    def __init__(self) -> None:
+        self._missing = list(PARTS)
+
+    @property
+    def is_complete(self) -> bool:
+        return not self._missing
+
+    def next_part(self) -> None:
+        part = self._missing.pop(0)
+        for name in PARTS[part]:
+            importlib.import_module(name)
+        # without a collection, for which a node would wait: little of what was made is garbage
+        gc.freeze()
+
+    def up_to(self, part: str) -> None:
+        while part in self._missing:
+            self.next_part()
 
 
-def serve() -> list[str]:
+def serve(imports: Imports) -> list[str]:
     """Returns in each node, with its arguments. The server does not return: it ends with the process that asks."""
     control = socket.socket(fileno=sys.stdin.fileno())
+    asked = select.poll()
+    asked.register(control, select.POLLIN)
     statuses: dict[int, int] = {}
     """Of nodes that have ended: who asked may have been interrupted, and ask again."""
     while True:
+        while not imports.is_complete and not asked.poll(0):
+            imports.next_part()
         message, descriptors, _, _ = socket.recv_fds(control, REQUEST_LIMIT, 2)
         if not message:
             os._exit(0)
@@ -324,6 +371,7 @@ def serve() -> list[str]:
                 statuses[pid] = _status(pid)
             answer({"status": statuses[pid]})
             continue
+        imports.up_to(request["part"])
         # a signal to the node waits until the node has its handlers
         signal.pthread_sigmask(signal.SIG_BLOCK, OF_THE_ASKER)
         try:

@@ -58,6 +58,11 @@ class NodeLayout:
         return self.directory.name.replace("-", " ")
 
     @property
+    def is_only_controller(self) -> bool:
+        """As its folder says, whatever its properties have become."""
+        return self.directory.name.startswith("controller-")
+
+    @property
     def properties_path(self) -> Path:
         return self.directory / "server.properties"
 

@@ -81,8 +81,9 @@ def files_of(options: NodeOptions, deliver: Deliver) -> OsFiles:
     return LedgerFiles(deliver, options.ledger)
 
 
-def run_node_on(files: Callable[[Deliver], OsFiles], options: NodeOptions) -> int:
-    """`run_node` with disks that the caller makes: those of a drill fail on demand."""
+def run_node_on(files: Callable[[Deliver], OsFiles], options: NodeOptions, source: str = "") -> int:
+    """`run_node` with disks that the caller makes: those of a drill fail on demand. source: see
+    `heirlog.server.main.run_node`."""
     from heirlog.local import properties
     from heirlog.local.errors import LocalError
     from heirlog.server.main import run_node as run_in_loop
@@ -102,7 +103,7 @@ def run_node_on(files: Callable[[Deliver], OsFiles], options: NodeOptions) -> in
     if options.stop_with_stdin:
         grace_s = CONTROLLER_GRACE_S if config.is_controller else 0.0
         threading.Thread(target=_stop_at_end_of_stdin, args=(grace_s,), name="parent-watch", daemon=True).start()
-    return run_in_loop(config, files=files, reuse_port=options.reuse_port)
+    return run_in_loop(config, files=files, reuse_port=options.reuse_port, source=source)
 
 
 def _stop_at_end_of_stdin(grace_s: float) -> None:

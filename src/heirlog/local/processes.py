@@ -24,18 +24,20 @@ from typing import BinaryIO
 
 import heirlog
 from heirlog.local.errors import LocalError
-from heirlog.local.fork_server import Child, started
+from heirlog.local.fork_server import BROKERS, CONTROLLERS, Child, started
 from heirlog.local.layout import HOST, NodeLayout
 
 STOP_TIMEOUT_S = 30.0
 LOG_STOP_S = 0.03
-"""More for each partition: a clean stop flushes all of its files, one after the other."""
+"""More for each partition: a clean stop flushes its files, if it has changed."""
 LAST_OUTPUT_BYTES = 2_000
 SHOWN = 300
 """Characters of a line that is no sentence."""
 SENTENCE = "heirlog: "
 """How a command begins the line on stderr that says why it ended; other lines of a node are its log."""
 POLL_S = 0.01
+FIRST_POLL_S = 0.002
+"""A node may start in 50 ms; each further pause is longer, up to `POLL_S`."""
 WAIT_SAID_S = 1.0
 CONNECT_TIMEOUT_S = 1.0
 SAID_TIMEOUT_S = 5.0
@@ -101,7 +103,8 @@ class NodeProcess:
         arguments.append("--stop-with-stdin")
         with self.layout.output_path.open("ab") as output:
             self._printed_before = output.tell()
-            self._process = started(arguments, output, child_environment())
+            part = CONTROLLERS if self.layout.is_only_controller else BROKERS
+            self._process = started(arguments, output, child_environment(), part)
 
     def pause(self) -> None:
         """Its sockets stay open, and nothing of it runs until `resume`, or until this process has died."""
@@ -292,6 +295,7 @@ def wait_until_ready(
     wanted = {broker.node_id for broker in brokers}
     waiting = {broker: set[int]() for broker in brokers}
     silent = list(others)
+    pause_s = FIRST_POLL_S
     deadline = time.monotonic() + timeout_s
     while waiting or silent:
         for process in (*brokers, *others):
@@ -318,7 +322,8 @@ def wait_until_ready(
             mute = [*silent, *(broker for broker in waiting if broker not in listening)]
             fenced = wanted.difference(*waiting.values())
             on_wait(_waited_for(mute, [broker for broker in brokers if broker.node_id in fenced] or list(waiting)))
-            time.sleep(POLL_S)
+            time.sleep(pause_s)
+            pause_s = min(1.1 * pause_s, POLL_S)
 
 
 def _waited_for(mute: Sequence[NodeProcess], fenced: Sequence[NodeProcess]) -> str:

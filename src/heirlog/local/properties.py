@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from heirlog.local.errors import LocalError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from heirlog.metadata.config_def import StaticConfig
 
 
@@ -83,7 +84,8 @@ def rendered(name: str, value: str) -> str:
 def read(path: str | Path) -> dict[str, str]:
     """Raises LocalError naming the file."""
     try:
-        return parse(Path(path).read_text(encoding="utf-8"))
+        with open(path, encoding="utf-8") as file:
+            return parse(file.read())
     except FileNotFoundError:
         raise LocalError(f"there is no configuration file {path}") from None
     except (OSError, UnicodeDecodeError) as error:
@@ -95,7 +97,6 @@ def read_static(path: str | Path, overrides: Mapping[str, str] | None = None) ->
 
     Raises LocalError naming the file and, in it, the property.
     """
-    from heirlog.local.similar_names import server_config_like
     from heirlog.metadata.config_def import ConfigError, parse_static
     from heirlog.metadata.definition import MISSPELT
 
@@ -109,6 +110,8 @@ def read_static(path: str | Path, overrides: Mapping[str, str] | None = None) ->
     try:
         return parse_static({**found, **(overrides or {})})
     except ConfigError as error:
+        from heirlog.local.similar_names import server_config_like
+
         # a value that is wrong has a name that exists
         like = server_config_like(error.name) if error.sentence.endswith(MISSPELT) else None
         hint = f"; did you mean {like}?" if like else ""

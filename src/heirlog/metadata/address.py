@@ -14,6 +14,7 @@ from typing import Final
 UNNAMED_HOST: Final = bytes(4)
 _IPV4: Final = re.compile(r"(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})")
 _MAPPED: Final = bytes(10) + b"\xff\xff"
+_MAPPED_TEXT: Final = "::ffff:"
 
 
 @lru_cache(maxsize=1024)
@@ -21,6 +22,11 @@ def kafka_host(host: str) -> str:
     address, percent, scope = host.partition("%")
     raw = host_bytes(address)
     return host if raw == UNNAMED_HOST else host_text(raw) + percent + scope
+
+
+def without_mapping(host: str) -> str:
+    """An IPv4 client of a socket that speaks both as IPv4; any other address as it is."""
+    return host_text(host_bytes(host)) if host.startswith(_MAPPED_TEXT) else host
 
 
 def host_bytes(host: str) -> bytes:

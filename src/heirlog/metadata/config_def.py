@@ -111,9 +111,10 @@ class StaticConfig:
 
     def __getitem__(self, name: str) -> Any:
         """The typed value; KeyError for a name that no server configuration has (a mistake of the caller)."""
-        if name in self._values:
-            return self._values[name]
-        return SERVER_CONFIGS[name].default_value()
+        if name not in self._values:
+            # parsed once: a node asks for some of them at each change of the metadata
+            self._values[name] = SERVER_CONFIGS[name].default_value()
+        return self._values[name]
 
     def int(self, name: str) -> int:
         value = self[name]

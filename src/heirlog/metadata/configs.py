@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import lru_cache
 from itertools import dropwhile
-from typing import Any
+from typing import Any, NamedTuple
 
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.config_docs import documentation
@@ -52,14 +52,13 @@ class ConfigSource(IntEnum):
     DYNAMIC_GROUP = 8
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigSynonym:
+class ConfigSynonym(NamedTuple):
     name: str
     value: str | None
     source: ConfigSource
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: an answer has dozens of them
 class ConfigEntry:
     """One row of DescribeConfigs. `value` is None for a sensitive one and where nothing is set."""
 
@@ -122,12 +121,11 @@ def _topic_names_of(server_name: str) -> Sequence[str]:
 
 def server_value(image: Image, static: StaticConfig, name: str) -> Any:
     """The typed value that counts on this node, dynamic values included."""
-    definition = SERVER_CONFIGS[name]
-    for kind in (ConfigSource.DYNAMIC_BROKER, ConfigSource.DYNAMIC_DEFAULT_BROKER, ConfigSource.STATIC_BROKER):
-        text = _level(image, static, static.node_id, name, kind)
+    for broker in (str(static.node_id), ""):
+        text = image.config(BROKER_RESOURCE, broker, name)
         if text is not None:
-            return definition.parse(text)
-    return definition.default_value()
+            return SERVER_CONFIGS[name].parse(text)
+    return static.node_id if name in NAMES_OF_THE_NODE else static[name]
 
 
 def listener_limit(image: Image, static: StaticConfig, listener: str, name: str) -> int:
@@ -165,7 +163,7 @@ def describe_topic(image: Image, static: StaticConfig, topic: str) -> list[Confi
         levels = tuple(_topic_levels(image, static, topic, definition, static.node_id))
         entry = _entry(definition, _listed(definition, [synonym for synonym, _ in levels]), read_only=False)
         if levels and levels[0][0].value is not None:
-            entry = replace(entry, value=definition.canonical(_scaled(levels[0][0].value, levels[0][1])))
+            entry.value = definition.canonical(_scaled(levels[0][0].value, levels[0][1]))
         entries.append(entry)
     return entries
 

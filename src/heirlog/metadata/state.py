@@ -117,16 +117,14 @@ class PartitionRegistration(NamedTuple):
         return self.directories[self.replicas.index(broker)]
 
 
-@dataclass(frozen=True, slots=True)
-class ListenerState:
+class ListenerState(NamedTuple):
     name: str
     endpoint: Endpoint
     security_protocol: int = 0
     """0 PLAINTEXT, 1 SSL, 2 SASL_PLAINTEXT, 3 SASL_SSL."""
 
 
-@dataclass(frozen=True, slots=True)
-class SupportedFeature:
+class SupportedFeature(NamedTuple):
     name: str
     min_version: int
     max_version: int

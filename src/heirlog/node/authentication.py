@@ -56,10 +56,9 @@ class Authenticators:
         if mechanism == OAUTHBEARER:
             return OAuthBearerExchange(self._validator(security))
         scram = BY_MECHANISM[mechanism]
-        image = self._image()
         return ScramExchange(
             scram,
-            lambda user: image.scram.get((user, scram.number)),
+            lambda user: self._image().scram.get((user, scram.number)),
             random_text(random_bytes),
             self._secret(),
             lambda token_id: self._token_login(token_id, scram),

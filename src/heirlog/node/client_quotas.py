@@ -13,8 +13,10 @@ may be under way, and then the waits for their time add up: otherwise a client t
 window for all of them (`Charge.adds_up`). Bytes are counted when an answer leaves, so the last of them has the whole
 wait.
 
-What nodes send each other is never counted: a default quota must not slow down replication or fence a broker. Where no
-quota is configured, `Node.client_quotas` is None and nothing here runs.
+What nodes send each other is never counted: a default quota must not slow down replication or fence a broker. With an
+authorizer, only who has the permission of a node (CLUSTER_ACTION) can be one: a client that has not, and sends what
+nodes send or names a replica, is refused by the API and counted here. Where no quota is configured,
+`Node.client_quotas` is None and nothing here runs.
 
 A Fetch that exceeds the byte rate is answered without partitions, its bytes are taken off the count again, and the next
 one comes when they fit: so that many connections of one user cannot take a whole window each. An answer is first cut to
@@ -58,7 +60,7 @@ _VERIFYING_VERSION: Final = 4
 class ClientQuotaManager:
     """quotas: those of the image, asked for at each request. now_ns: a clock finer than `now_ms`.
 
-    not_sent: see `FetchSessionCache.not_sent`.
+    not_sent: see `FetchSessionCache.not_sent`. may_be_node: whether a principal at a host may do what nodes do.
     """
 
     def __init__(
@@ -69,10 +71,12 @@ class ClientQuotaManager:
         samples: int,
         window_ms: int,
         not_sent: Callable[[FetchResponse, bool], None],
+        may_be_node: Callable[[str, str], bool],
     ) -> None:
         self._quotas = quotas
         self._now_ms = now_ms
         self.not_sent = not_sent
+        self._may_be_node = may_be_node
         self.now_ns = now_ns
         self._samples = samples
         self._window_ms = window_ms
@@ -83,13 +87,14 @@ class ClientQuotaManager:
         """Answers with a time to wait, by quota."""
 
     def charge(
-        self, principal: str, header: RequestHeader, request: Any, size: int, is_of_nodes: bool
+        self, principal: str, host: str, header: RequestHeader, request: Any, size: int, is_of_nodes: bool
     ) -> Charge | None:
         """What to count for a request that has just come; None: nothing.
 
         size: of its frame in bytes. is_of_nodes: only nodes send it (`Api.has_no_quota`).
         """
-        if is_of_nodes or is_of_replica(header, request) or is_of_broker(header):
+        looks_like_node = is_of_nodes or is_of_replica(header, request) or is_of_broker(header)
+        if looks_like_node and self._may_be_node(principal, host):
             return None
         user = principal.partition(":")[2]
         return Charge(self, user, header, size)

@@ -310,7 +310,8 @@ class ClientConnection:
 
     def _charge(self, quotas: ClientQuotaManager, header: RequestHeader, request: Any, size: int) -> Charge | None:
         route = self.listener.routes.get(header.api_key)
-        return quotas.charge(self.principal, header, request, size, route is None or route.has_no_quota)
+        is_of_nodes = route is None or route.has_no_quota
+        return quotas.charge(self.principal, self.transport.peer_host, header, request, size, is_of_nodes)
 
     def answer_in_order(self, header: RequestHeader, response: Any) -> None:
         """Send `response`, or CLOSE the connection, after the answers to all requests before."""

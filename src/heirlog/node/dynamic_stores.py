@@ -3,6 +3,7 @@
     asked for    the node itself tries the stores before the request is forwarded: what it cannot use is not stored
     stored       the body makes new contexts, for new connections, also if the values are the old ones: the usual
                  rotation replaces a file and stores its location again
+    a snapshot   the same, if it has any: it does not tell whether they were stored again since
     at a start   once the metadata is as new as the quorum's; until then the stores of the file count
 
 What is stored and cannot be used (a file that is gone, a change that was sent to a controller) leaves everything as it
@@ -34,8 +35,12 @@ class DynamicStores:
         self._name = str(node_id)
 
     def follow(self, image: Image, changed: ImageJournal) -> None:
-        if self._body is not None and (BROKER_RESOURCE, self._name) in changed.changed_config_resources():
-            self._body.use(stores_by_listener(self._configs(image)))
+        if self._body is None:
+            return
+        stores = stores_by_listener(self._configs(image))
+        is_changed = (BROKER_RESOURCE, self._name) in changed.changed_config_resources()
+        if is_changed or (changed.is_of_snapshot and stores):
+            self._body.use(stores)
 
     def reason_against(self, image: Image, changes: Mapping[str, str | None]) -> str | None:
         """Why the node cannot serve its listeners with its configurations changed like this; None: it can."""

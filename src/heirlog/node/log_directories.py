@@ -4,15 +4,21 @@ the metadata log's    must be formatted and readable, or the node does not start
 another one           may be unusable as long as one is left: it is offline, and the log says why
 a foreign one         (another cluster or node, or a copy of a directory that is open already) ends the start:
                       continuing without it would give its replicas up for a mistake in a path
+
+The metadata log may also be where this configuration does not look for it. Without `metadata.log.dir` it is in the
+first of `log.dirs`, whose order an operator may change. Then the node does not start. A controller that began a new log
+would have forgotten its votes and what it has acknowledged, and a broker could no longer see that a controller's
+metadata are older than its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
-from heirlog.env import Env
+from heirlog.env import Env, Files
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.protocol.types import Uuid, uuid_text
+from heirlog.raft.bootstrap import log_directory
 from heirlog.storage.errors import ForeignDirectory, StorageFormatError
 from heirlog.storage.identity import MetaProperties, read_meta_properties
 from heirlog.storage.log_directory import LogDirectory, LogDirectoryListener
@@ -30,6 +36,34 @@ def metadata_identity(env: Env, config: StaticConfig, unusable: Mapping[str, str
             "--config <server.properties>` first"
         )
     return found
+
+
+def refuse_metadata_elsewhere(files: Files, config: StaticConfig, paths: Iterable[str]) -> None:
+    """paths: of directories that can be used. Raises StorageFormatError, OSError."""
+    own = config.metadata_log_dir
+    if _has_metadata(files, own):
+        return
+    for path in paths:
+        if path != own and _has_metadata(files, path):
+            raise StorageFormatError(
+                f"the metadata log of this node is in {path}, but its configuration looks for it in {own}: set "
+                f"metadata.log.dir={path} (without that property, the first of log.dirs is used)"
+            )
+
+
+def _has_metadata(files: Files, path: str) -> bool:
+    """A log without records may be left of a start that was refused."""
+    directory = log_directory(path)
+    if not files.is_dir(directory):
+        return False
+    for name in files.list(directory):
+        if name.endswith((".log", ".checkpoint")):
+            file = files.open(f"{directory}/{name}")
+            size = file.size
+            file.close()
+            if size:
+                return True
+    return False
 
 
 def open_directories(

@@ -86,7 +86,8 @@ class MetadataPublisher:
 
     def _hand_over(self) -> None:
         journal, self._journal = self._journal, self.image.journal()
-        if not journal.is_empty:
+        # a snapshot that equals the image may stand for changes to the values that there were
+        if journal.is_of_snapshot or not journal.is_empty:
             self._on_image(self.image, journal)
 
 

@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from heirlog.context import Context, Reply
 from heirlog.env import Cancel, NodeEnv
 from heirlog.log_levels import LogLevels
+from heirlog.metadata.acls import CLUSTER_NAME, AclOperation, ResourceType
+from heirlog.metadata.address import kafka_host
 from heirlog.metadata.authorizer import Authorizer
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.configs import listener_limit, server_value
@@ -32,7 +34,7 @@ from heirlog.node.auto_topic_creation import AutoTopicCreationManager
 from heirlog.node.connection import ClientConnection, ReadAhead, Transport
 from heirlog.node.dynamic_stores import DynamicStores, ListenerStores
 from heirlog.node.forwarding import Forwarder
-from heirlog.node.log_directories import metadata_identity, open_directories
+from heirlog.node.log_directories import metadata_identity, open_directories, refuse_metadata_elsewhere
 from heirlog.node.metadata_publisher import MetadataPublisher
 from heirlog.node.quorum_configs import configured_controllers, metadata_log_config, quorum_config
 from heirlog.node.read_your_writes import LocalImageWaits, MetadataPropagation
@@ -284,6 +286,7 @@ class Node:
             self.cluster_id = identity.cluster_id
             self._say_who()
             self._directories = open_directories(self.env, config, self.cluster_id, self._unusable, self)
+            refuse_metadata_elsewhere(self.env.files, config, [directory.path for directory in self._directories])
             # only a cluster's first controller uses them: a broker need not be stopped by a damaged file
             bootstrap = read_bootstrap_records(self.env.files, config.metadata_log_dir) if config.is_controller else []
         except (StorageFormatError, InvalidSnapshot, OSError) as error:
@@ -564,7 +567,13 @@ class Node:
                 self.config.int("quota.window.num"),
                 self.config.int("quota.window.size.seconds") * 1000,
                 lambda response, is_full: self.broker.fetch_sessions.not_sent(response, is_full),
+                self._may_be_node,
             )
+
+    def _may_be_node(self, principal: str, host: str) -> bool:
+        return self.authorizer is None or self.authorizer.may(
+            principal, kafka_host(host), AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME
+        )
 
     def _published(self, image: Image, changed: ImageJournal) -> None:
         self._stores.follow(image, changed)

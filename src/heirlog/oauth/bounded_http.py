@@ -24,9 +24,10 @@ import urllib.request
 from contextlib import suppress
 from functools import partial
 from http.client import HTTPException
-from pathlib import Path
 from ssl import SSLContext
 from typing import Any, Final
+
+from heirlog.bounded_file import read_bounded
 
 TIMEOUT_S: Final = 10.0
 """Of one step: to connect, and between two parts of the answer."""
@@ -148,10 +149,9 @@ def _too_long(url: str) -> str:
 
 def read_file(url: str) -> bytes:
     """Raises FetchFailed."""
-    path = Path(urllib.request.url2pathname(urllib.parse.urlsplit(url).path))
+    path = urllib.request.url2pathname(urllib.parse.urlsplit(url).path)
     try:
-        with path.open("rb") as file:
-            content = file.read(ANSWER_BYTES_MAX + 1)
+        content = read_bounded(path, ANSWER_BYTES_MAX)
     except OSError as error:
         raise FetchFailed(f"{path} cannot be read: {error.strerror}") from None
     if len(content) > ANSWER_BYTES_MAX:

@@ -39,6 +39,8 @@ NO_TIMESTAMP = -1
 NO_LEADER_EPOCH = -1
 LAST_SEQUENCE = 2**31 - 1
 
+_SHORTEST = HEADER_SIZE - LENGTH_OVERHEAD
+"""What the length field says of a batch without records."""
 _CRC_START = 21
 _MAGIC_AT = 16
 _ATTRIBUTES_LOW_AT = 22
@@ -48,6 +50,7 @@ _LEADER_EPOCH = Struct(">i")
 _CRC = Struct(">I")
 _ATTRIBUTES = Struct(">h")
 _MAX_TIMESTAMP = Struct(">q")
+_new = tuple.__new__
 
 COMPRESSION_MASK = 0x07
 LOG_APPEND_TIME = 0x08
@@ -151,14 +154,44 @@ def read_header(buf: Buffer, position: int = 0) -> BatchHeader:
     Says nothing about whether the rest of the batch is in `buf`, nor about the CRC.
     """
     try:
-        fields = _HEADER.unpack_from(buf, position)
+        (
+            base_offset,
+            length,
+            leader_epoch,
+            magic,
+            crc,
+            attributes,
+            last_offset_delta,
+            base_timestamp,
+            max_timestamp,
+            producer_id,
+            producer_epoch,
+            base_sequence,
+            record_count,
+        ) = _HEADER.unpack_from(buf, position)
     except StructError as error:
         raise _not_a_header(buf, position) from error
-    length = fields[1]
-    if fields[3] != MAGIC or length < HEADER_SIZE - LENGTH_OVERHEAD or fields[6] < 0 or fields[0] < 0:
+    if magic != MAGIC or length < _SHORTEST or last_offset_delta < 0 or base_offset < 0:
         raise _not_a_header(buf, position)
-    # as BatchHeader(...) does, without the call in between: a microsecond for every batch
-    return tuple.__new__(BatchHeader, (fields[0], length + LENGTH_OVERHEAD, *fields[2:]))
+    # as BatchHeader(...) does, without the call in between: every batch is read several times on its way
+    return _new(
+        BatchHeader,
+        (
+            base_offset,
+            length + LENGTH_OVERHEAD,
+            leader_epoch,
+            magic,
+            crc,
+            attributes,
+            last_offset_delta,
+            base_timestamp,
+            max_timestamp,
+            producer_id,
+            producer_epoch,
+            base_sequence,
+            record_count,
+        ),
+    )
 
 
 def _not_a_header(buf: Buffer, position: int) -> InvalidBatch:
@@ -270,12 +303,14 @@ def encode_batch(
     return buf
 
 
-def decode_records(buf: Buffer, position: int = 0, max_bytes: int = MAX_DECOMPRESSED_BYTES) -> list[Record]:
-    """The records of one whole batch; the CRC is not checked.
+def decode_records(
+    buf: Buffer, position: int = 0, max_bytes: int = MAX_DECOMPRESSED_BYTES, header: BatchHeader | None = None
+) -> list[Record]:
+    """The records of one whole batch; the CRC is not checked. header: the batch's, if it is known.
 
     Raises InvalidBatch if they are damaged, DecompressionError if they hold more than `max_bytes`.
     """
-    header, data = _records_of(buf, position, max_bytes)
+    header, data = _records_of(buf, position, max_bytes, header)
     try:
         return list(_decode_all(data, header))
     except (IndexError, UnicodeDecodeError) as error:
@@ -291,9 +326,12 @@ def iter_records(buf: Buffer, position: int = 0, max_bytes: int = MAX_DECOMPRESS
         raise _damaged_records(header) from error
 
 
-def _records_of(buf: Buffer, position: int, max_bytes: int) -> tuple[BatchHeader, bytes]:
+def _records_of(
+    buf: Buffer, position: int, max_bytes: int, header: BatchHeader | None = None
+) -> tuple[BatchHeader, bytes]:
     """The batch's header, and its records as they are when they are not compressed."""
-    header = read_header(buf, position)
+    if header is None:
+        header = read_header(buf, position)
     if position + header.size > len(buf):
         raise InvalidBatch(f"a batch of {header.size} bytes of which only {len(buf) - position} are there")
     payload = memoryview(buf)[position + HEADER_SIZE : position + header.size]

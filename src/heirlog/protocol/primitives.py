@@ -44,6 +44,9 @@ NEVER_FLEXIBLE: Final = 32767
 """`FLEXIBLE_VERSION` of an API without flexible versions: above every version."""
 SMALL_RECORDS_BYTES: Final = 2048
 """A record set up to this size is copied between its neighbours: cheaper than a part of its own."""
+SMALL_REGIONS_BYTES: Final = 20 * 1024
+"""So much of a message's regions is read at once and copied between its neighbours. The bytes wait in memory until the
+peer takes them, so this is a limit for the whole message."""
 
 BYTE: Final = tuple(bytes([n]) for n in range(256))
 _pack_h = struct.Struct(">h").pack
@@ -133,11 +136,13 @@ class Message(Struct):
 class Out:
     """Collects what is written: `small` is joined, `parts` are the finished ones."""
 
-    __slots__ = ("parts", "small")
+    __slots__ = ("parts", "read_bytes", "small")
 
     def __init__(self) -> None:
         self.small: list[bytes | bytearray | memoryview] = []
         self.parts: list[Part] = []
+        self.read_bytes = 0
+        """Of regions."""
 
     def finish(self) -> list[Part]:
         if self.small:
@@ -148,6 +153,10 @@ class Out:
     def body(self, records: Records, size: int) -> None:
         """Append a record set behind its length."""
         if isinstance(records, list):
+            if self.read_bytes + size <= SMALL_REGIONS_BYTES and (data := _read(records, size)) is not None:
+                self.read_bytes += size
+                self.small.append(data)
+                return
             self.parts.append(b"".join(self.small))
             self.small.clear()
             self.parts.extend(records)
@@ -157,6 +166,15 @@ class Out:
             self.parts.append(b"".join(self.small))
             self.small.clear()
             self.parts.append(records)
+
+
+def _read(records: list[Part], size: int) -> Buffer | None:
+    """None where a region cannot be read: the one who sends it finds out why, and what to do."""
+    try:
+        data = b"".join([part.read() if isinstance(part, Region) else part for part in records])
+    except OSError:
+        return None
+    return data if len(data) == size else None
 
 
 def part_size(part: Part) -> int:
@@ -478,18 +496,24 @@ def skip_tags(buf: memoryview, pos: int, first: int) -> int:
         count, pos = more_uvarint(buf, pos, first)
     spend(count)
     for _ in range(count):
-        _, pos = read_uvarint(buf, pos)
-        pos = read_tag_end(buf, pos)[1]
+        pos = read_tag(buf, pos)[2]
     return pos
 
 
-def read_tag_end(buf: memoryview, pos: int) -> tuple[int, int]:
-    """Where the value of a tagged field begins and where it ends."""
-    size, pos = read_uvarint(buf, pos)
+def read_tag(buf: memoryview, pos: int) -> tuple[int, int, int]:
+    """The number of a tagged field, where its value begins and where it ends."""
+    tag = buf[pos]
+    pos += 1
+    if tag >= 128:
+        tag, pos = more_uvarint(buf, pos, tag)
+    size = buf[pos]
+    pos += 1
+    if size >= 128:
+        size, pos = more_uvarint(buf, pos, size)
     end = pos + size
     if end > len(buf):
         raise Malformed(f"a tagged field of {size} bytes has only {len(buf) - pos}")
-    return pos, end
+    return tag, pos, end
 
 
 def bad_tag(field: str) -> Malformed:

@@ -137,10 +137,10 @@ class MetadataLog:
     @property
     def end(self) -> Position:
         """The end offset and the epoch of the last record, in the log or, if that is empty, in the snapshot."""
-        epoch = self.log.epochs.latest
+        end_offset, epoch = self.log.log_end_offset, self.log.epochs.latest
         if epoch < 0:
-            epoch = next((i.epoch for i in reversed(self.snapshots) if i.end_offset == self.end_offset), 0)
-        return Position(self.end_offset, epoch)
+            epoch = next((i.epoch for i in reversed(self.snapshots) if i.end_offset == end_offset), 0)
+        return Position(end_offset, epoch)
 
     @property
     def committed_offset(self) -> int:
@@ -198,8 +198,9 @@ class MetadataLog:
 
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
         """(epoch, its end): the largest epoch in the log that is not above the one asked for."""
-        if epoch >= self.end.epoch:
-            return (self.end.epoch, self.end_offset) if epoch == self.end.epoch else (-1, -1)
+        end = self.end
+        if epoch >= end.epoch:
+            return (end.epoch, end.offset) if epoch == end.epoch else (-1, -1)
         return self.log.end_offset_for_epoch(epoch)
 
     def append(self, batches: Buffer, epoch: int) -> None:

@@ -184,7 +184,7 @@ class Replay:
         return []
 
     def _decode(self, data: bytes, position: int, header: BatchHeader) -> CommittedBatch:
-        records = [] if header.is_control else decode_records(data, position)
+        records = [] if header.is_control else decode_records(data, position, header=header)
         values = [record.value for record in records if record.value is not None]
         return CommittedBatch(
             header.base_offset,

@@ -13,6 +13,9 @@ Kafka's own ways: user names are ASCII, in which `,` and `=` are written =2C and
 SASLprep; only channel binding `n`; at least 4,096 iterations. Here the signature is over the bytes as they came, where
 Kafka puts them together again from their parts.
 
+A user that was deleted, or whose password was changed, between the two messages of a client is refused. A client may
+log in again on its connection (KIP-368), and could otherwise be half-way through that for as long as it likes.
+
 A user that does not exist gets a salt, too, always the same one, and is refused at the end like a wrong password, so
 that nobody learns which users there are. Randomness comes from the caller.
 
@@ -141,7 +144,7 @@ class ScramExchange:
         self._mechanism = mechanism
         self._find = find
         self._find_token = find_token
-        self._token: TokenLogin | None = None
+        self._is_token = False
         self._nonce = nonce
         self._secret = secret
         self._user = ""
@@ -179,11 +182,8 @@ class ScramExchange:
         if asked_for and user_of(asked_for[2:]) != user:
             raise Refused("Authentication failed: Client requested an authorization id that is different from username")
         self._bindings.add(_base64(text[: match.start(2)].encode()))
-        if any(part.lower() == TOKEN_AUTHENTICATION for part in extensions.split(",")):
-            self._token = self._find_token(user)
-            found = None if self._token is None else self._token.credential
-        else:
-            found = self._find(user)
+        self._is_token = any(part.lower() == TOKEN_AUTHENTICATION for part in extensions.split(","))
+        found, _ = self._found()
         self._exists = found is not None and found.iterations >= ITERATIONS_MIN
         credential = found if found is not None and self._exists else None
         self._credential = credential or invented_credential(self._mechanism, self._secret, user)
@@ -210,15 +210,22 @@ class ScramExchange:
             raise self._refused()
         client_key = bytes(a ^ b for a, b in zip(proof, signature, strict=True))
         is_right = hmac.compare_digest(hashlib.new(hash_name, client_key).digest(), credential.stored_key)
-        if not is_right or not self._exists:
+        found, token = self._found()
+        if not is_right or not self._exists or found != credential:
             raise self._refused()
         proof_of_server = b"v=" + _base64(hmac.digest(credential.server_key, signed, hash_name)).encode()
-        if self._token is not None:
-            owner, ends_at_ms = self._token.owner, self._token.ends_at_ms
-            check_name(owner)
-            return Accepted(owner, proof_of_server, ends_at_ms, by_delegation_token=True)
+        if token is not None:
+            check_name(token.owner)
+            return Accepted(token.owner, proof_of_server, token.ends_at_ms, by_delegation_token=True)
         check_name(self._user)
         return Accepted(self._user, proof_of_server)
+
+    def _found(self) -> tuple[ScramCredential | None, TokenLogin | None]:
+        """Of the user, or of the token, as they are now."""
+        if not self._is_token:
+            return self._find(self._user), None
+        token = self._find_token(self._user)
+        return (None if token is None else token.credential), token
 
     def _refused(self) -> Refused:
         return Refused(FAILED.format(self._mechanism.mechanism), self._user)

@@ -53,6 +53,10 @@ class Certificates:
         self._shown = {listener: _certificate(security) for listener, security in doors.securities().items()}
         """The certificates in use."""
 
+    def shown(self) -> Mapping[str, bytes]:
+        """By listener with TLS, the certificate that new connections see, in DER."""
+        return self._shown
+
     def reload(self) -> None:
         self.use(self._stores)
 

@@ -71,15 +71,18 @@ class ClientPool:
         staging: memoryview,
         setup_timeout_ms: int = 10_000,
         peer_of: Callable[[str], Peer | None] = lambda channel: None,
+        source: str = "",
     ) -> None:
         """setup_timeout_ms: socket.connection.setup.timeout.ms, of the TCP connection and again of the handshake.
 
-        peer_of: how to log in to what a channel reaches; None: without TLS and SASL.
+        peer_of: how to log in to what a channel reaches; None: without TLS and SASL. source: the address from which to
+        connect; empty: the system chooses.
         """
         self.loop = loop
         self.client_id = client_id
         self.staging = staging
         self.setup_timeout_s = setup_timeout_ms / 1000
+        self.source = source
         self._peer_of = peer_of
         self._channels: dict[tuple[Endpoint, str], Channel] = {}
 
@@ -179,7 +182,7 @@ class Channel:
         sock: socket.socket | None = None
         try:
             async with asyncio.timeout(self.pool.setup_timeout_s):
-                sock = await connected_socket(self._loop, self._endpoint)
+                sock = await connected_socket(self._loop, self._endpoint, self.pool.source)
             link = OutboundConnection(self, sock, self._endpoint.host)
         except (OSError, ValueError) as error:  # TimeoutError; UnicodeError, of a host that can be no name
             if sock is not None:
@@ -457,7 +460,7 @@ class NothingListens(ConnectionRefusedError):
         self.host = host
 
 
-async def connected_socket(loop: asyncio.AbstractEventLoop, endpoint: Endpoint) -> socket.socket:
+async def connected_socket(loop: asyncio.AbstractEventLoop, endpoint: Endpoint, source: str = "") -> socket.socket:
     """Connect to the first address of the endpoint that answers; raises OSError of one that did not.
 
     NothingListens: all addresses refused; `host` is the first one.
@@ -467,6 +470,8 @@ async def connected_socket(loop: asyncio.AbstractEventLoop, endpoint: Endpoint) 
         sock = socket.socket(family, socket.SOCK_STREAM)
         sock.setblocking(False)
         try:
+            if source:
+                sock.bind((source, 0))
             await loop.sock_connect(sock, address)
         except ConnectionRefusedError as error:
             failure = failure or NothingListens(error, str(address[0]))

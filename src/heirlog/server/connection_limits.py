@@ -1,10 +1,11 @@
 """How many connections a node takes, in all and from one address.
 
-    max.connections                    reached: one that has not authenticated is closed for a new one. If there is
-                                       none, no connection is accepted: new ones wait in the kernel's queue until one
-                                       is closed. The listeners between nodes are exempt, as in Kafka, so that many
-                                       clients do not cut a broker off from its cluster: there the client that was
-                                       idle for the longest time is closed
+    max.connections                    reached: at a listener with TLS or SASL, one that has not authenticated is
+                                       closed for a new one. If there is none, and at any other listener, no connection
+                                       is accepted: new ones wait in the kernel's queue until one is closed. The
+                                       listeners between nodes are exempt, as in Kafka, so that many clients do not cut
+                                       a broker off from its cluster: there the client that was idle for the longest
+                                       time is closed
     max.connections.per.ip             reached: a new connection is closed at once
     max.connections.per.ip.overrides   `host:count,...` of addresses or names; a name is looked up once
 
@@ -15,11 +16,17 @@
 
 All of them may change while the node runs.
 
+Descriptors of the process are a limit, too (`ulimit -n`). The last ones are kept for files: a node that cannot open a
+file of its metadata log ends, and clients that only connect, to every node, would end the cluster. A connection that
+gets one of these descriptors is closed, and one that has not authenticated is closed for the next. Listeners between
+nodes may take half of them.
+
 Source: Kafka's ConnectionQuotas; KIP-402, KIP-308, KIP-612.
 """
 
 from __future__ import annotations
 
+import resource
 import socket
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -28,6 +35,8 @@ from typing import Any, NamedTuple
 from heirlog.metadata.config_def import StaticConfig
 
 NONE = 2**31 - 1
+DESCRIPTORS_KEPT = 256
+"""For files; but an eighth of a low limit."""
 
 
 class ConnectionLimits(NamedTuple):
@@ -66,6 +75,15 @@ def connection_limits(value: Callable[[str], Any]) -> ConnectionLimits:
 def listener_limits(value: Callable[[str], int]) -> ListenerLimits:
     """`value`: of a configuration of the listener, as it counts now."""
     return ListenerLimits(value("max.connections"), value("max.connection.creation.rate"))
+
+
+def descriptors_for_connections(*, between_nodes: bool) -> int:
+    """Connections may have the descriptors below this one."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if limit == resource.RLIM_INFINITY:
+        return NONE
+    kept = min(DESCRIPTORS_KEPT, limit // 8)
+    return limit - (kept // 2 if between_nodes else kept)
 
 
 def exempt_listeners(config: StaticConfig) -> frozenset[str]:

@@ -2,7 +2,8 @@
 
 Reads and appends are plain calls into the page cache. Only a flush waits for the disk, so only flushes leave the event
 loop: one thread takes all flushes requested since it last looked, flushes each file once, and passes the callbacks back
-to the loop (group commit). No other code uses that thread.
+to the loop (group commit). No other code uses that thread. Where it finds many at once, as at the stop of a node with
+thousands of logs, others help it: a disk, and the journal of a file system, serve several flushes together.
 
     flush(file) --> asked --thread takes all--> in the kernel --loop--> on_flushed(None | OSError)
 
@@ -13,6 +14,9 @@ Traps:
 * A descriptor is closed only when no flush of it is in progress and no connection sends from it. Otherwise its number
   could be reused for another file, and that one would be flushed or sent instead.
 * Appends name their position, so that a write which failed half-way is cut off again and never followed by another.
+
+What was appended last is kept for a moment, in the buffer in which it came (`RecentAppends`): followers that wait get
+it from there, and nothing is read back. Such a buffer is never changed after the append.
 """
 
 from __future__ import annotations
@@ -21,6 +25,7 @@ import errno
 import os
 import sys
 import threading
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
@@ -31,6 +36,9 @@ Deliver: TypeAlias = Callable[[Callable[[], None]], object]
 
 OnSynced: TypeAlias = Callable[[OSError | None], None]
 
+FLUSHES_OF_A_THREAD = 8
+"""For each so many that are to be flushed a thread is started, until there are `THREADS_MAX`."""
+THREADS_MAX = 8
 IOV_MAX = 1024
 """Buffers that one vectored write takes, on Linux and macOS."""
 
@@ -47,15 +55,55 @@ else:
         os.fdatasync(fd)
 
 
+RECENT_APPENDS = 16
+"""Files whose last append is kept: as many as there are partitions to which records come at the same moment."""
+RECENT_BYTES = 128 * 1024
+"""Of the buffer that holds an append. Larger ones are sent from the page cache, which costs less than copying them."""
+
+
+class RecentAppends:
+    """The files of one node whose last append is kept, in the order in which that began."""
+
+    __slots__ = ("_files",)
+
+    def __init__(self) -> None:
+        self._files: dict[OsFile, None] = {}
+
+    def add(self, file: OsFile) -> None:
+        files = self._files
+        if file not in files and len(files) == RECENT_APPENDS:
+            oldest = next(iter(files))
+            del files[oldest]
+            oldest.recent = None
+        files[file] = None
+
+    def remove(self, file: OsFile) -> None:
+        self._files.pop(file, None)
+
+
 class OsFile:
     """See `heirlog.env.File`. `fileno` is for sendfile, within the body only."""
 
-    __slots__ = ("_closing", "_fd", "_flush_error", "_holders", "_size", "path")
+    __slots__ = (
+        "_closing",
+        "_fd",
+        "_flush_error",
+        "_holders",
+        "_recent_appends",
+        "_size",
+        "path",
+        "recent",
+        "recent_at",
+    )
 
-    def __init__(self, path: str, fd: int) -> None:
+    def __init__(self, path: str, fd: int, recent_appends: RecentAppends | None = None) -> None:
         self.path = path
         self._fd = fd
         self._size = os.fstat(fd).st_size
+        self._recent_appends = recent_appends
+        self.recent: memoryview | None = None
+        """What was appended last, while it is kept."""
+        self.recent_at = 0
         self._holders = 0
         """Flushes in progress, and responses that are being sent from it."""
         self._flush_error: OSError | None = None
@@ -75,11 +123,24 @@ class OsFile:
             written = os.pwrite(self._fd, data, position) if length else 0
             if written != length:
                 self._append_rest([memoryview(data)], written, position)
+            if self._recent_appends is not None:
+                self._keep(memoryview(data), position)
         else:
             length = sum(len(part) for part in data)
             self._append_rest([memoryview(part) for part in data], 0, position)
+            self.recent = None
         self._size = position + length
         return position
+
+    def _keep(self, data: memoryview, position: int) -> None:
+        assert self._recent_appends is not None
+        if len(data.obj) > RECENT_BYTES:  # type: ignore[arg-type]  # a Buffer
+            self.recent = None
+            return
+        if self.recent is None:
+            self._recent_appends.add(self)
+        self.recent = data
+        self.recent_at = position
 
     def _append_rest(self, parts: list[memoryview], done: int, position: int) -> None:
         """Write `parts` from byte `done` on; on failure the file is as long as before and the error is raised.
@@ -106,6 +167,7 @@ class OsFile:
 
     def pwrite(self, data: Buffer, position: int) -> None:
         assert position + len(data) <= self._size, "pwrite never extends a file"
+        self.recent = None
         rest = memoryview(data)
         while rest:
             written = os.pwrite(self._fd, rest, position)
@@ -113,6 +175,7 @@ class OsFile:
             rest = rest[written:]
 
     def truncate(self, size: int) -> None:
+        self.recent = None
         os.ftruncate(self._fd, size)
         self._size = size
 
@@ -143,6 +206,9 @@ class OsFile:
 
     def _close_if_idle(self) -> None:
         if self._closing and not self._holders and self._fd >= 0:
+            self.recent = None
+            if self._recent_appends is not None:
+                self._recent_appends.remove(self)
             os.close(self._fd)
             self._fd = -1
 
@@ -162,7 +228,7 @@ def drop(parts: list[memoryview], count: int) -> list[memoryview]:
 
 
 class Flusher:
-    """The one thread that waits for disks.
+    """The thread that waits for disks, and those that help it.
 
     `ask` may be called from the loop only; callbacks run on the loop, in the order asked per target.
     """
@@ -204,9 +270,31 @@ class Flusher:
                 asked, self._asked = self._asked, {}
             if not asked:
                 return
-            for target, callbacks in asked.items():
-                error = target.flush_now() if isinstance(target, OsFile) else sync_directory(target)
-                self._deliver(FinishedFlush(self, target, callbacks, error))
+            self._flush_all(asked)
+
+    def _flush_all(self, asked: dict[OsFile | str, list[OnSynced]]) -> None:
+        """Returns when all are flushed: no target is flushed by two threads, and its callbacks stay in order."""
+        left = deque(asked.items())
+        helpers: list[threading.Thread] = []
+        while len(helpers) < min(len(left) // FLUSHES_OF_A_THREAD, THREADS_MAX - 1):
+            helper = threading.Thread(target=self._flush_some, args=(left,), name="flusher's helper", daemon=True)
+            try:
+                helper.start()
+            except RuntimeError:
+                break  # the system grants no more of them
+            helpers.append(helper)
+        self._flush_some(left)
+        for helper in helpers:
+            helper.join()
+
+    def _flush_some(self, left: deque[tuple[OsFile | str, list[OnSynced]]]) -> None:
+        while True:
+            try:
+                target, callbacks = left.popleft()
+            except IndexError:
+                return
+            error = target.flush_now() if isinstance(target, OsFile) else sync_directory(target)
+            self._deliver(FinishedFlush(self, target, callbacks, error))
 
 
 class FinishedFlush:
@@ -247,9 +335,10 @@ class OsFiles:
 
     def __init__(self, deliver: Deliver) -> None:
         self._flusher = Flusher(deliver)
+        self._recent_appends = RecentAppends()
 
     def open(self, path: str, create: bool = False) -> OsFile:
-        return OsFile(path, os.open(path, os.O_RDWR | (os.O_CREAT if create else 0), 0o644))
+        return OsFile(path, os.open(path, os.O_RDWR | (os.O_CREAT if create else 0), 0o644), self._recent_appends)
 
     def flush(self, file: File, on_flushed: OnSynced) -> None:
         assert isinstance(file, OsFile)

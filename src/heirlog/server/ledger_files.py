@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import TypeVar
 
 from heirlog.env import Buffer, File
-from heirlog.server.files import Deliver, OnSynced, OsFile, OsFiles
+from heirlog.server.files import Deliver, OnSynced, OsFile, OsFiles, RecentAppends
 from heirlog.server.ledger import Ledger, do, give_up, has_failed
 from heirlog.server.ledger_tree import DirectoryChange, TreeNode
 
@@ -81,8 +81,8 @@ class LedgerGuard:
 class LedgerFile(OsFile):
     __slots__ = ("_guard", "node")
 
-    def __init__(self, guard: LedgerGuard, path: str, fd: int) -> None:
-        super().__init__(path, fd)
+    def __init__(self, guard: LedgerGuard, path: str, fd: int, recent_appends: RecentAppends | None = None) -> None:
+        super().__init__(path, fd, recent_appends)
         self._guard = guard
         self.node: TreeNode | None = guard.call(lambda ledger: ledger.opened(os.path.abspath(path)))
 
@@ -117,7 +117,7 @@ class LedgerFiles(OsFiles):
         return self._opened(self._guard, path, os.open(path, os.O_RDWR))
 
     def _opened(self, guard: LedgerGuard, path: str, fd: int) -> LedgerFile:
-        return LedgerFile(guard, path, fd)
+        return LedgerFile(guard, path, fd, self._recent_appends)
 
     def flush(self, file: File, on_flushed: OnSynced) -> None:
         assert isinstance(file, LedgerFile)

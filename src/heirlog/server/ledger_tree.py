@@ -19,7 +19,6 @@ The tree has what the ledger has seen, not everything on the disk: other nodes a
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -249,6 +248,8 @@ class Tree:
 
 def delete(path: str) -> None:
     if os.path.isdir(path) and not os.path.islink(path):
+        import shutil  # as in `files.OsFiles.rmdir`
+
         shutil.rmtree(path)
     elif os.path.lexists(path):
         os.unlink(path)

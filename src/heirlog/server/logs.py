@@ -12,17 +12,20 @@ A change that concerns ten thousand partitions would say the same of each, and a
 of one event below a warning `LINES_MAX` lines are printed in a second, and how many more there were is one line
 (`lines-left-out`) before the next one of a later second. What administrators did is printed whole: it is the audit log.
 
-Traps. structlog imports rich, where that is installed, for tracebacks that nothing here prints: 100 ms and 5 MiB, so it
-is kept from finding it; and it is imported with the first line, when the listeners are open. A line that cannot be
-written (the log lies on a full disk, its reader went away) is no reason to end the node that wanted to say it.
+Traps. structlog, which lays out lines for a terminal, is imported only there: JSON needs none of it, and nodes start in
+less time. It imports rich, where that is installed, for tracebacks that nothing here prints: 100 ms and 5 MiB, so it is
+kept from finding it. A line that cannot be written (the log lies on a full disk, its reader went away) is no reason to
+end the node that wanted to say it.
 """
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from collections.abc import Iterator, MutableMapping
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from typing import Any, TextIO
 
 from heirlog.log_levels import LogLevels
@@ -77,22 +80,31 @@ class Logger:
             pass  # see "Traps"
 
 
+class _JsonPrinter:
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+
+    def msg(self, event: str, **fields: object) -> None:
+        self._out.write(json.dumps(_plain(None, "msg", {**fields, "event": event})) + "\n")
+        self._out.flush()
+
+
 def _printer(out: TextIO) -> Any:
+    if not out.isatty():
+        return _JsonPrinter(out)
     with _without_rich():
         import structlog
-    stamp = structlog.processors.TimeStamper(fmt="iso", utc=True)
-    if out.isatty():
-        rendering: list[Any] = [_printable, structlog.dev.ConsoleRenderer(sort_keys=False)]
-    else:
-        rendering = [structlog.processors.JSONRenderer()]
     return structlog.wrap_logger(
-        structlog.WriteLogger(out), wrapper_class=structlog.BoundLogger, processors=[stamp, _plain, *rendering]
+        structlog.WriteLogger(out),
+        wrapper_class=structlog.BoundLogger,
+        processors=[_plain, _printable, structlog.dev.ConsoleRenderer(sort_keys=False)],
     )
 
 
 def _plain(logger: object, method: str, fields: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     """What and when first; values that JSON has, none of them long."""
-    ordered = {name: fields.pop(name) for name in ("timestamp", "level", "event")}
+    now = datetime.now(UTC).isoformat().replace("+00:00", "Z")
+    ordered = {"timestamp": now, **{name: fields.pop(name) for name in ("level", "event")}}
     return ordered | {name: value if name == EXCEPTION else _value(value) for name, value in fields.items()}
 
 

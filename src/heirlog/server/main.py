@@ -29,12 +29,15 @@ from heirlog.log_levels import LogLevels
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.node.node import Node
 from heirlog.protocol.types import Endpoint
+from heirlog.server.allocator import keep_freed_memory
+from heirlog.server.certificate_ends import CertificateEnds
 from heirlog.server.certificates import Certificates
 from heirlog.server.client_pool import ClientPool
 from heirlog.server.connection_limits import connection_limits, exempt_listeners, listener_limits
 from heirlog.server.connection_rates import AcceptRates, ConnectionRates
 from heirlog.server.door import Doors
 from heirlog.server.env import ServerEnv
+from heirlog.server.event_loop import new_event_loop
 from heirlog.server.files import Deliver, OsFiles
 from heirlog.server.logs import Logger
 from heirlog.server.peers import Peers
@@ -60,6 +63,7 @@ def run_node(
     *,
     files: Callable[[Deliver], OsFiles] = OsFiles,
     reuse_port: bool = False,
+    source: str = "",
     on_listening: Callable[[], None] | None = None,
 ) -> int:
     """Run until the node stops; its exit code. A reason other than a clean stop is one line on stderr.
@@ -67,6 +71,7 @@ def run_node(
     files: makes the node's disks. Only `heirlog.testing` and the drills give others, which note what was flushed
         (`heirlog.server.ledger_files`) or fail on demand.
     reuse_port: share the ports with a process that keeps them reserved (SO_REUSEPORT).
+    source: the address from which the node connects to others, which only a drill gives; empty: the system chooses.
     on_listening: called once when clients can connect.
     """
     raise_file_limit()
@@ -76,7 +81,7 @@ def run_node(
     except StartRefused as refused:
         return _print_refusal(str(refused))
     try:
-        return NodeServer(config, files, reuse_port, unusable).run(on_listening)
+        return NodeServer(config, files, reuse_port, unusable, source).run(on_listening)
     except StartRefused as refused:
         return _print_refusal(str(refused))
     finally:
@@ -126,12 +131,13 @@ class NodeServer:
         files: Callable[[Deliver], OsFiles],
         reuse_port: bool,
         unusable: Mapping[str, str],
+        source: str = "",
     ) -> None:
         self._config = config
         self._reuse_port = reuse_port
         levels = LogLevels(config["log.level"])
         self._log = log = Logger(config.node_id, levels)
-        self._loop = asyncio.new_event_loop()
+        self._loop = new_event_loop()
         self._exit_code = 0
         self._signalled = False
         staging = memoryview(bytearray(STAGING_SIZE))
@@ -141,6 +147,7 @@ class NodeServer:
             self._peers = Peers(self._loop, config, log)
             self._issuer_keys = self._keys_of_issuers()
             self._certificates = Certificates(self._doors, self._peers, self._issuer_keys, log)
+            self._certificate_ends = CertificateEnds(self._loop, self._certificates.shown, log)
         except SecurityError as error:
             raise StartRefused(str(error)) from error
         self._pool = ClientPool(
@@ -149,6 +156,7 @@ class NodeServer:
             staging,
             config.int("socket.connection.setup.timeout.ms"),
             self._peers.of_channel,
+            source,
         )
         self._env = ServerEnv(self._loop, self._files, self._pool, log, self._stopped)
         windows = config.int("quota.window.num"), config.int("quota.window.size.seconds") * 1000
@@ -179,6 +187,10 @@ class NodeServer:
     def _now_ms(self) -> int:
         return int(self._loop.time() * 1000)
 
+    def _reload(self) -> None:
+        self._certificates.reload()
+        self._certificate_ends.look()
+
     def _keys_of_issuers(self) -> Mapping[str, IssuerKeys]:
         """By listener. Its modules are imported only where tokens are taken. Raises SecurityError."""
         config = self._config
@@ -202,8 +214,9 @@ class NodeServer:
             # before another process can see the node, and ask it to stop
             for number in (signal.SIGTERM, signal.SIGINT):
                 self._loop.add_signal_handler(number, self._asked_to_stop)
-            self._loop.add_signal_handler(signal.SIGHUP, self._certificates.reload)
+            self._loop.add_signal_handler(signal.SIGHUP, self._reload)
             self._listen()
+            self._certificate_ends.look()
             for keys in self._issuer_keys.values():
                 keys.start()
             self._loop.call_soon(self._start, on_listening)
@@ -243,6 +256,7 @@ class NodeServer:
         gc.set_threshold(*GC_THRESHOLDS)
         gc.collect()
         gc.freeze()
+        keep_freed_memory()
         if self._metrics_at is not None:
             self._log("info", "metrics-listening", host=self._metrics_at.host, port=self._metrics_at.port)
         if on_listening is not None:

@@ -24,10 +24,17 @@ from itertools import islice
 from typing import Any, Protocol
 
 from heirlog.env import EventLog
+from heirlog.metadata.address import without_mapping
 from heirlog.protocol.frames import RequestHeader, encode_response
 from heirlog.protocol.types import Endpoint
 from heirlog.rate_limited_log import RateLimitedLog
-from heirlog.server.connection_limits import ANY_LISTENER, UNLIMITED, ConnectionLimits, ListenerLimits
+from heirlog.server.connection_limits import (
+    ANY_LISTENER,
+    UNLIMITED,
+    ConnectionLimits,
+    ListenerLimits,
+    descriptors_for_connections,
+)
 from heirlog.server.connection_rates import HELD_MAX, NODE, AcceptRates, ConnectionRates
 from heirlog.server.door import OPEN, Door
 from heirlog.server.stream import STAGING_SIZE
@@ -200,7 +207,8 @@ class Server:
         self._held: set[socket.socket] = set()
         """Connections above a rate, which are closed soon."""
         self._exempt = exempt
-        self._is_full = False
+        self._without_room: set[str] = set()
+        """Listeners that accept nothing until there are fewer connections in all."""
         self._full_listeners: set[str] = set()
         self._late_listeners: set[str] = set()
         """Those that accept nothing until a rate is down again, or there are descriptors."""
@@ -275,7 +283,7 @@ class Server:
             self._log_limited.of_host(
                 "info", "authentication-failed", peer, listener=connection.listener, peer=peer, why=reason
             )
-        if self._is_full:
+        if self._without_room:
             self._accept_if_room()
         if connection.listener in self._full_listeners:
             self._accept_if_listener_has_room(connection.listener)
@@ -294,10 +302,11 @@ class Server:
 
     def _accept(self, name: str, sock: socket.socket) -> None:
         limits, own = self._limits(), self._listener_limits(name)
+        descriptors = descriptors_for_connections(between_nodes=name in self._exempt)
         for _ in range(ACCEPTS_PER_TURN):
             is_full = len(self._connections) >= limits.total and name not in self._exempt
             if is_full and not any(self._unauthenticated_like(name)):
-                self._stop_accepting(limits.total)
+                self._has_no_room(name, limits.total)
                 return
             if self._per_listener[name] >= own.total and not self._unauthenticated.get(name):
                 self._listener_is_full(name, own.total)
@@ -313,7 +322,15 @@ class Server:
                 self._log_limited("error", "accept-failed", listener=name, why=str(error))
                 self._accept_later(name, RETRY_ACCEPT_SECONDS)
                 return
-            if self._add_connection(name, accepted, str(address[0]), limits, own):
+            host = without_mapping(str(address[0]))
+            if accepted.fileno() >= descriptors:
+                accepted.close()
+                why = f"file descriptors from {descriptors} on are for files: raise `ulimit -n` or set max.connections"
+                self._log_limited("error", "accept-failed", listener=name, why=why)
+                self._replace_unauthenticated(self._unauthenticated_like(name), host)
+                self._accept_later(name, RETRY_ACCEPT_SECONDS)
+                return
+            if self._add_connection(name, accepted, host, limits, own):
                 wait_ms = self._wait_ms(name, limits, own)
                 if wait_ms:
                     self._accept_later(name, wait_ms / 1000)
@@ -362,7 +379,13 @@ class Server:
         return True
 
     def _unauthenticated_like(self, name: str) -> list[dict[InboundConnection, None]]:
-        """Of listeners between nodes, or of all others; those of this listener first."""
+        """Whose place a newcomer may take: of listeners between nodes, or of all others; those of this listener first.
+
+        At a listener without TLS and SASL it may take none. It never authenticates, so none could take its place in
+        turn, and a flood of strangers there would end every handshake elsewhere.
+        """
+        if self.doors.get(name, OPEN) is OPEN:
+            return []
         is_exempt = name in self._exempt
         alike = [one for one in self._unauthenticated if (one in self._exempt) == is_exempt]
         return [self._unauthenticated[one] for one in sorted(alike, key=lambda one: one != name)]
@@ -426,13 +449,11 @@ class Server:
                 "max.connections is reached, and this connection was idle longest"
             )
 
-    def _stop_accepting(self, total: int) -> None:
+    def _has_no_room(self, name: str, total: int) -> None:
         """New connections wait in the kernel's queue."""
-        self._is_full = True
+        self._without_room.add(name)
         self._log_limited("warning", "connections-full", why=f"the limit is reached: max.connections={total}")
-        for name, sock in self._listening.items():
-            if name not in self._exempt:
-                self.loop.remove_reader(sock.fileno())
+        self.loop.remove_reader(self._listening[name].fileno())
 
     def _listener_is_full(self, name: str, total: int) -> None:
         self._full_listeners.add(name)
@@ -448,10 +469,9 @@ class Server:
     def _accept_if_room(self) -> None:
         if len(self._connections) >= self._limits().total:
             return
-        self._is_full = False
-        for name in self._listening:
-            if name not in self._exempt:
-                self._accept_again(name)
+        waiting, self._without_room = self._without_room, set()
+        for name in waiting:
+            self._accept_again(name)
 
     def _accept_later(self, name: str, seconds: float) -> None:
         self._late_listeners.add(name)
@@ -465,8 +485,8 @@ class Server:
     def _accept_again(self, name: str) -> None:
         """If nothing else holds it up."""
         sock = self._listening.get(name)
-        is_held_up = name in self._full_listeners or name in self._late_listeners
-        if sock is not None and not is_held_up and not (self._is_full and name not in self._exempt):
+        is_held_up = name in self._full_listeners | self._late_listeners | self._without_room
+        if sock is not None and not is_held_up:
             self.loop.add_reader(sock.fileno(), self._accept, name, sock)
 
     def _sweep_every(self) -> float:
@@ -477,7 +497,7 @@ class Server:
 
     def _close_idle(self) -> None:
         self._sweep = self.loop.call_later(self._sweep_every(), self._close_idle)
-        if self._is_full:
+        if self._without_room:
             self._accept_if_room()  # the limit may have been raised
         for name in list(self._full_listeners):
             self._accept_if_listener_has_room(name)

@@ -20,6 +20,7 @@ from typing import Any
 from heirlog.broker.broker_lifecycle_manager import BrokerState
 from heirlog.broker.isr import PendingExpandIsr
 from heirlog.broker.partition import Partition, ReplicaRole
+from heirlog.broker.replica_manager import ReplicaManager
 from heirlog.metadata.image import Image
 from heirlog.metadata.journal import ImageJournal
 from heirlog.metadata.min_isr import min_isr_of
@@ -51,6 +52,19 @@ SWEEP_EVENTS = 800
 LOOK_EVERY = 10
 
 
+class _Watched:
+    """A node that runs, as the checker looks at it after each event: found once for each process."""
+
+    __slots__ = ("is_controller", "machine", "node", "replicas", "seen")
+
+    def __init__(self, machine: Machine, node: Node, seen: SeenBroker) -> None:
+        self.machine = machine
+        self.node = node
+        self.seen = seen
+        self.is_controller = machine.config.is_controller
+        self.replicas: ReplicaManager | None = node.broker.replicas if machine.config.is_broker else None
+
+
 class Checker:
     """Append `checker.observe` to `world.event_listeners` once the cluster is formatted."""
 
@@ -75,10 +89,10 @@ class Checker:
             is_quorum=self._is_quorum,
         )
         self._contents: dict[Key, ReplicaComparison] = {}
-        self._applied: dict[str, tuple[Node, int, int]] = {}
-        """By machine: the node, up to where it had applied the metadata, and where what was committed ended."""
         self._seen: defaultdict[str, SeenBroker] = defaultdict(SeenBroker)
         """By machine."""
+        self._watched: dict[Process, _Watched | None] = {}
+        """By process, once its roles exist; None: it is no node of the cluster."""
         self._controllers: dict[str, SeenController] = {}
         self._isolation = IsolationChecker(self.oracle.broken)
         self._answers = AnswerChecker(lambda: self.committed.image, self._quorum_broken)
@@ -107,28 +121,47 @@ class Checker:
         self.committed.adopt(log)
         self.oracle.image = self.committed.image
         self.disk_checker.metadata_seeded()
-        self._applied.clear()
+        for seen in self._seen.values():
+            seen.node = None
         self._records.metadata_seeded()
 
     def observe(self, process: Process | None) -> None:
         if process is None:
             return
-        machine = self._machines.get(process.host.name)
-        if machine is not None and machine.process is process:
-            node = machine.running
-            if node is not None:
-                self._look_at(machine, node)
+        try:
+            watched = self._watched[process]
+        except KeyError:
+            watched = self._watch(process)
+        if watched is not None and process.exit is None and not self.suspended:
+            if watched.is_controller:
+                self._look_at_controller(watched.machine, watched.node, everything=False)
+            if watched.replicas is not None:
+                self._look_at_broker(watched, watched.replicas, everything=False)
         self._until_sweep -= 1
         if self._until_sweep <= 0:
             self.sweep()
+
+    def _watch(self, process: Process) -> _Watched | None:
+        """A node whose roles exist, and what is looked at after each of its events."""
+        machine = self._machines.get(process.host.name)
+        if machine is None or machine.process is not process:
+            self._watched[process] = None
+            return None
+        node = machine.running
+        if node is None:
+            return None
+        watched = self._watched[process] = _Watched(machine, node, self._seen[machine.name])
+        return watched
 
     def sweep(self) -> None:
         """Judge everything."""
         self._until_sweep = SWEEP_EVENTS
         for machine in self.cluster.all_machines:
             node = machine.running
-            if node is not None:
-                self._look_at(machine, node, everything=True)
+            if node is not None and machine.process is not None:
+                watched = self._watch(machine.process)
+                if watched is not None and not self.suspended:
+                    self._look_at_everything(watched)
                 self._compare_image(machine, node)
 
     def _compare_image(self, machine: Machine, node: Node) -> None:
@@ -180,19 +213,17 @@ class Checker:
 
     # nodes
 
-    def _look_at(self, machine: Machine, node: Node, *, everything: bool = False) -> None:
-        if self.suspended:
-            return
-        if machine.config.is_controller:
-            self._look_at_controller(machine, node, everything)
-        if machine.config.is_broker:
-            self._look_at_broker(machine, node, everything)
+    def _look_at_everything(self, watched: _Watched) -> None:
+        if watched.is_controller:
+            self._look_at_controller(watched.machine, watched.node, everything=True)
+        if watched.replicas is not None:
+            self._look_at_broker(watched, watched.replicas, everything=True)
 
     def _quorum_broken(self, rule: str, sentence: str) -> None:
         if rule != self.ignored_rule:
             self.oracle.broken(rule, sentence)
 
-    def _look_at_controller(self, machine: Machine, node: Node, everything: bool) -> None:
+    def _look_at_controller(self, machine: Machine, node: Node, *, everything: bool) -> None:
         self._count_failover(machine, node)
         now = SeenController.of(node)
         if everything or now != self._controllers.get(machine.name):
@@ -249,19 +280,18 @@ class Checker:
         if any(not state.isr and not state.elr for state in states):
             self.world.counters["failover_mid_recovery"] += 1
 
-    def _look_at_broker(self, machine: Machine, node: Node, everything: bool) -> None:
-        broker = node.broker
-        applied = node, node.image.offset, self.committed.end
-        if everything or applied != self._applied.get(machine.name):
-            self._applied[machine.name] = applied
+    def _look_at_broker(self, watched: _Watched, replicas: ReplicaManager, *, everything: bool) -> None:
+        machine, node, seen = watched.machine, watched.node, watched.seen
+        offset, end = node.image.offset, self.committed.end
+        if offset != seen.applied_offset or end != seen.committed_end or node is not seen.node or everything:
+            seen.node, seen.applied_offset, seen.committed_end = node, offset, end
             self.oracle.record_process(machine, node)
             self.disk_checker.applied(machine, node)
-            self.oracle.must_not("T7", invariants.t7_metadata_is_a_prefix(machine.name, *applied[1:]))
-        partitions = broker.replicas.all_partitions()
+            self.oracle.must_not("T7", invariants.t7_metadata_is_a_prefix(machine.name, offset, end))
+        partitions = replicas.all_partitions()
         if len(partitions) > LOOKED_AT_EACH_TIME and not everything and self.world.events_run % LOOK_EVERY:
             return
-        changed = self._seen[machine.name].changed(machine.process, partitions, everything=everything)
-        for before, now in changed:
+        for before, now in seen.changed(machine.process, partitions, everything=everything):
             partition = now.partition
             key = partition.key
             self._partition_changed(machine, node, key, before, now)

@@ -184,7 +184,7 @@ class CommittedMetadata:
                         if isinstance(control, VotersRecord):
                             self._voters.committed(header.base_offset, read_voters(control))
                 else:
-                    for record in decode_records(content, position):
+                    for record in decode_records(content, position, header=header):
                         assert record.value is not None
                         self._apply(decode_record(record.value), record.offset, header.leader_epoch)
                 self.image.offset, self.image.epoch = header.last_offset, header.leader_epoch

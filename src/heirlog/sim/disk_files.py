@@ -11,6 +11,7 @@ from heirlog.sim.disk import SimDisk
 from heirlog.sim.inodes import DirectoryInode, FileInode, Inode, OnFlushed, parts_of
 from heirlog.sim.world import Process
 
+_BUFFERS = (bytes, bytearray, memoryview)
 _VOLUME_BYTES = 1 << 40
 """What every volume says of itself."""
 
@@ -41,25 +42,30 @@ class SimFile:
     @property
     def content(self) -> FileInode:
         if self._closed:
-            raise OSError(errno.EBADF, "the file is closed", self._path)
+            raise self._is_closed()
         return self._content
+
+    def _is_closed(self) -> OSError:
+        return OSError(errno.EBADF, "the file is closed", self._path)
 
     def append(self, data: Buffer | Sequence[Buffer]) -> int:
         content, disk = self.content, self._disk
         if disk.is_broken:
             disk.check(self._path, "write")
         start, host = len(content.data), disk.host
-        for part in [data] if isinstance(data, bytes | bytearray | memoryview) else data:
+        for part in [data] if isinstance(data, _BUFFERS) else data:
             content.append(part)
             host.fingerprint = crc32(part, host.fingerprint)
         content.modified_ms = host.wall_ms()
         return start
 
     def pread(self, size: int, position: int) -> bytes:
+        if self._closed:
+            raise self._is_closed()
         if self._disk.is_broken:
             self._disk.check(self._path, "read")
         # `bytes` of a slice would copy twice
-        return memoryview(self.content.data)[position : position + size].tobytes()
+        return memoryview(self._content.data)[position : position + size].tobytes()
 
     def pwrite(self, data: Buffer, position: int) -> None:
         content = self.content

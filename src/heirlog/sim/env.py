@@ -57,16 +57,19 @@ class SimEnv:
         """newest: the newest version to use, for clients that speak an older one of an API."""
         if self._as_seen is not None:
             request = self._as_seen(request)
-        timeout_us = self._host.true_delay_us(timeout_ms)
+        host = self._host
+        # as `true_delay_us` does, without the call
+        timeout_us = timeout_ms * 1000 if host.drift_ppm == 0 else host.true_delay_us(timeout_ms)
         self._network.send(self._process, to, channel, request, on_result, timeout_us, newest)
 
     def disconnect(self, to: Endpoint) -> None:
         self._network.disconnect(self._process, to)
 
     def call_later(self, delay_ms: int, fn: Callable[[], None]) -> Cancel:
-        return self._world.schedule(
-            self._host.true_delay_us(delay_ms), self._process, f"timer {getattr(fn, '__qualname__', 'partial')}", fn
-        ).cancel
+        host = self._host
+        delay_us = delay_ms * 1000 if host.drift_ppm == 0 else host.true_delay_us(delay_ms)
+        label = f"timer {getattr(fn, '__qualname__', 'partial')}"
+        return self._world.schedule(delay_us, self._process, label, fn).cancel
 
     def stop(self, exit_code: int, reason: str) -> None:
         """End the process after the current callback. What the callback sends is still sent."""

@@ -62,13 +62,20 @@ _UNSEEN = -1
 
 
 class SeenBroker:
-    """The replicas of a broker, of one process after the other."""
+    """A broker, of one process after the other: its replicas, and what it has applied."""
 
     def __init__(self) -> None:
+        self.node: Node | None = None
+        self.applied_offset = -1
+        """Up to where it had applied the metadata."""
+        self.committed_end = 0
+        """Where what was committed ended then."""
         self._seen: dict[PartitionKey, SeenReplica] = {}
         self._partitions: list[Partition] = []
-        self._rows: list[tuple[Any, ...]] = []
-        """For each of them what `SeenReplica` has after the process, as a plain tuple, which is unpacked quickly."""
+        self._rows: list[list[Any]] = []
+        """For each of them what can change, as a plain list, which is unpacked quickly: with the role, the leader epoch
+        or the partition epoch the ISR changes, too (`Partition`).
+        """
 
     def changed(
         self, process: Process | None, partitions: list[Partition], *, everything: bool
@@ -78,35 +85,31 @@ class SeenBroker:
         partitions: of a process, in a list that is another one as soon as it has other partitions. An equal copy of an
         ISR counts as another ISR. everything: all of them.
         """
-        if partitions is not self._partitions:
+        if everything or partitions is not self._partitions:
             self._partitions = partitions
-            self._rows = [self._row(partition) for partition in partitions]
+            self._rows = [self._row(partition, everything) for partition in partitions]
         found = []
-        rows = self._rows
-        for at, (partition, role, epoch, partition_epoch, isr, watermark, end, start, last_epoch) in enumerate(rows):
+        for row in self._rows:
+            partition, isr, watermark, end, start, last_epoch = row
             log = partition.log
             if (
-                everything
-                or watermark != partition.high_watermark
+                watermark != partition.high_watermark
                 or end != log.log_end_offset
                 or isr is not partition.isr
-                or epoch != partition.leader_epoch
-                or partition_epoch != partition.partition_epoch
-                or role is not partition.role
                 or start != log.log_start_offset
                 or last_epoch != log.epochs.latest
             ):
                 before, now = self._seen.get(partition.key), SeenReplica.of(process, partition)
                 self._seen[partition.key] = now
-                rows[at] = tuple(now)[1:]
+                row[1:] = now.isr, now.high_watermark, now.end, now.start, now.last_epoch
                 found.append((before, now))
         return found
 
-    def _row(self, partition: Partition) -> tuple[Any, ...]:
+    def _row(self, partition: Partition, everything: bool) -> list[Any]:
         before = self._seen.get(partition.key)
-        if before is None or before.partition is not partition:
-            return partition, None, -1, -1, None, _UNSEEN, -1, -1, -1
-        return tuple(before)[1:]
+        if everything or before is None or before.partition is not partition:
+            return [partition, None, _UNSEEN, -1, -1, -1]
+        return [partition, before.isr, before.high_watermark, before.end, before.start, before.last_epoch]
 
 
 class SeenController(NamedTuple):

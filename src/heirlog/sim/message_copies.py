@@ -28,6 +28,7 @@ from heirlog.protocol.messages import FetchResponse, FetchSnapshotResponse, Prod
 from heirlog.protocol.primitives import Out, Part, records_view
 
 LENGTH_PREFIX_BYTES = 4
+_FETCH_RESPONSES = (FetchResponse, ShareFetchResponse)
 
 
 def digest(message: Any) -> int:
@@ -49,7 +50,7 @@ def resolved_response(response: Any) -> Any:
     """The response with its record sets read now, each as one view. A Fetch response gets them itself: its sender has
     no more use for it, and a copy of it took a fiftieth of a run.
     """
-    if isinstance(response, FetchResponse | ShareFetchResponse):
+    if isinstance(response, _FETCH_RESPONSES):
         for topic in response.responses:
             for partition in topic.partitions:
                 if partition.records:

@@ -133,7 +133,7 @@ class TransactionChecker:
     def _take_records(self, index: int, data: memoryview, position: int, header: BatchHeader) -> None:
         if header.is_control:
             return
-        for record in decode_records(data, position):
+        for record in decode_records(data, position, header=header):
             stored = read_record(record.key, record.value)
             if stored is None:
                 continue
@@ -188,12 +188,12 @@ class TransactionChecker:
         end = partition.log.log_end_offset
         before = self._stable.get((machine, key))
         self._stable[machine, key] = (partition, epoch, stable, end)
-        name = f"{machine}: the LSO of {partition.topic}-{partition.index}"
         if stable > partition.high_watermark:
-            self._oracle.broken("X7", f"{name} is {stable}, above its HW")
+            self._oracle.broken("X7", f"{_stable_offset_of(machine, partition)} is {stable}, above its HW")
         if before is None or before[0] is not partition or before[1] != epoch or end < before[3]:
             return  # another leader epoch, or a follower that truncates
         if stable < before[2]:
+            name = _stable_offset_of(machine, partition)
             self._oracle.broken("X7", f"{name} falls from {before[2]} to {stable} in epoch {epoch}")
 
     def leads(self, key: Key, partition: Partition) -> None:
@@ -336,6 +336,10 @@ class TransactionChecker:
         found = sorted(entry[:3] for entry in log.aborted_transactions(0, log.log_end_offset))
         if found != sorted(aborted):
             self._oracle.broken("X16", f"{name}: the index has {found}, and its bytes say {sorted(aborted)}")
+
+
+def _stable_offset_of(machine: str, partition: Partition) -> str:
+    return f"{machine}: the LSO of {partition.topic}-{partition.index}"
 
 
 def _core(transaction: Transaction) -> Transaction:

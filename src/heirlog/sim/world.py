@@ -251,9 +251,12 @@ class World:
         """Run event after event, up to and including that moment, or until `waiting()` is false: True then."""
         heap, unhashed, listeners = self._heap, self._unhashed, self.event_listeners
         while waiting is None or waiting():
-            if not heap or heap[0][0] > end_us:
+            if not heap:
                 return False
             time_us, _, process, label, fn, event = entry = heappop(heap)
+            if time_us > end_us:
+                heappush(heap, entry)
+                return False
             if event is not None and event.is_cancelled:
                 continue
             if process is None:

@@ -82,6 +82,10 @@ class LeaderEpochCache:
     def durable(self) -> bool:
         return not self._is_behind and self._file.durable
 
+    def lacks_no_records(self, log_end_offset: int) -> bool:
+        """Whether the file is durable, but for an epoch of which the log has no record: recovery would drop it too."""
+        return self._file.durable and (not self._is_behind or self._starts[-1] >= log_end_offset)
+
     def when_durable(self, on_durable: OnDurable) -> None:
         """Only while not `durable`."""
         if self._is_behind:
@@ -127,7 +131,10 @@ class LeaderEpochCache:
 
     def epoch_for_offset(self, offset: int) -> int:
         """The epoch whose leader wrote `offset`; -1 below the first known."""
-        i = bisect_right(self._starts, offset) - 1
+        starts = self._starts
+        if starts and offset >= starts[-1]:
+            return self._epochs[-1]
+        i = bisect_right(starts, offset) - 1
         return self._epochs[i] if i >= 0 else UNDEFINED_EPOCH
 
     def agrees(self, header: BatchHeader) -> bool:

@@ -48,7 +48,7 @@ from heirlog.storage.log_flusher import LogFlusher
 from heirlog.storage.log_listener import LogListener
 from heirlog.storage.log_segments import LogSegments
 from heirlog.storage.partition_directory import PartitionDirectory
-from heirlog.storage.producers import ProducerStateManager, remove_snapshots, write_snapshot
+from heirlog.storage.producers import ProducerStateManager, remove_snapshots, snapshot_offsets, write_snapshot
 from heirlog.storage.recompression import recompressed
 from heirlog.storage.recovery import Loaded, at_once, rebuild_producers
 from heirlog.storage.retention import SegmentDeletion, count_deletable
@@ -123,6 +123,8 @@ class Log:
         self._segments = parts.segments
         self._flusher = parts.flusher
         self._listener = listener
+        self._as_stopped: tuple[int, int, int] | None = None
+        """`_version` of what a clean stop has left on disk; None: unknown."""
         self._deletion = SegmentDeletion(parts.directory.files, parts.directory.path, parts.failure.background_done)
 
     def __str__(self) -> str:
@@ -324,11 +326,11 @@ class Log:
         min_one: bool,
         as_it_is: bool,
     ) -> FetchDataInfo:
-        start = segment.position_of(offset)
-        if start >= segment.size:
+        start, size = segment.position_of(offset), segment.size
+        if start >= size:
             # the log goes beyond `offset`, and no batch holds it
             raise segment.damage()
-        end = segment.size if upto_offset >= segment_end else segment.position_of(upto_offset)
+        end = size if upto_offset >= segment_end else segment.position_of(upto_offset)
         if end - start > max_bytes:
             end = segment.boundary_at(start, start + max_bytes)
             if end == start and min_one:
@@ -399,15 +401,15 @@ class Log:
         closed = self._segments.active
         if closed.base_offset == self.log_end_offset:
             return
-        self._write_indexes_and_snapshot()
+        # what is on disk for a segment that is complete, and what the next loading starts from
+        self._flusher.add_index_files(closed.write_sparse_indexes())
+        self._write_snapshot()
         self._segments.add(Segment.create(self._directory.files, self.dir_path, self.log_end_offset))
         closed.retire()
         self._directory.changed()
         self.flush(self.failure.background_done)
 
-    def _write_indexes_and_snapshot(self) -> None:
-        """What is on disk for a segment that is complete, and what the next loading starts from."""
-        self._flusher.add_index_files(self._segments.active.write_sparse_indexes())
+    def _write_snapshot(self) -> None:
         write_snapshot(
             self._directory.files, self.dir_path, self.log_end_offset, self.producers, self.failure.background_done
         )
@@ -550,12 +552,45 @@ class Log:
         upto_offset = self.log_end_offset if unwritten_from is None else unwritten_from
         self._flusher.flush(upto_offset, on_flushed)
 
+    @property
+    def _version(self) -> tuple[int, int, int]:
+        """Another one whenever records, or the segments they are in, have changed."""
+        return self.log_end_offset, self.cut_count, self._segments.changes
+
+    def trust_stop(self) -> None:
+        """On disk is, durably, what `finish` leaves."""
+        self._as_stopped = self._version
+
+    def distrust_stop(self) -> None:
+        """That is not certain."""
+        self._as_stopped = None
+
+    @property
+    def has_nothing_to_finish(self) -> bool:
+        """Whether `finish` would write what is there already: the log is as the last clean stop has left it."""
+        return (
+            self._as_stopped == self._version
+            and self.failure.error is None
+            and self.swaps.is_idle
+            and self._flusher.is_idle
+            and not self._flusher.has_index_files
+            # of a log that was emptied, the newest epoch is all that is known (`broker/replica_log_info.py`)
+            and self.epochs.lacks_no_records(self.log_end_offset)
+            and (self.epochs.durable or self.log_start_offset < self.log_end_offset or not self.log_end_offset)
+            and self._directory.durable
+        )
+
     def finish(self, on_flushed: OnFlushed) -> None:
         """Before a clean stop: write indexes and the producer snapshot, then flush everything. Raises OSError."""
         self.cut_count += 1
         self.swaps.settle()
-        self._write_indexes_and_snapshot()
-        self._directory.changed()
+        if self._segments.active.size or self._segments.active.has_index_files:
+            self._flusher.add_index_files(self._segments.active.write_sparse_indexes())
+            self._directory.changed()
+        # without one the next start takes it that there are no producers, if it finds no older one
+        if self.producers.producers or snapshot_offsets(self._directory.files, self.dir_path):
+            self._write_snapshot()
+            self._directory.changed()
         self._flush(on_flushed, may_remove_aborted=True)
 
     def flush_and_close(self, on_done: OnFlushed) -> None:

@@ -6,7 +6,7 @@
                   repeat that
     claim         the broker is registered: .kafka_cleanshutdown is unlinked and the directory synced
     running       create_log, delete_log, set_aside, write_checkpoints
-    close_cleanly every log finished and flushed, checkpoints durable, then .kafka_cleanshutdown, last of all
+    close_cleanly every log that has changed finished and flushed, checkpoints durable, .kafka_cleanshutdown last of all
     failed        a background write failed: `failure` is set, the listener is called once; never closed cleanly
 
 A partition's directory is `<topic>-<partition>` (`directory_names.py`). Logs that were deleted or set aside are in
@@ -184,7 +184,7 @@ class LogDirectory:
                 dir_path,
                 key,
                 config_for(key[0]),
-                LastStop(self.was_clean, recovery_point, log_start_offset),
+                LastStop(self.was_clean, recovery_point, log_start_offset, flushed=self.was_clean),
                 wall_ms,
             )
             if log.topic_id is None and recovery_point > 0:
@@ -197,6 +197,8 @@ class LogDirectory:
             on_log(log)
         if self.was_clean and not (self._names_all_logs() and self._holds(self._checkpoints.recovery_points)):
             self.clean_broker_epoch = None
+            for log in self.logs.values():
+                log.distrust_stop()
         self._loaded = True
 
     def _open_log(
@@ -344,7 +346,8 @@ class LogDirectory:
             raise OSError(f"the logs in {self.path} were not loaded: it was not changed")
         under_way = 1  # the directory itself
         first_error: OSError | None = None
-        logs = list(reversed(self.logs.values()))
+        # a broker may have thousands of logs that nothing was written to since its last clean stop
+        logs = [log for log in reversed(self.logs.values()) if not log.has_nothing_to_finish]
 
         def finish_some() -> None:
             nonlocal under_way

@@ -77,6 +77,11 @@ class LogFlusher:
         self._index_files = list(index_files)
 
     @property
+    def has_index_files(self) -> bool:
+        """Whether index files were written that the next flush includes."""
+        return bool(self._index_files)
+
+    @property
     def is_idle(self) -> bool:
         """Whether every requested flush has ended; a truncation requests one."""
         return not self._pending

@@ -5,7 +5,8 @@
 
 The recovery point afterwards: the log end if all files were trusted, otherwise not above the first batch that was read,
 because nothing that recovery writes is flushed. Indexes of segments that were read are written again, and flushed with
-the next flush. A log without records may have been created just before a crash, so its directory counts as new.
+the next flush. A log without records may have been created just before a crash, so its directory counts as new,
+unless a clean stop has flushed it.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from heirlog.storage.log_listener import IGNORED, LogListener
 from heirlog.storage.log_segments import LogSegments
 from heirlog.storage.open_files import OpenFileLimit
 from heirlog.storage.partition_directory import PartitionDirectory
-from heirlog.storage.recovery import LastStop, Loaded, Slices, load_segments, rebuild_producers
+from heirlog.storage.recovery import LastStop, Loaded, Slices, has_leftovers, load_segments, rebuild_producers
 
 
 class _Request(NamedTuple):
@@ -69,6 +70,7 @@ def _load(request: _Request, last_stop: LastStop) -> Slices[Log]:
     directory = PartitionDirectory(files, path, request.open_files)
     loaded: Loaded | None = None
     index_files: list[File] = []
+    flushed = last_stop.flushed and not has_leftovers(files, path)
     try:
         loaded = yield from load_segments(files, path, config, epochs, last_stop)
         trusted = last_stop.clean and loaded.scanned_from == loaded.log_end_offset
@@ -87,7 +89,8 @@ def _load(request: _Request, last_stop: LastStop) -> Slices[Log]:
             file.close()
         raise
     producers.remove_expired(request.wall_ms, config.producer_id_expiration_ms)
-    if not trusted or loaded.log_end_offset == loaded.log_start_offset:
+    flushed = flushed and trusted
+    if not trusted or (not flushed and loaded.log_end_offset == loaded.log_start_offset):
         directory.created()
     segments = LogSegments(loaded.segments)
     flusher = LogFlusher(
@@ -100,4 +103,7 @@ def _load(request: _Request, last_stop: LastStop) -> Slices[Log]:
         on_truncated=listener.on_truncated,
     )
     parts = LogParts(directory, segments, epochs, producers, flusher, failure)
-    return Log(request.topic, request.partition, config, loaded, parts, listener)
+    log = Log(request.topic, request.partition, config, loaded, parts, listener)
+    if flushed and not any(segment.indexes_rebuilt for segment in loaded.segments):
+        log.trust_stop()
+    return log

@@ -29,18 +29,22 @@ _LAST_OFFSET = attrgetter("last_offset")
 
 
 class LogSegments:
-    __slots__ = ("_bases", "_with_aborted", "active", "all")
+    __slots__ = ("_bases", "_with_aborted", "active", "all", "changes")
 
     active: Segment
     """The newest segment, the only one that is appended to."""
     all: list[Segment]
     """Not to be changed by others."""
+    changes: int
+    """How often segments were added, replaced or removed."""
 
     def __init__(self, segments: list[Segment]) -> None:
         """segments: at least one, the oldest first; the list belongs to this object from now on."""
+        self.changes = 0
         self._set(segments)
 
     def _set(self, segments: list[Segment]) -> None:
+        self.changes += 1
         self.all = segments
         self._bases = [segment.base_offset for segment in segments]
         self.active = segments[-1]

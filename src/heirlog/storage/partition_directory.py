@@ -49,6 +49,11 @@ class PartitionDirectory:
         """The directory is new, or it is unknown whether it was ever synced."""
         self._is_changed = self._is_created = True
 
+    @property
+    def durable(self) -> bool:
+        """Whether a `flush` would request nothing."""
+        return self._metadata_file.durable and not self._is_changed and not self._is_created
+
     def flush(self, part: Callable[[], OnDurable]) -> None:
         """Request everything that makes the directory durable. part: gives the callback of one more request."""
         if not self._metadata_file.durable:

@@ -69,6 +69,8 @@ class LastStop(NamedTuple):
     """Every record below this offset was flushed."""
     log_start_offset: int = 0
     """Records below this offset were deleted, on request or by retention."""
+    flushed: bool = False
+    """Only if `clean`: everything in the log's directory was flushed, too."""
 
 
 CLOSED = LastStop(clean=True)
@@ -94,7 +96,7 @@ def load_segments(
     last_stop: LastStop,
 ) -> Slices[Loaded]:
     """Raises OSError."""
-    clean, recovery_point, log_start_offset = last_stop
+    clean, recovery_point, log_start_offset, _ = last_stop
     bases, with_transaction_index = _tidy(files, dir_path)
     segments = [Segment.open(files, dir_path, base, base in with_transaction_index) for base in bases]
     if not segments:
@@ -117,6 +119,11 @@ def load_segments(
     epochs.loaded()
     cut_bytes = found_bytes - sum(segment.size for segment in segments)
     return Loaded(segments, log_start_offset, log_end_offset, scanned_from, cut_bytes)
+
+
+def has_leftovers(files: Files, dir_path: str) -> bool:
+    """Whether `load_segments` will rename or remove files that the log cleaner, or retention, has left."""
+    return any(name.endswith(_LEFTOVER_SUFFIXES) for name in files.list(dir_path))
 
 
 def _tidy(files: Files, dir_path: str) -> tuple[list[int], set[int]]:

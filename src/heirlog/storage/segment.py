@@ -62,6 +62,7 @@ class Segment:
         "created_ms",
         "dir_path",
         "first_timestamp",
+        "indexes_rebuilt",
         "log",
         "max_timestamp",
         "max_timestamp_offset",
@@ -79,6 +80,8 @@ class Segment:
         self._time_index: TimeIndex | None = None
         self._indexes_remade = False
         """Whether wrong indexes were rebuilt since the segment was opened."""
+        self.indexes_rebuilt = False
+        """Whether the files of the indexes were written when they were loaded, and nothing has flushed them."""
         self._bytes_since_index = 0
         self._recent_offsets: list[int] = []
         self._recent_positions: list[int] = []
@@ -482,6 +485,13 @@ class Segment:
             written.append(file)
         return written
 
+    @property
+    def has_index_files(self) -> bool:
+        return any(
+            self._files.exists(segment_path(self.dir_path, self.base_offset, suffix))
+            for suffix in (".index", ".timeindex")
+        )
+
     def retire(self) -> None:
         """No more appends: free the memory for tail reads; the indexes are loaded again when needed."""
         self._recent_offsets = []
@@ -502,6 +512,10 @@ class Segment:
         self.max_timestamp, self.max_timestamp_offset = self.time_index.last
 
     def _load_indexes(self) -> None:
+        if not self.log.size:
+            # a clean stop writes none for such a segment, and what is there would be of records that were cut off
+            self.start_indexes()
+            return
         offset_path = segment_path(self.dir_path, self.base_offset, ".index")
         time_path = segment_path(self.dir_path, self.base_offset, ".timeindex")
         self._offset_index = read_offset_index(self._files, offset_path, self.base_offset, max(self.log.size, 1))
@@ -525,6 +539,7 @@ class Segment:
             self._appended(header, position, _REBUILD_INTERVAL_BYTES)
         for file in self.write_sparse_indexes():
             file.close()
+        self.indexes_rebuilt = True
 
     def unlink(self) -> None:
         """Unlink all files of the segment. Raises OSError."""

@@ -5,15 +5,14 @@ Keys are given to OpenSSL through files in memory where the system has them, so 
 
 from __future__ import annotations
 
-import errno
 import os
 import ssl
-import stat
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
+from heirlog.bounded_file import read_bounded
 from heirlog.client.keystore import is_pkcs12, read_jks
 from heirlog.client.pkcs12 import read_pkcs12
 from heirlog.client.security import Security, SecurityError, Store
@@ -168,7 +167,7 @@ def _as_file(text: str) -> Iterator[str]:
 def _text_of(store: Store, name: str, key_password: str = "") -> str:
     """A store's content as PEM. Raises SecurityError."""
     try:
-        data = _content(store.location)
+        data = read_bounded(store.location, STORE_MAX_BYTES)
     except OSError as error:
         raise SecurityError(f"{name}.location cannot be read: {error.strerror}: {store.location}") from error
     if len(data) > STORE_MAX_BYTES:
@@ -181,12 +180,3 @@ def _text_of(store: Store, name: str, key_password: str = "") -> str:
         return content.trusted_pem() if name == "ssl.truststore" else content.key_pem(key_password or store.password)
     except NotReadable as error:
         raise SecurityError(f"{name}.location {store.location}: {error}") from error
-
-
-def _content(path: str) -> bytes:
-    """Raises OSError, also for a pipe or a device: reading one may wait for ever, or never end."""
-    # without O_NONBLOCK, opening a pipe waits for its writer
-    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise OSError(errno.EINVAL, "not a regular file")
-        return file.read(STORE_MAX_BYTES + 1)

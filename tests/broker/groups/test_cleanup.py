@@ -5,6 +5,7 @@ import pytest
 from heirlog.broker.groups import admin, offset_requests
 from heirlog.broker.groups.offsets import OffsetAndMetadata
 from heirlog.broker.groups.shard import GroupCoordinatorShard
+from heirlog.metadata.image import TopicImage
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import (
     DeleteGroupsRequest,
@@ -14,10 +15,11 @@ from heirlog.protocol.messages import (
     OffsetFetchRequest,
 )
 from heirlog.protocol.transaction_marker import TransactionMarker
+from heirlog.protocol.types import Uuid
 from heirlog.storage.verification import UNVERIFIED
 
 from ..fakes import answer_of, context, state
-from .coordinating import Coordinating, codes
+from .coordinating import OFFSETS, Coordinating, codes
 
 
 class InTransactions(Coordinating):
@@ -29,7 +31,8 @@ class InTransactions(Coordinating):
 
     def write(self, group: str, offset: int) -> None:
         codes: list[ErrorCode] = []
-        written = {("foo", 0): OffsetAndMetadata(offset, -1, "", self.env.wall_ms())}
+        foo_id = self.image.topic_ids["foo"]
+        written = {("foo", 0): OffsetAndMetadata(offset, -1, "", self.env.wall_ms(), topic_id=foo_id)}
         self.shard.writer.commit_transactional(group, written, (7, 0), UNVERIFIED, codes.append)
         assert codes == [ErrorCode.NONE]
 
@@ -106,6 +109,51 @@ def test_the_offsets_of_a_deleted_topic_go_with_it() -> None:
     rig.delete_topic("foo")
     rig.publish()
     assert rig.committed() == -1
+
+
+class WhileAway(InTransactions):
+    """Another broker coordinates while foo is deleted, and created again under its name; then this one does."""
+
+    def foo_is_recreated(self) -> None:
+        self.lead(6, leader=2)
+        self.delete_topic("foo")
+        self.publish()
+        other = Uuid(b"the new foo".ljust(16, b"-"))
+        self.image.set_topic(other, TopicImage("foo", other), self.journal)
+        for index in range(2):
+            self.image.set_partition(other, index, state([1], leader_epoch=0), self.journal)
+        self.publish()
+        self.lead(7)
+
+
+def test_offsets_of_a_topic_that_was_recreated_while_the_coordinator_was_away_do_not_count() -> None:
+    rig = WhileAway([1, 2])
+    rig.commit(5)
+    rig.commit(9, index=1)
+    rig.followed()
+    assert (rig.committed(), rig.committed(index=1)) == (5, 9)
+    rig.foo_is_recreated()
+    rig.fetch(rig.partition(OFFSETS).log.log_end_offset, replica=2, leader_epoch=7, topic=OFFSETS)
+    assert (rig.committed(), rig.committed(index=1)) == (-1, -1), "a group would skip records of the new topic"
+    everything = OffsetFetchRequest(groups=[OffsetFetchRequest.OffsetFetchRequestGroup(group_id="g", topics=None)])
+    assert offset_requests.fetch(rig.broker.groups, everything, context(9)).groups[0].topics == []
+    rig.commit(2)
+    rig.fetch(rig.partition(OFFSETS).log.log_end_offset, replica=2, leader_epoch=7, topic=OFFSETS)
+    assert (rig.committed(), rig.committed(index=1)) == (2, -1)
+
+
+def test_offsets_that_a_transaction_has_written_for_the_topic_before_do_not_count_either() -> None:
+    rig = WhileAway()
+    rig.write("late", 6)
+    rig.foo_is_recreated()
+    assert rig.after_the_end("late") == [-1, -1]
+
+
+def test_offsets_stay_when_the_metadata_come_as_a_snapshot() -> None:
+    rig = Coordinating()
+    rig.commit(5)
+    rig.broker.on_image(rig.image, None)
+    assert rig.committed() == 5
 
 
 def test_a_group_is_deleted_when_nobody_is_in_it() -> None:

@@ -10,15 +10,29 @@ from heirlog.broker.groups.group import ClassicGroup
 from heirlog.broker.groups.offsets import OffsetAndMetadata
 from heirlog.broker.groups.records import StoredGroup, StoredOffset, group_record, offset_record, read_record
 from heirlog.protocol.consumer_protocol import subscribed_topics
-from heirlog.protocol.primitives import Malformed
+from heirlog.protocol.primitives import ZERO_UUID, Malformed
 from heirlog.protocol.records import GroupMetadataValue
 
 names = st.text(max_size=20)
 int64s = st.integers(-(2**63), 2**63 - 1)
 committed_offsets = st.builds(
-    OffsetAndMetadata, int64s, st.just(-1), st.text(max_size=50), int64s, st.integers(0, 2**63 - 1)
-) | st.builds(OffsetAndMetadata, int64s, st.integers(-1, 2**31 - 1), st.text(max_size=50), int64s, st.just(-1))
-"""With an expiry of its own an offset has no leader epoch: the record's version has no field for it."""
+    OffsetAndMetadata,
+    int64s,
+    st.just(-1),
+    st.text(max_size=50),
+    int64s,
+    st.integers(0, 2**63 - 1),
+    st.just(ZERO_UUID),
+) | st.builds(
+    OffsetAndMetadata,
+    int64s,
+    st.integers(-1, 2**31 - 1),
+    st.text(max_size=50),
+    int64s,
+    st.just(-1),
+    st.binary(min_size=16, max_size=16),
+)
+"""With an expiry of its own an offset has no leader epoch and no topic id: the record's version has no field for it."""
 
 
 @given(names, names, st.integers(0, 2**31 - 1), st.none() | committed_offsets)
@@ -33,9 +47,18 @@ def test_an_offset_is_read_as_it_was_written(
 def test_an_offset_has_kafkas_bytes() -> None:
     key, value = offset_record("g", ("t", 3), OffsetAndMetadata(7, 2, "m", 1000))
     assert key == struct.pack(">hh1sh1si", 1, 1, b"g", 1, b"t", 3)
-    assert value == struct.pack(">hqih1sq", 3, 7, 2, 1, b"m", 1000)
+    assert value == struct.pack(">hqiB1sqB", 4, 7, 2, 2, b"m", 1000, 0)
+    _, value = offset_record("g", ("t", 3), OffsetAndMetadata(7, 2, "m", 1000, topic_id=b"sixteen of bytes"))
+    assert value == struct.pack(">hqiB1sqBBB", 4, 7, 2, 2, b"m", 1000, 1, 0, 16) + b"sixteen of bytes"
     _, value = offset_record("g", ("t", 3), OffsetAndMetadata(7, -1, "", 1000, 2000))
     assert value == struct.pack(">hqhqq", 1, 7, 0, 1000, 2000)
+
+
+def test_an_offset_of_an_earlier_version_counts_for_any_topic_of_the_name() -> None:
+    key, _ = offset_record("g", ("t", 3), None)
+    read = read_record(key, struct.pack(">hqih1sq", 3, 7, 2, 1, b"m", 1000))
+    assert read == StoredOffset("g", ("t", 3), OffsetAndMetadata(7, 2, "m", 1000))
+    assert OffsetAndMetadata(7, 2, "m", 1000).counts_for(b"any sixteen byte")
 
 
 @given(

@@ -148,6 +148,19 @@ def test_folders_as_a_stop_leaves_them_are_healthy(folders: dict[bool, Path], cl
     assert bool(report.bytes_to_scan) is not clean
 
 
+def test_a_log_without_records_that_was_stopped_cleanly_is_healthy_without_indexes(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    with Disk() as disk:
+        disk.wait(lambda done: format_directory(disk.files, str(path), "c", 1, Uuid(b"d" * 16), done) and None, "x")
+        directory = LogDirectory(disk.files, str(path), Uuid(b"d" * 16), None)
+        disk.wait(lambda done: directory.load_logs(lambda topic: CONFIG, 0, done), "loading")
+        directory.create_log(*KEYS[0], Uuid(b"t" * 16), CONFIG)
+        disk.wait(lambda done: directory.close_cleanly(BrokerEpoch(7), done), "closing")
+    assert not list(path.rglob("*index"))
+    report = examine(str(path))
+    assert report.healthy and report.stopped_cleanly and not report.findings
+
+
 def damage(path: Path, how: str, at: float, byte: int) -> None:
     size = path.stat().st_size
     position = min(int(at * size), max(size - 1, 0))

@@ -135,7 +135,7 @@ def test_no_password_in_metadata_that_kafka_wrote_is_shown(
 
 def test_offsets_and_groups_are_decoded(heirlog: Heirlog, tmp_path: Path) -> None:
     stored = [
-        offset_record("g", ("orders", 1), OffsetAndMetadata(42, 3, "m", NOW_MS)),
+        offset_record("g", ("orders", 1), OffsetAndMetadata(42, 3, "m", NOW_MS, topic_id=bytes(15) + b"\1")),
         offset_record("g", ("orders", 1), None),
         group_record("g", GroupMetadataValue(protocol_type="consumer", generation=5)),
         (b"\x00\x63?", b"v"),
@@ -151,7 +151,7 @@ def test_offsets_and_groups_are_decoded(heirlog: Heirlog, tmp_path: Path) -> Non
         "orders",
         1,
     )
-    assert offset["fields"]["offset"] == 42
+    assert (offset["fields"]["offset"], offset["fields"]["topic_id"]) == (42, "AAAAAAAAAAAAAAAAAAAAAQ")
     assert forgotten["fields"] is None
     assert group["record"] == "GroupMetadata" and group["fields"]["generation"] == 5
     assert unknown["record"] == "unknown"

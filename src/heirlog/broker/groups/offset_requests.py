@@ -16,8 +16,8 @@ coordinator cannot load the rest. Who asks for stable offsets waits, and who nam
 its first commit may be in the rest.
 
 A group that does not exist has no committed offsets: OffsetFetch answers -1 for each partition, without an error. The
-log stores topic names. From version 10 on requests and responses have topic ids, which are translated with this
-broker's image.
+same goes for an offset of a deleted topic whose name another one has now (`offsets.py`). The keys of the log have topic
+names. From version 10 on requests and responses have topic ids, which are translated with this broker's image.
 
 Source: KIP-211, KIP-447, KIP-496, KIP-709 (several groups), KIP-848 (versions 9), KIP-516 (ids).
 """
@@ -110,7 +110,12 @@ def commit(
             refused[called] = ErrorCode.OFFSET_METADATA_TOO_LARGE
         else:
             offsets[(name, partition.partition_index)] = OffsetAndMetadata(
-                partition.committed_offset, partition.committed_leader_epoch, metadata, wall_ms, expire_ms
+                partition.committed_offset,
+                partition.committed_leader_epoch,
+                metadata,
+                wall_ms,
+                expire_ms,
+                image.topic_ids[name],
             )
     if not offsets:
         return answered(ErrorCode.NONE)
@@ -247,7 +252,7 @@ def _committed(
             return code
     found: dict[TopicPartition, OffsetAndMetadata | ErrorCode] = {}
     if group is not None:
-        found |= group.offsets.committed
+        found |= _of_topics_now(coordinator.image(), group)
     # "no offset" would send a consumer to auto.offset.reset, maybe past records that it has not read
     if not shard.loaded and (not found.keys() >= set(named) or shard.may_have_newer(group_id)):
         return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
@@ -261,7 +266,14 @@ def _all_committed(coordinator: GroupCoordinator, group_id: str, *, stable: bool
     """The partitions of a request that names none."""
     shard = coordinator.shard_to_fetch(group_id, stable=stable)
     group = None if isinstance(shard, ErrorCode) else shard.groups.get(group_id)
-    return () if group is None else group.offsets.committed
+    return () if group is None else _of_topics_now(coordinator.image(), group)
+
+
+def _of_topics_now(image: Image, group: Group) -> dict[TopicPartition, OffsetAndMetadata]:
+    """The group's offsets without those of deleted topics whose names other topics have now."""
+    committed = group.offsets.committed
+    topic_ids = {topic: image.topic_ids.get(topic) for topic, _ in committed}
+    return {each: value for each, value in committed.items() if value.counts_for(topic_ids[each[0]])}
 
 
 def _fetch_group(

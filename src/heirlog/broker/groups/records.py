@@ -3,8 +3,8 @@
     key     int16 version | OffsetCommitKey (0, 1) or GroupMetadataKey (2)
     value   int16 version | OffsetCommitValue or GroupMetadataValue
 
-heirlog writes versions that every broker since Kafka 2.1 reads: an offset as version 3 (1 with an expiry of its own,
-which later versions lack), a group as version 3. Keys 3 to 8 and 16 belong to groups of the consumer protocol
+An offset is written as version 4, which has the id of its topic (1 with an expiry of its own, which later versions
+lack), and a group as version 3. Keys 3 to 8 and 16 belong to groups of the consumer protocol
 (`consumer/records.py`), keys 10 to 15 to share groups (`share/records.py`). Keys of other versions (streams groups) are
 skipped.
 """
@@ -22,7 +22,7 @@ from heirlog.protocol.records import GroupMetadataKey, GroupMetadataValue, Offse
 
 OFFSET_KEY_VERSION = 1
 GROUP_KEY_VERSION = 2
-OFFSET_VALUE_VERSION = 3
+OFFSET_VALUE_VERSION = 4
 OFFSET_VALUE_VERSION_WITH_EXPIRY = 1
 GROUP_VALUE_VERSION = 3
 

@@ -142,6 +142,9 @@ def _sorted_out(
     """The offsets that may be committed; adds the errors of others to `refused`."""
     wall_ms = env.wall_ms()
     metadata_max_bytes = min(coordinator.metadata_max_bytes, METADATA_MAX_BYTES)
+    # a topic may have been deleted while the transaction coordinator was asked
+    refused |= _unknown(coordinator, request)
+    topic_ids = coordinator.image().topic_ids
     offsets: dict[TopicPartition, OffsetAndMetadata] = {}
     for topic in request.topics:
         for asked in topic.partitions:
@@ -152,7 +155,11 @@ def _sorted_out(
                 refused[partition] = ErrorCode.OFFSET_METADATA_TOO_LARGE
             else:
                 offsets[partition] = OffsetAndMetadata(
-                    asked.committed_offset, asked.committed_leader_epoch, metadata, wall_ms
+                    asked.committed_offset,
+                    asked.committed_leader_epoch,
+                    metadata,
+                    wall_ms,
+                    topic_id=topic_ids[topic.name],
                 )
     return offsets
 

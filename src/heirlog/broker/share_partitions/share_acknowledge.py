@@ -77,6 +77,12 @@ class _Acknowledge:
             self._on_done(self.results)
 
 
+def check_readable(topic: str, context: Context) -> None:
+    """Raises KafkaError."""
+    if context.refuses is not None and context.refuses(topic):
+        raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, f"the client may not read topic {topic}")
+
+
 class ShareAcknowledgeHandler:
     def __init__(
         self,
@@ -163,8 +169,8 @@ class ShareAcknowledgeHandler:
         """The partition, if the client may read it and this broker leads it. Raises KafkaError."""
         topic_id, index = key
         name = self._replicas.topic_name(topic_id)
-        if name and context.refuses is not None and context.refuses(name):
-            raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, f"the client may not read topic {name}")
+        if name:
+            check_readable(name, context)
         partition = self._replicas.partitions_of(topic_id).get(index)
         if partition is None:
             raise self._replicas.no_partition(topic_id, index)

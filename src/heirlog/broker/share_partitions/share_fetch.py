@@ -32,6 +32,7 @@ from heirlog.broker.share_partitions.share_acknowledge import (
     Results,
     ShareAcknowledgeHandler,
     acknowledgements_of,
+    check_readable,
     why,
 )
 from heirlog.broker.share_partitions.share_partition import (
@@ -255,6 +256,12 @@ class ShareFetchHandler:
             return False
         if loaded.error:
             entry.fail(KafkaError(loaded.error, why(loaded.error)))
+            return False
+        try:
+            # at each look: a permission may be removed while the request waits
+            check_readable(loaded.partition.topic, fetch.context)
+        except KafkaError as error:
+            entry.fail(error)
             return False
         share = loaded.share
         if share is None:

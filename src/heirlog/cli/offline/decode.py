@@ -328,7 +328,8 @@ def _group(record: Record) -> Row:
     if isinstance(stored, StoredOffset):
         topic, partition = stored.partition
         row: Row = {"record": "OffsetCommit", "group": stored.group, "topic": topic, "partition": partition}
-        return {**row, "fields": None if stored.value is None else stored.value._asdict()}
+        fields = None if stored.value is None else stored.value._asdict()
+        return {**row, "fields": fields and {name: _value(name, value) for name, value in fields.items()}}
     if isinstance(stored, StoredGroup):
         fields = None if stored.value is None else _fields(stored.value)
         return {"record": "GroupMetadata", "group": stored.group, "fields": fields}

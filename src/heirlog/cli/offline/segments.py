@@ -173,8 +173,8 @@ class IndexCheck:
 
     def _open(self, disk: OverlayFiles, path: str, index: Index | None) -> Index | None:
         there = disk.exists(path)
-        # that of a segment in use is written when the log is closed
-        if index is None and (there or self._severity is Severity.DAMAGE):
+        # that of a segment in use is written when the log is closed, unless there is nothing to index
+        if index is None and (there or (self._severity is Severity.DAMAGE and self._segment.size)):
             self._report.add(
                 self._severity,
                 "index-damaged" if there else "index-missing",

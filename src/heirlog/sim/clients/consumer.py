@@ -168,7 +168,7 @@ class Consumer(Client):
             if not read.epochs or read.epochs[-1][0] != header.leader_epoch:
                 read.epochs.append((header.leader_epoch, position))
             if not aborted.leaves_out(part.records, start, header):
-                for record in decode_records(part.records, start):
+                for record in decode_records(part.records, start, header=header):
                     if record.offset >= position:
                         self._observe(read.name, record, header.leader_epoch)
             position = header.next_offset

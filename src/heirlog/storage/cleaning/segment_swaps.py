@@ -32,6 +32,11 @@ class SegmentSwaps:
         self._replaced: list[Swap] = []
         """Swaps whose old files are not removed yet."""
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether no swap is between `prepare` and `complete`."""
+        return self._current is None
+
     def prepare(self, old: Sequence[Segment], cleaned: Segment) -> None:
         """`cleaned`, durable under its `.cleaned` names, is to replace these neighbours. Raises OSError."""
         self._current = Swap(self._directory.files, self._directory.path, old, cleaned)

@@ -19,8 +19,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
-import re2
-
 from heirlog.metadata.survey import AT_A_TIME, Survey
 from heirlog.protocol.errors import ErrorCode, KafkaError
 
@@ -39,6 +37,8 @@ def compiled(regex: str) -> Any:
             ErrorCode.INVALID_REGULAR_EXPRESSION,
             f"the regular expression has {len(regex)} characters; shorten it to {PATTERN_MAX_CHARACTERS}",
         )
+    import re2  # a library that most coordinators never need
+
     options = re2.Options()
     options.max_mem = PATTERN_MAX_BYTES
     options.log_errors = False

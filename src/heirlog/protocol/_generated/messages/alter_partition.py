@@ -355,8 +355,7 @@ def _read_response_partition_data(buf: memoryview, pos: int, count: int, version
             if tags >= 128:
                 tags, pos = p.more_uvarint(buf, pos, tags)
             for _ in range(tags):
-                tag, pos = p.read_uvarint(buf, pos)
-                pos, end = p.read_tag_end(buf, pos)
+                tag, pos, end = p.read_tag(buf, pos)
                 if tag == 10000:
                     (x.committed_offset,) = _unpack_q(buf, pos)
                     pos += 8
@@ -379,12 +378,12 @@ def _write_response_partition_data(out: Out, items: Sequence[AlterPartitionRespo
         if isr:
             w(p.int32s(isr))
         w(_pack_bi(x.leader_recovery_state, x.partition_epoch))
+        tagged = []
         if x.committed_offset != -1:
-            tagged = []
-            if x.committed_offset != -1:
-                inner = Out()
-                inner.small.append(_pack_q(x.committed_offset))
-                tagged.append((10000, inner))
+            inner = Out()
+            inner.small.append(_pack_q(x.committed_offset))
+            tagged.append((10000, inner))
+        if tagged:
             p.write_tags(out, tagged)
         else:
             w(b"\0")

@@ -263,8 +263,7 @@ def _read_response(buf: memoryview, pos: int, count: int, version: int) -> tuple
                 if tags >= 128:
                     tags, pos = p.more_uvarint(buf, pos, tags)
                 for _ in range(tags):
-                    tag, pos = p.read_uvarint(buf, pos)
-                    pos, end = p.read_tag_end(buf, pos)
+                    tag, pos, end = p.read_tag(buf, pos)
                     if tag == 0:
                         n = buf[pos] - 1
                         pos += 1
@@ -344,32 +343,32 @@ def _write_response(out: Out, items: Sequence[ApiVersionsResponse], version: int
             if api_keys:
                 _write_response_api_version(out, api_keys, version)
             w(_pack_i(x.throttle_time_ms))
-            if x.supported_features or x.finalized_features_epoch != -1 or x.finalized_features or x.zk_migration_ready:
-                tagged = []
-                if x.supported_features:
-                    inner = Out()
-                    supported_features = x.supported_features
-                    n = len(supported_features) + 1
-                    inner.small.append(BYTE[n] if n < 128 else p.uvarint(n))
-                    if supported_features:
-                        _write_response_supported_feature_key(inner, supported_features, version)
-                    tagged.append((0, inner))
-                if x.finalized_features_epoch != -1:
-                    inner = Out()
-                    inner.small.append(_pack_q(x.finalized_features_epoch))
-                    tagged.append((1, inner))
-                if x.finalized_features:
-                    inner = Out()
-                    finalized_features = x.finalized_features
-                    n = len(finalized_features) + 1
-                    inner.small.append(BYTE[n] if n < 128 else p.uvarint(n))
-                    if finalized_features:
-                        _write_response_finalized_feature_key(inner, finalized_features, version)
-                    tagged.append((2, inner))
-                if x.zk_migration_ready:
-                    inner = Out()
-                    inner.small.append(_pack_o(x.zk_migration_ready))
-                    tagged.append((3, inner))
+            tagged = []
+            if x.supported_features:
+                inner = Out()
+                supported_features = x.supported_features
+                n = len(supported_features) + 1
+                inner.small.append(BYTE[n] if n < 128 else p.uvarint(n))
+                if supported_features:
+                    _write_response_supported_feature_key(inner, supported_features, version)
+                tagged.append((0, inner))
+            if x.finalized_features_epoch != -1:
+                inner = Out()
+                inner.small.append(_pack_q(x.finalized_features_epoch))
+                tagged.append((1, inner))
+            if x.finalized_features:
+                inner = Out()
+                finalized_features = x.finalized_features
+                n = len(finalized_features) + 1
+                inner.small.append(BYTE[n] if n < 128 else p.uvarint(n))
+                if finalized_features:
+                    _write_response_finalized_feature_key(inner, finalized_features, version)
+                tagged.append((2, inner))
+            if x.zk_migration_ready:
+                inner = Out()
+                inner.small.append(_pack_o(x.zk_migration_ready))
+                tagged.append((3, inner))
+            if tagged:
                 p.write_tags(out, tagged)
             else:
                 w(b"\0")

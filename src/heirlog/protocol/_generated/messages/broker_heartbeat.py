@@ -59,8 +59,7 @@ def _read_request(buf: memoryview, pos: int, count: int, version: int) -> tuple[
                 if tags >= 128:
                     tags, pos = p.more_uvarint(buf, pos, tags)
                 for _ in range(tags):
-                    tag, pos = p.read_uvarint(buf, pos)
-                    pos, end = p.read_tag_end(buf, pos)
+                    tag, pos, end = p.read_tag(buf, pos)
                     if tag == 0:
                         n = buf[pos] - 1
                         pos += 1
@@ -92,16 +91,16 @@ def _write_request(out: Out, items: Sequence[BrokerHeartbeatRequest], version: i
     if version >= 1:
         for x in items:
             w(_pack_iqqoo(x.broker_id, x.broker_epoch, x.current_metadata_offset, x.want_fence, x.want_shut_down))
+            tagged = []
             if x.offline_log_dirs:
-                tagged = []
-                if x.offline_log_dirs:
-                    inner = Out()
-                    offline_log_dirs = x.offline_log_dirs
-                    n = len(offline_log_dirs) + 1
-                    inner.small.append(BYTE[n] if n < 128 else p.uvarint(n))
-                    if offline_log_dirs:
-                        inner.small.append(p.uuids(offline_log_dirs))
-                    tagged.append((0, inner))
+                inner = Out()
+                offline_log_dirs = x.offline_log_dirs
+                n = len(offline_log_dirs) + 1
+                inner.small.append(BYTE[n] if n < 128 else p.uvarint(n))
+                if offline_log_dirs:
+                    inner.small.append(p.uuids(offline_log_dirs))
+                tagged.append((0, inner))
+            if tagged:
                 p.write_tags(out, tagged)
             else:
                 w(b"\0")

@@ -195,8 +195,7 @@ def _read_request(buf: memoryview, pos: int, count: int, version: int) -> tuple[
                 if tags >= 128:
                     tags, pos = p.more_uvarint(buf, pos, tags)
                 for _ in range(tags):
-                    tag, pos = p.read_uvarint(buf, pos)
-                    pos, end = p.read_tag_end(buf, pos)
+                    tag, pos, end = p.read_tag(buf, pos)
                     if tag == 10000:
                         (x.newest_leader_epoch,) = _unpack_i(buf, pos)
                         pos += 4
@@ -245,8 +244,7 @@ def _read_request(buf: memoryview, pos: int, count: int, version: int) -> tuple[
                 if tags >= 128:
                     tags, pos = p.more_uvarint(buf, pos, tags)
                 for _ in range(tags):
-                    tag, pos = p.read_uvarint(buf, pos)
-                    pos, end = p.read_tag_end(buf, pos)
+                    tag, pos, end = p.read_tag(buf, pos)
                     if tag == 10000:
                         (x.newest_leader_epoch,) = _unpack_i(buf, pos)
                         pos += 4
@@ -287,8 +285,7 @@ def _read_request(buf: memoryview, pos: int, count: int, version: int) -> tuple[
                 if tags >= 128:
                     tags, pos = p.more_uvarint(buf, pos, tags)
                 for _ in range(tags):
-                    tag, pos = p.read_uvarint(buf, pos)
-                    pos, end = p.read_tag_end(buf, pos)
+                    tag, pos, end = p.read_tag(buf, pos)
                     if tag == 10000:
                         (x.newest_leader_epoch,) = _unpack_i(buf, pos)
                         pos += 4
@@ -330,8 +327,7 @@ def _read_request(buf: memoryview, pos: int, count: int, version: int) -> tuple[
                 if tags >= 128:
                     tags, pos = p.more_uvarint(buf, pos, tags)
                 for _ in range(tags):
-                    tag, pos = p.read_uvarint(buf, pos)
-                    pos, end = p.read_tag_end(buf, pos)
+                    tag, pos, end = p.read_tag(buf, pos)
                     if tag == 10000:
                         (x.newest_leader_epoch,) = _unpack_i(buf, pos)
                         pos += 4
@@ -369,12 +365,12 @@ def _write_request(out: Out, items: Sequence[BrokerRegistrationRequest], version
             if log_dirs:
                 w(p.uuids(log_dirs))
             w(_pack_q(x.previous_broker_epoch))
+            tagged = []
             if x.newest_leader_epoch != -1:
-                tagged = []
-                if x.newest_leader_epoch != -1:
-                    inner = Out()
-                    inner.small.append(_pack_i(x.newest_leader_epoch))
-                    tagged.append((10000, inner))
+                inner = Out()
+                inner.small.append(_pack_i(x.newest_leader_epoch))
+                tagged.append((10000, inner))
+            if tagged:
                 p.write_tags(out, tagged)
             else:
                 w(b"\0")
@@ -400,12 +396,12 @@ def _write_request(out: Out, items: Sequence[BrokerRegistrationRequest], version
             w(BYTE[n] if n < 128 else p.uvarint(n))
             if log_dirs:
                 w(p.uuids(log_dirs))
+            tagged = []
             if x.newest_leader_epoch != -1:
-                tagged = []
-                if x.newest_leader_epoch != -1:
-                    inner = Out()
-                    inner.small.append(_pack_i(x.newest_leader_epoch))
-                    tagged.append((10000, inner))
+                inner = Out()
+                inner.small.append(_pack_i(x.newest_leader_epoch))
+                tagged.append((10000, inner))
+            if tagged:
                 p.write_tags(out, tagged)
             else:
                 w(b"\0")
@@ -426,12 +422,12 @@ def _write_request(out: Out, items: Sequence[BrokerRegistrationRequest], version
                 _write_request_feature(out, features, version)
             w(p.compact_nullable_string(x.rack))
             w(_pack_o(x.is_migrating_zk_broker))
+            tagged = []
             if x.newest_leader_epoch != -1:
-                tagged = []
-                if x.newest_leader_epoch != -1:
-                    inner = Out()
-                    inner.small.append(_pack_i(x.newest_leader_epoch))
-                    tagged.append((10000, inner))
+                inner = Out()
+                inner.small.append(_pack_i(x.newest_leader_epoch))
+                tagged.append((10000, inner))
+            if tagged:
                 p.write_tags(out, tagged)
             else:
                 w(b"\0")
@@ -451,12 +447,12 @@ def _write_request(out: Out, items: Sequence[BrokerRegistrationRequest], version
             if features:
                 _write_request_feature(out, features, version)
             w(p.compact_nullable_string(x.rack))
+            tagged = []
             if x.newest_leader_epoch != -1:
-                tagged = []
-                if x.newest_leader_epoch != -1:
-                    inner = Out()
-                    inner.small.append(_pack_i(x.newest_leader_epoch))
-                    tagged.append((10000, inner))
+                inner = Out()
+                inner.small.append(_pack_i(x.newest_leader_epoch))
+                tagged.append((10000, inner))
+            if tagged:
                 p.write_tags(out, tagged)
             else:
                 w(b"\0")
@@ -503,8 +499,7 @@ def _read_response(buf: memoryview, pos: int, count: int, version: int) -> tuple
             if tags >= 128:
                 tags, pos = p.more_uvarint(buf, pos, tags)
             for _ in range(tags):
-                tag, pos = p.read_uvarint(buf, pos)
-                pos, end = p.read_tag_end(buf, pos)
+                tag, pos, end = p.read_tag(buf, pos)
                 if tag == 10000:
                     (x.incarnation_id,) = _unpack_u(buf, pos)
                     pos += 16
@@ -521,12 +516,12 @@ def _write_response(out: Out, items: Sequence[BrokerRegistrationResponse], versi
     tagged: list[tuple[int, Out]]
     for x in items:
         w(_pack_ihq(x.throttle_time_ms, x.error_code, x.broker_epoch))
+        tagged = []
         if x.incarnation_id != ZERO_UUID:
-            tagged = []
-            if x.incarnation_id != ZERO_UUID:
-                inner = Out()
-                inner.small.append(_pack_u(x.incarnation_id))
-                tagged.append((10000, inner))
+            inner = Out()
+            inner.small.append(_pack_u(x.incarnation_id))
+            tagged.append((10000, inner))
+        if tagged:
             p.write_tags(out, tagged)
         else:
             w(b"\0")

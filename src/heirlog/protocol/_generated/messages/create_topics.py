@@ -447,8 +447,7 @@ def _read_response_creatable_topic_result(buf: memoryview, pos: int, count: int,
                 if tags >= 128:
                     tags, pos = p.more_uvarint(buf, pos, tags)
                 for _ in range(tags):
-                    tag, pos = p.read_uvarint(buf, pos)
-                    pos, end = p.read_tag_end(buf, pos)
+                    tag, pos, end = p.read_tag(buf, pos)
                     if tag == 0:
                         (x.topic_config_error_code,) = _unpack_h(buf, pos)
                         pos += 2
@@ -482,8 +481,7 @@ def _read_response_creatable_topic_result(buf: memoryview, pos: int, count: int,
                 if tags >= 128:
                     tags, pos = p.more_uvarint(buf, pos, tags)
                 for _ in range(tags):
-                    tag, pos = p.read_uvarint(buf, pos)
-                    pos, end = p.read_tag_end(buf, pos)
+                    tag, pos, end = p.read_tag(buf, pos)
                     if tag == 0:
                         (x.topic_config_error_code,) = _unpack_h(buf, pos)
                         pos += 2
@@ -525,12 +523,12 @@ def _write_response_creatable_topic_result(out: Out, items: Sequence[CreateTopic
                 w(BYTE[n] if n < 128 else p.uvarint(n))
                 if configs:
                     _write_response_creatable_topic_configs(out, configs, version)
+            tagged = []
             if x.topic_config_error_code != 0:
-                tagged = []
-                if x.topic_config_error_code != 0:
-                    inner = Out()
-                    inner.small.append(_pack_h(x.topic_config_error_code))
-                    tagged.append((0, inner))
+                inner = Out()
+                inner.small.append(_pack_h(x.topic_config_error_code))
+                tagged.append((0, inner))
+            if tagged:
                 p.write_tags(out, tagged)
             else:
                 w(b"\0")
@@ -548,12 +546,12 @@ def _write_response_creatable_topic_result(out: Out, items: Sequence[CreateTopic
                 w(BYTE[n] if n < 128 else p.uvarint(n))
                 if configs:
                     _write_response_creatable_topic_configs(out, configs, version)
+            tagged = []
             if x.topic_config_error_code != 0:
-                tagged = []
-                if x.topic_config_error_code != 0:
-                    inner = Out()
-                    inner.small.append(_pack_h(x.topic_config_error_code))
-                    tagged.append((0, inner))
+                inner = Out()
+                inner.small.append(_pack_h(x.topic_config_error_code))
+                tagged.append((0, inner))
+            if tagged:
                 p.write_tags(out, tagged)
             else:
                 w(b"\0")

@@ -613,8 +613,7 @@ def _read_response(buf: memoryview, pos: int, count: int, version: int) -> tuple
             if tags >= 128:
                 tags, pos = p.more_uvarint(buf, pos, tags)
             for _ in range(tags):
-                tag, pos = p.read_uvarint(buf, pos)
-                pos, end = p.read_tag_end(buf, pos)
+                tag, pos, end = p.read_tag(buf, pos)
                 if tag == 0:
                     (x.controller_epoch,) = _unpack_i(buf, pos)
                     pos += 4
@@ -643,12 +642,12 @@ def _write_response(out: Out, items: Sequence[DescribeRecoveryResponse], version
         else:
             w(b"\1")
             _write_response_cursor(out, (x.next_cursor,), version)
+        tagged = []
         if x.controller_epoch != -1:
-            tagged = []
-            if x.controller_epoch != -1:
-                inner = Out()
-                inner.small.append(_pack_i(x.controller_epoch))
-                tagged.append((0, inner))
+            inner = Out()
+            inner.small.append(_pack_i(x.controller_epoch))
+            tagged.append((0, inner))
+        if tagged:
             p.write_tags(out, tagged)
         else:
             w(b"\0")

@@ -181,8 +181,7 @@ def _read_request(buf: memoryview, pos: int, count: int, version: int) -> tuple[
                 if tags >= 128:
                     tags, pos = p.more_uvarint(buf, pos, tags)
                 for _ in range(tags):
-                    tag, pos = p.read_uvarint(buf, pos)
-                    pos, end = p.read_tag_end(buf, pos)
+                    tag, pos, end = p.read_tag(buf, pos)
                     if tag == 10000:
                         (x.skip_wait,) = _unpack_o(buf, pos)
                         pos += 1
@@ -255,12 +254,12 @@ def _write_request(out: Out, items: Sequence[ElectLeadersRequest], version: int)
                 if topic_partitions:
                     _write_request_topic_partitions(out, topic_partitions, version)
             w(_pack_i(x.timeout_ms))
+            tagged = []
             if x.skip_wait:
-                tagged = []
-                if x.skip_wait:
-                    inner = Out()
-                    inner.small.append(_pack_o(x.skip_wait))
-                    tagged.append((10000, inner))
+                inner = Out()
+                inner.small.append(_pack_o(x.skip_wait))
+                tagged.append((10000, inner))
+            if tagged:
                 p.write_tags(out, tagged)
             else:
                 w(b"\0")

@@ -538,8 +538,7 @@ def _read_response(buf: memoryview, pos: int, count: int, version: int) -> tuple
                 if tags >= 128:
                     tags, pos = p.more_uvarint(buf, pos, tags)
                 for _ in range(tags):
-                    tag, pos = p.read_uvarint(buf, pos)
-                    pos, end = p.read_tag_end(buf, pos)
+                    tag, pos, end = p.read_tag(buf, pos)
                     if tag == 0:
                         n = buf[pos] - 1
                         pos += 1
@@ -578,16 +577,16 @@ def _write_response(out: Out, items: Sequence[EndQuorumEpochResponse], version: 
             w(BYTE[n] if n < 128 else p.uvarint(n))
             if topics:
                 _write_response_topic_data(out, topics, version)
+            tagged = []
             if x.node_endpoints:
-                tagged = []
-                if x.node_endpoints:
-                    inner = Out()
-                    node_endpoints = x.node_endpoints
-                    n = len(node_endpoints) + 1
-                    inner.small.append(BYTE[n] if n < 128 else p.uvarint(n))
-                    if node_endpoints:
-                        _write_response_node_endpoint(inner, node_endpoints, version)
-                    tagged.append((0, inner))
+                inner = Out()
+                node_endpoints = x.node_endpoints
+                n = len(node_endpoints) + 1
+                inner.small.append(BYTE[n] if n < 128 else p.uvarint(n))
+                if node_endpoints:
+                    _write_response_node_endpoint(inner, node_endpoints, version)
+                tagged.append((0, inner))
+            if tagged:
                 p.write_tags(out, tagged)
             else:
                 w(b"\0")

@@ -60,8 +60,7 @@ def _read_request(buf: memoryview, pos: int, count: int, version: int) -> tuple[
             if tags >= 128:
                 tags, pos = p.more_uvarint(buf, pos, tags)
             for _ in range(tags):
-                tag, pos = p.read_uvarint(buf, pos)
-                pos, end = p.read_tag_end(buf, pos)
+                tag, pos, end = p.read_tag(buf, pos)
                 if tag == 10000:
                     (x.wants_metadata_offset,) = _unpack_o(buf, pos)
                     pos += 1
@@ -84,16 +83,16 @@ def _write_request(out: Out, items: Sequence[EnvelopeRequest], version: int) -> 
         w(p.compact_byte_field(x.request_data))
         w(p.compact_nullable_byte_field(x.request_principal))
         w(p.compact_byte_field(x.client_host_address))
-        if x.wants_metadata_offset or x.new_token_id is not None:
-            tagged = []
-            if x.wants_metadata_offset:
-                inner = Out()
-                inner.small.append(_pack_o(x.wants_metadata_offset))
-                tagged.append((10000, inner))
-            if x.new_token_id is not None:
-                inner = Out()
-                inner.small.append(p.compact_string(x.new_token_id))
-                tagged.append((10001, inner))
+        tagged = []
+        if x.wants_metadata_offset:
+            inner = Out()
+            inner.small.append(_pack_o(x.wants_metadata_offset))
+            tagged.append((10000, inner))
+        if x.new_token_id is not None:
+            inner = Out()
+            inner.small.append(p.compact_string(x.new_token_id))
+            tagged.append((10001, inner))
+        if tagged:
             p.write_tags(out, tagged)
         else:
             w(b"\0")
@@ -138,8 +137,7 @@ def _read_response(buf: memoryview, pos: int, count: int, version: int) -> tuple
             if tags >= 128:
                 tags, pos = p.more_uvarint(buf, pos, tags)
             for _ in range(tags):
-                tag, pos = p.read_uvarint(buf, pos)
-                pos, end = p.read_tag_end(buf, pos)
+                tag, pos, end = p.read_tag(buf, pos)
                 if tag == 10000:
                     (x.metadata_offset,) = _unpack_q(buf, pos)
                     pos += 8
@@ -157,12 +155,12 @@ def _write_response(out: Out, items: Sequence[EnvelopeResponse], version: int) -
     for x in items:
         w(p.compact_nullable_byte_field(x.response_data))
         w(_pack_h(x.error_code))
+        tagged = []
         if x.metadata_offset != -1:
-            tagged = []
-            if x.metadata_offset != -1:
-                inner = Out()
-                inner.small.append(_pack_q(x.metadata_offset))
-                tagged.append((10000, inner))
+            inner = Out()
+            inner.small.append(_pack_q(x.metadata_offset))
+            tagged.append((10000, inner))
+        if tagged:
             p.write_tags(out, tagged)
         else:
             w(b"\0")

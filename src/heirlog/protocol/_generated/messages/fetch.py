@@ -281,8 +281,7 @@ def _read_request_fetch_partition(buf: memoryview, pos: int, count: int, version
                 if tags >= 128:
                     tags, pos = p.more_uvarint(buf, pos, tags)
                 for _ in range(tags):
-                    tag, pos = p.read_uvarint(buf, pos)
-                    pos, end = p.read_tag_end(buf, pos)
+                    tag, pos, end = p.read_tag(buf, pos)
                     if tag == 0:
                         (x.replica_directory_id,) = _unpack_u(buf, pos)
                         pos += 16
@@ -307,8 +306,7 @@ def _read_request_fetch_partition(buf: memoryview, pos: int, count: int, version
                 if tags >= 128:
                     tags, pos = p.more_uvarint(buf, pos, tags)
                 for _ in range(tags):
-                    tag, pos = p.read_uvarint(buf, pos)
-                    pos, end = p.read_tag_end(buf, pos)
+                    tag, pos, end = p.read_tag(buf, pos)
                     if tag == 0:
                         (x.replica_directory_id,) = _unpack_u(buf, pos)
                         pos += 16
@@ -366,28 +364,28 @@ def _write_request_fetch_partition(out: Out, items: Sequence[FetchRequest.FetchP
     if version >= 18:
         for x in items:
             w(_pack_iiqiqi(x.partition, x.current_leader_epoch, x.fetch_offset, x.last_fetched_epoch, x.log_start_offset, x.partition_max_bytes))
-            if x.replica_directory_id != ZERO_UUID or x.high_watermark != 9223372036854775807:
-                tagged = []
-                if x.replica_directory_id != ZERO_UUID:
-                    inner = Out()
-                    inner.small.append(_pack_u(x.replica_directory_id))
-                    tagged.append((0, inner))
-                if x.high_watermark != 9223372036854775807:
-                    inner = Out()
-                    inner.small.append(_pack_q(x.high_watermark))
-                    tagged.append((1, inner))
+            tagged = []
+            if x.replica_directory_id != ZERO_UUID:
+                inner = Out()
+                inner.small.append(_pack_u(x.replica_directory_id))
+                tagged.append((0, inner))
+            if x.high_watermark != 9223372036854775807:
+                inner = Out()
+                inner.small.append(_pack_q(x.high_watermark))
+                tagged.append((1, inner))
+            if tagged:
                 p.write_tags(out, tagged)
             else:
                 w(b"\0")
     elif version >= 17:
         for x in items:
             w(_pack_iiqiqi(x.partition, x.current_leader_epoch, x.fetch_offset, x.last_fetched_epoch, x.log_start_offset, x.partition_max_bytes))
+            tagged = []
             if x.replica_directory_id != ZERO_UUID:
-                tagged = []
-                if x.replica_directory_id != ZERO_UUID:
-                    inner = Out()
-                    inner.small.append(_pack_u(x.replica_directory_id))
-                    tagged.append((0, inner))
+                inner = Out()
+                inner.small.append(_pack_u(x.replica_directory_id))
+                tagged.append((0, inner))
+            if tagged:
                 p.write_tags(out, tagged)
             else:
                 w(b"\0")
@@ -537,8 +535,7 @@ def _read_request(buf: memoryview, pos: int, count: int, version: int) -> tuple[
                 if tags >= 128:
                     tags, pos = p.more_uvarint(buf, pos, tags)
                 for _ in range(tags):
-                    tag, pos = p.read_uvarint(buf, pos)
-                    pos, end = p.read_tag_end(buf, pos)
+                    tag, pos, end = p.read_tag(buf, pos)
                     if tag == 0:
                         x.cluster_id, pos = p.read_compact_nullable_string(buf, pos)
                         if pos != end:
@@ -578,8 +575,7 @@ def _read_request(buf: memoryview, pos: int, count: int, version: int) -> tuple[
                 if tags >= 128:
                     tags, pos = p.more_uvarint(buf, pos, tags)
                 for _ in range(tags):
-                    tag, pos = p.read_uvarint(buf, pos)
-                    pos, end = p.read_tag_end(buf, pos)
+                    tag, pos, end = p.read_tag(buf, pos)
                     if tag == 0:
                         x.cluster_id, pos = p.read_compact_nullable_string(buf, pos)
                         if pos != end:
@@ -657,16 +653,16 @@ def _write_request(out: Out, items: Sequence[FetchRequest], version: int) -> Non
             if forgotten_topics_data:
                 _write_request_forgotten_topic(out, forgotten_topics_data, version)
             w(p.compact_string(x.rack_id))
-            if x.cluster_id is not None or (x.replica_state is not _DEFAULT_REQUEST_REPLICA_STATE and x.replica_state != _DEFAULT_REQUEST_REPLICA_STATE):
-                tagged = []
-                if x.cluster_id is not None:
-                    inner = Out()
-                    inner.small.append(p.compact_string(x.cluster_id))
-                    tagged.append((0, inner))
-                if x.replica_state is not _DEFAULT_REQUEST_REPLICA_STATE and x.replica_state != _DEFAULT_REQUEST_REPLICA_STATE:
-                    inner = Out()
-                    _write_request_replica_state(inner, (x.replica_state,), version)
-                    tagged.append((1, inner))
+            tagged = []
+            if x.cluster_id is not None:
+                inner = Out()
+                inner.small.append(p.compact_string(x.cluster_id))
+                tagged.append((0, inner))
+            if x.replica_state is not _DEFAULT_REQUEST_REPLICA_STATE and x.replica_state != _DEFAULT_REQUEST_REPLICA_STATE:
+                inner = Out()
+                _write_request_replica_state(inner, (x.replica_state,), version)
+                tagged.append((1, inner))
+            if tagged:
                 p.write_tags(out, tagged)
             else:
                 w(b"\0")
@@ -684,12 +680,12 @@ def _write_request(out: Out, items: Sequence[FetchRequest], version: int) -> Non
             if forgotten_topics_data:
                 _write_request_forgotten_topic(out, forgotten_topics_data, version)
             w(p.compact_string(x.rack_id))
+            tagged = []
             if x.cluster_id is not None:
-                tagged = []
-                if x.cluster_id is not None:
-                    inner = Out()
-                    inner.small.append(p.compact_string(x.cluster_id))
-                    tagged.append((0, inner))
+                inner = Out()
+                inner.small.append(p.compact_string(x.cluster_id))
+                tagged.append((0, inner))
+            if tagged:
                 p.write_tags(out, tagged)
             else:
                 w(b"\0")
@@ -1042,8 +1038,7 @@ def _read_response_partition_data(buf: memoryview, pos: int, count: int, version
                 if tags >= 128:
                     tags, pos = p.more_uvarint(buf, pos, tags)
                 for _ in range(tags):
-                    tag, pos = p.read_uvarint(buf, pos)
-                    pos, end = p.read_tag_end(buf, pos)
+                    tag, pos, end = p.read_tag(buf, pos)
                     if tag == 0:
                         ((x.diverging_epoch,), pos) = _read_response_epoch_end_offset(buf, pos, 1, version)
                         if pos != end:
@@ -1128,20 +1123,20 @@ def _write_response_partition_data(out: Out, items: Sequence[FetchResponse.Parti
                     _write_response_aborted_transaction(out, aborted_transactions, version)
             w(_pack_i(x.preferred_read_replica))
             p.write_compact_nullable_records(out, x.records)
-            if (x.diverging_epoch is not _DEFAULT_RESPONSE_EPOCH_END_OFFSET and x.diverging_epoch != _DEFAULT_RESPONSE_EPOCH_END_OFFSET) or (x.current_leader is not _DEFAULT_RESPONSE_LEADER_ID_AND_EPOCH and x.current_leader != _DEFAULT_RESPONSE_LEADER_ID_AND_EPOCH) or (x.snapshot_id is not _DEFAULT_RESPONSE_SNAPSHOT_ID and x.snapshot_id != _DEFAULT_RESPONSE_SNAPSHOT_ID):
-                tagged = []
-                if x.diverging_epoch is not _DEFAULT_RESPONSE_EPOCH_END_OFFSET and x.diverging_epoch != _DEFAULT_RESPONSE_EPOCH_END_OFFSET:
-                    inner = Out()
-                    _write_response_epoch_end_offset(inner, (x.diverging_epoch,), version)
-                    tagged.append((0, inner))
-                if x.current_leader is not _DEFAULT_RESPONSE_LEADER_ID_AND_EPOCH and x.current_leader != _DEFAULT_RESPONSE_LEADER_ID_AND_EPOCH:
-                    inner = Out()
-                    _write_response_leader_id_and_epoch(inner, (x.current_leader,), version)
-                    tagged.append((1, inner))
-                if x.snapshot_id is not _DEFAULT_RESPONSE_SNAPSHOT_ID and x.snapshot_id != _DEFAULT_RESPONSE_SNAPSHOT_ID:
-                    inner = Out()
-                    _write_response_snapshot_id(inner, (x.snapshot_id,), version)
-                    tagged.append((2, inner))
+            tagged = []
+            if x.diverging_epoch is not _DEFAULT_RESPONSE_EPOCH_END_OFFSET and x.diverging_epoch != _DEFAULT_RESPONSE_EPOCH_END_OFFSET:
+                inner = Out()
+                _write_response_epoch_end_offset(inner, (x.diverging_epoch,), version)
+                tagged.append((0, inner))
+            if x.current_leader is not _DEFAULT_RESPONSE_LEADER_ID_AND_EPOCH and x.current_leader != _DEFAULT_RESPONSE_LEADER_ID_AND_EPOCH:
+                inner = Out()
+                _write_response_leader_id_and_epoch(inner, (x.current_leader,), version)
+                tagged.append((1, inner))
+            if x.snapshot_id is not _DEFAULT_RESPONSE_SNAPSHOT_ID and x.snapshot_id != _DEFAULT_RESPONSE_SNAPSHOT_ID:
+                inner = Out()
+                _write_response_snapshot_id(inner, (x.snapshot_id,), version)
+                tagged.append((2, inner))
+            if tagged:
                 p.write_tags(out, tagged)
             else:
                 w(b"\0")
@@ -1281,8 +1276,7 @@ def _read_response(buf: memoryview, pos: int, count: int, version: int) -> tuple
                 if tags >= 128:
                     tags, pos = p.more_uvarint(buf, pos, tags)
                 for _ in range(tags):
-                    tag, pos = p.read_uvarint(buf, pos)
-                    pos, end = p.read_tag_end(buf, pos)
+                    tag, pos, end = p.read_tag(buf, pos)
                     if tag == 0:
                         n = buf[pos] - 1
                         pos += 1
@@ -1352,16 +1346,16 @@ def _write_response(out: Out, items: Sequence[FetchResponse], version: int) -> N
             w(BYTE[n] if n < 128 else p.uvarint(n))
             if responses:
                 _write_response_fetchable_topic_response(out, responses, version)
+            tagged = []
             if x.node_endpoints:
-                tagged = []
-                if x.node_endpoints:
-                    inner = Out()
-                    node_endpoints = x.node_endpoints
-                    n = len(node_endpoints) + 1
-                    inner.small.append(BYTE[n] if n < 128 else p.uvarint(n))
-                    if node_endpoints:
-                        _write_response_node_endpoint(inner, node_endpoints, version)
-                    tagged.append((0, inner))
+                inner = Out()
+                node_endpoints = x.node_endpoints
+                n = len(node_endpoints) + 1
+                inner.small.append(BYTE[n] if n < 128 else p.uvarint(n))
+                if node_endpoints:
+                    _write_response_node_endpoint(inner, node_endpoints, version)
+                tagged.append((0, inner))
+            if tagged:
                 p.write_tags(out, tagged)
             else:
                 w(b"\0")

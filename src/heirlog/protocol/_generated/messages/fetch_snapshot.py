@@ -147,8 +147,7 @@ def _read_request_partition_snapshot(buf: memoryview, pos: int, count: int, vers
                 if tags >= 128:
                     tags, pos = p.more_uvarint(buf, pos, tags)
                 for _ in range(tags):
-                    tag, pos = p.read_uvarint(buf, pos)
-                    pos, end = p.read_tag_end(buf, pos)
+                    tag, pos, end = p.read_tag(buf, pos)
                     if tag == 0:
                         (x.replica_directory_id,) = _unpack_u(buf, pos)
                         pos += 16
@@ -180,12 +179,12 @@ def _write_request_partition_snapshot(out: Out, items: Sequence[FetchSnapshotReq
             w(_pack_ii(x.partition, x.current_leader_epoch))
             _write_request_snapshot_id(out, (x.snapshot_id,), version)
             w(_pack_q(x.position))
+            tagged = []
             if x.replica_directory_id != ZERO_UUID:
-                tagged = []
-                if x.replica_directory_id != ZERO_UUID:
-                    inner = Out()
-                    inner.small.append(_pack_u(x.replica_directory_id))
-                    tagged.append((0, inner))
+                inner = Out()
+                inner.small.append(_pack_u(x.replica_directory_id))
+                tagged.append((0, inner))
+            if tagged:
                 p.write_tags(out, tagged)
             else:
                 w(b"\0")
@@ -250,8 +249,7 @@ def _read_request(buf: memoryview, pos: int, count: int, version: int) -> tuple[
             if tags >= 128:
                 tags, pos = p.more_uvarint(buf, pos, tags)
             for _ in range(tags):
-                tag, pos = p.read_uvarint(buf, pos)
-                pos, end = p.read_tag_end(buf, pos)
+                tag, pos, end = p.read_tag(buf, pos)
                 if tag == 0:
                     x.cluster_id, pos = p.read_compact_nullable_string(buf, pos)
                     if pos != end:
@@ -272,12 +270,12 @@ def _write_request(out: Out, items: Sequence[FetchSnapshotRequest], version: int
         w(BYTE[n] if n < 128 else p.uvarint(n))
         if topics:
             _write_request_topic_snapshot(out, topics, version)
+        tagged = []
         if x.cluster_id is not None:
-            tagged = []
-            if x.cluster_id is not None:
-                inner = Out()
-                inner.small.append(p.compact_string(x.cluster_id))
-                tagged.append((0, inner))
+            inner = Out()
+            inner.small.append(p.compact_string(x.cluster_id))
+            tagged.append((0, inner))
+        if tagged:
             p.write_tags(out, tagged)
         else:
             w(b"\0")
@@ -488,8 +486,7 @@ def _read_response_partition_snapshot(buf: memoryview, pos: int, count: int, ver
             if tags >= 128:
                 tags, pos = p.more_uvarint(buf, pos, tags)
             for _ in range(tags):
-                tag, pos = p.read_uvarint(buf, pos)
-                pos, end = p.read_tag_end(buf, pos)
+                tag, pos, end = p.read_tag(buf, pos)
                 if tag == 0:
                     ((x.current_leader,), pos) = _read_response_leader_id_and_epoch(buf, pos, 1, version)
                     if pos != end:
@@ -508,12 +505,12 @@ def _write_response_partition_snapshot(out: Out, items: Sequence[FetchSnapshotRe
         _write_response_snapshot_id(out, (x.snapshot_id,), version)
         w(_pack_qq(x.size, x.position))
         p.write_compact_nullable_records(out, x.unaligned_records)
-        if (x.current_leader is not _DEFAULT_RESPONSE_LEADER_ID_AND_EPOCH and x.current_leader != _DEFAULT_RESPONSE_LEADER_ID_AND_EPOCH):
-            tagged = []
-            if x.current_leader is not _DEFAULT_RESPONSE_LEADER_ID_AND_EPOCH and x.current_leader != _DEFAULT_RESPONSE_LEADER_ID_AND_EPOCH:
-                inner = Out()
-                _write_response_leader_id_and_epoch(inner, (x.current_leader,), version)
-                tagged.append((0, inner))
+        tagged = []
+        if x.current_leader is not _DEFAULT_RESPONSE_LEADER_ID_AND_EPOCH and x.current_leader != _DEFAULT_RESPONSE_LEADER_ID_AND_EPOCH:
+            inner = Out()
+            _write_response_leader_id_and_epoch(inner, (x.current_leader,), version)
+            tagged.append((0, inner))
+        if tagged:
             p.write_tags(out, tagged)
         else:
             w(b"\0")
@@ -572,8 +569,7 @@ def _read_response(buf: memoryview, pos: int, count: int, version: int) -> tuple
                 if tags >= 128:
                     tags, pos = p.more_uvarint(buf, pos, tags)
                 for _ in range(tags):
-                    tag, pos = p.read_uvarint(buf, pos)
-                    pos, end = p.read_tag_end(buf, pos)
+                    tag, pos, end = p.read_tag(buf, pos)
                     if tag == 0:
                         n = buf[pos] - 1
                         pos += 1
@@ -619,16 +615,16 @@ def _write_response(out: Out, items: Sequence[FetchSnapshotResponse], version: i
             w(BYTE[n] if n < 128 else p.uvarint(n))
             if topics:
                 _write_response_topic_snapshot(out, topics, version)
+            tagged = []
             if x.node_endpoints:
-                tagged = []
-                if x.node_endpoints:
-                    inner = Out()
-                    node_endpoints = x.node_endpoints
-                    n = len(node_endpoints) + 1
-                    inner.small.append(BYTE[n] if n < 128 else p.uvarint(n))
-                    if node_endpoints:
-                        _write_response_node_endpoint(inner, node_endpoints, version)
-                    tagged.append((0, inner))
+                inner = Out()
+                node_endpoints = x.node_endpoints
+                n = len(node_endpoints) + 1
+                inner.small.append(BYTE[n] if n < 128 else p.uvarint(n))
+                if node_endpoints:
+                    _write_response_node_endpoint(inner, node_endpoints, version)
+                tagged.append((0, inner))
+            if tagged:
                 p.write_tags(out, tagged)
             else:
                 w(b"\0")

@@ -495,8 +495,7 @@ def _read_response_partition_produce_response(buf: memoryview, pos: int, count: 
                 if tags >= 128:
                     tags, pos = p.more_uvarint(buf, pos, tags)
                 for _ in range(tags):
-                    tag, pos = p.read_uvarint(buf, pos)
-                    pos, end = p.read_tag_end(buf, pos)
+                    tag, pos, end = p.read_tag(buf, pos)
                     if tag == 0:
                         ((x.current_leader,), pos) = _read_response_leader_id_and_epoch(buf, pos, 1, version)
                         if pos != end:
@@ -569,12 +568,12 @@ def _write_response_partition_produce_response(out: Out, items: Sequence[Produce
             if record_errors:
                 _write_response_batch_index_and_error_message(out, record_errors, version)
             w(p.compact_nullable_string(x.error_message))
-            if (x.current_leader is not _DEFAULT_RESPONSE_LEADER_ID_AND_EPOCH and x.current_leader != _DEFAULT_RESPONSE_LEADER_ID_AND_EPOCH):
-                tagged = []
-                if x.current_leader is not _DEFAULT_RESPONSE_LEADER_ID_AND_EPOCH and x.current_leader != _DEFAULT_RESPONSE_LEADER_ID_AND_EPOCH:
-                    inner = Out()
-                    _write_response_leader_id_and_epoch(inner, (x.current_leader,), version)
-                    tagged.append((0, inner))
+            tagged = []
+            if x.current_leader is not _DEFAULT_RESPONSE_LEADER_ID_AND_EPOCH and x.current_leader != _DEFAULT_RESPONSE_LEADER_ID_AND_EPOCH:
+                inner = Out()
+                _write_response_leader_id_and_epoch(inner, (x.current_leader,), version)
+                tagged.append((0, inner))
+            if tagged:
                 p.write_tags(out, tagged)
             else:
                 w(b"\0")
@@ -702,8 +701,7 @@ def _read_response(buf: memoryview, pos: int, count: int, version: int) -> tuple
                 if tags >= 128:
                     tags, pos = p.more_uvarint(buf, pos, tags)
                 for _ in range(tags):
-                    tag, pos = p.read_uvarint(buf, pos)
-                    pos, end = p.read_tag_end(buf, pos)
+                    tag, pos, end = p.read_tag(buf, pos)
                     if tag == 0:
                         n = buf[pos] - 1
                         pos += 1
@@ -758,16 +756,16 @@ def _write_response(out: Out, items: Sequence[ProduceResponse], version: int) ->
             if responses:
                 _write_response_topic_produce_response(out, responses, version)
             w(_pack_i(x.throttle_time_ms))
+            tagged = []
             if x.node_endpoints:
-                tagged = []
-                if x.node_endpoints:
-                    inner = Out()
-                    node_endpoints = x.node_endpoints
-                    n = len(node_endpoints) + 1
-                    inner.small.append(BYTE[n] if n < 128 else p.uvarint(n))
-                    if node_endpoints:
-                        _write_response_node_endpoint(inner, node_endpoints, version)
-                    tagged.append((0, inner))
+                inner = Out()
+                node_endpoints = x.node_endpoints
+                n = len(node_endpoints) + 1
+                inner.small.append(BYTE[n] if n < 128 else p.uvarint(n))
+                if node_endpoints:
+                    _write_response_node_endpoint(inner, node_endpoints, version)
+                tagged.append((0, inner))
+            if tagged:
                 p.write_tags(out, tagged)
             else:
                 w(b"\0")

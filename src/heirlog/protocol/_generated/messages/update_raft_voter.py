@@ -254,8 +254,7 @@ def _read_response(buf: memoryview, pos: int, count: int, version: int) -> tuple
             if tags >= 128:
                 tags, pos = p.more_uvarint(buf, pos, tags)
             for _ in range(tags):
-                tag, pos = p.read_uvarint(buf, pos)
-                pos, end = p.read_tag_end(buf, pos)
+                tag, pos, end = p.read_tag(buf, pos)
                 if tag == 0:
                     ((x.current_leader,), pos) = _read_response_current_leader(buf, pos, 1, version)
                     if pos != end:
@@ -271,12 +270,12 @@ def _write_response(out: Out, items: Sequence[UpdateRaftVoterResponse], version:
     tagged: list[tuple[int, Out]]
     for x in items:
         w(_pack_ih(x.throttle_time_ms, x.error_code))
-        if (x.current_leader is not _DEFAULT_RESPONSE_CURRENT_LEADER and x.current_leader != _DEFAULT_RESPONSE_CURRENT_LEADER):
-            tagged = []
-            if x.current_leader is not _DEFAULT_RESPONSE_CURRENT_LEADER and x.current_leader != _DEFAULT_RESPONSE_CURRENT_LEADER:
-                inner = Out()
-                _write_response_current_leader(inner, (x.current_leader,), version)
-                tagged.append((0, inner))
+        tagged = []
+        if x.current_leader is not _DEFAULT_RESPONSE_CURRENT_LEADER and x.current_leader != _DEFAULT_RESPONSE_CURRENT_LEADER:
+            inner = Out()
+            _write_response_current_leader(inner, (x.current_leader,), version)
+            tagged.append((0, inner))
+        if tagged:
             p.write_tags(out, tagged)
         else:
             w(b"\0")

@@ -36,8 +36,7 @@ def _read(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[Abo
             if tags >= 128:
                 tags, pos = p.more_uvarint(buf, pos, tags)
             for _ in range(tags):
-                tag, pos = p.read_uvarint(buf, pos)
-                pos, end = p.read_tag_end(buf, pos)
+                tag, pos, end = p.read_tag(buf, pos)
                 if tag == 0:
                     x.reason, pos = p.read_compact_nullable_string(buf, pos)
                     if pos != end:
@@ -52,12 +51,12 @@ def _write(out: Out, items: Sequence[AbortTransactionRecord], version: int) -> N
     w = out.small.append
     tagged: list[tuple[int, Out]]
     for x in items:
+        tagged = []
         if x.reason is not None:
-            tagged = []
-            if x.reason is not None:
-                inner = Out()
-                inner.small.append(p.compact_string(x.reason))
-                tagged.append((0, inner))
+            inner = Out()
+            inner.small.append(p.compact_string(x.reason))
+            tagged.append((0, inner))
+        if tagged:
             p.write_tags(out, tagged)
         else:
             w(b"\0")

@@ -57,8 +57,7 @@ def _read(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[Bro
                 if tags >= 128:
                     tags, pos = p.more_uvarint(buf, pos, tags)
                 for _ in range(tags):
-                    tag, pos = p.read_uvarint(buf, pos)
-                    pos, end = p.read_tag_end(buf, pos)
+                    tag, pos, end = p.read_tag(buf, pos)
                     if tag == 0:
                         (x.fenced,) = _unpack_b(buf, pos)
                         pos += 1
@@ -94,8 +93,7 @@ def _read(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[Bro
                 if tags >= 128:
                     tags, pos = p.more_uvarint(buf, pos, tags)
                 for _ in range(tags):
-                    tag, pos = p.read_uvarint(buf, pos)
-                    pos, end = p.read_tag_end(buf, pos)
+                    tag, pos, end = p.read_tag(buf, pos)
                     if tag == 0:
                         (x.fenced,) = _unpack_b(buf, pos)
                         pos += 1
@@ -121,8 +119,7 @@ def _read(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[Bro
                 if tags >= 128:
                     tags, pos = p.more_uvarint(buf, pos, tags)
                 for _ in range(tags):
-                    tag, pos = p.read_uvarint(buf, pos)
-                    pos, end = p.read_tag_end(buf, pos)
+                    tag, pos, end = p.read_tag(buf, pos)
                     if tag == 0:
                         (x.fenced,) = _unpack_b(buf, pos)
                         pos += 1
@@ -140,52 +137,52 @@ def _write(out: Out, items: Sequence[BrokerRegistrationChangeRecord], version: i
     if version >= 2:
         for x in items:
             w(_pack_iq(x.broker_id, x.broker_epoch))
-            if x.fenced != 0 or x.in_controlled_shutdown != 0 or x.log_dirs:
-                tagged = []
-                if x.fenced != 0:
-                    inner = Out()
-                    inner.small.append(_pack_b(x.fenced))
-                    tagged.append((0, inner))
-                if x.in_controlled_shutdown != 0:
-                    inner = Out()
-                    inner.small.append(_pack_b(x.in_controlled_shutdown))
-                    tagged.append((1, inner))
-                if x.log_dirs:
-                    inner = Out()
-                    log_dirs = x.log_dirs
-                    n = len(log_dirs) + 1
-                    inner.small.append(BYTE[n] if n < 128 else p.uvarint(n))
-                    if log_dirs:
-                        inner.small.append(p.uuids(log_dirs))
-                    tagged.append((2, inner))
+            tagged = []
+            if x.fenced != 0:
+                inner = Out()
+                inner.small.append(_pack_b(x.fenced))
+                tagged.append((0, inner))
+            if x.in_controlled_shutdown != 0:
+                inner = Out()
+                inner.small.append(_pack_b(x.in_controlled_shutdown))
+                tagged.append((1, inner))
+            if x.log_dirs:
+                inner = Out()
+                log_dirs = x.log_dirs
+                n = len(log_dirs) + 1
+                inner.small.append(BYTE[n] if n < 128 else p.uvarint(n))
+                if log_dirs:
+                    inner.small.append(p.uuids(log_dirs))
+                tagged.append((2, inner))
+            if tagged:
                 p.write_tags(out, tagged)
             else:
                 w(b"\0")
     elif version >= 1:
         for x in items:
             w(_pack_iq(x.broker_id, x.broker_epoch))
-            if x.fenced != 0 or x.in_controlled_shutdown != 0:
-                tagged = []
-                if x.fenced != 0:
-                    inner = Out()
-                    inner.small.append(_pack_b(x.fenced))
-                    tagged.append((0, inner))
-                if x.in_controlled_shutdown != 0:
-                    inner = Out()
-                    inner.small.append(_pack_b(x.in_controlled_shutdown))
-                    tagged.append((1, inner))
+            tagged = []
+            if x.fenced != 0:
+                inner = Out()
+                inner.small.append(_pack_b(x.fenced))
+                tagged.append((0, inner))
+            if x.in_controlled_shutdown != 0:
+                inner = Out()
+                inner.small.append(_pack_b(x.in_controlled_shutdown))
+                tagged.append((1, inner))
+            if tagged:
                 p.write_tags(out, tagged)
             else:
                 w(b"\0")
     else:
         for x in items:
             w(_pack_iq(x.broker_id, x.broker_epoch))
+            tagged = []
             if x.fenced != 0:
-                tagged = []
-                if x.fenced != 0:
-                    inner = Out()
-                    inner.small.append(_pack_b(x.fenced))
-                    tagged.append((0, inner))
+                inner = Out()
+                inner.small.append(_pack_b(x.fenced))
+                tagged.append((0, inner))
+            if tagged:
                 p.write_tags(out, tagged)
             else:
                 w(b"\0")

@@ -165,8 +165,7 @@ def _read(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[Con
             if tags >= 128:
                 tags, pos = p.more_uvarint(buf, pos, tags)
             for _ in range(tags):
-                tag, pos = p.read_uvarint(buf, pos)
-                pos, end = p.read_tag_end(buf, pos)
+                tag, pos, end = p.read_tag(buf, pos)
                 if tag == 0:
                     (present,) = _unpack_b(buf, pos)
                     pos += 1
@@ -198,13 +197,13 @@ def _write(out: Out, items: Sequence[ConsumerGroupMemberMetadataValue], version:
         w(p.compact_nullable_string(x.subscribed_topic_regex))
         w(_pack_i(x.rebalance_timeout_ms))
         w(p.compact_nullable_string(x.server_assignor))
+        tagged = []
         if x.classic_member_metadata is not None:
-            tagged = []
-            if x.classic_member_metadata is not None:
-                inner = Out()
-                inner.small.append(b"\1")
-                _write_classic_member_metadata(inner, (x.classic_member_metadata,), version)
-                tagged.append((0, inner))
+            inner = Out()
+            inner.small.append(b"\1")
+            _write_classic_member_metadata(inner, (x.classic_member_metadata,), version)
+            tagged.append((0, inner))
+        if tagged:
             p.write_tags(out, tagged)
         else:
             w(b"\0")

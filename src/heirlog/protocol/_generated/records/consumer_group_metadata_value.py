@@ -45,8 +45,7 @@ def _read(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[Con
             if tags >= 128:
                 tags, pos = p.more_uvarint(buf, pos, tags)
             for _ in range(tags):
-                tag, pos = p.read_uvarint(buf, pos)
-                pos, end = p.read_tag_end(buf, pos)
+                tag, pos, end = p.read_tag(buf, pos)
                 if tag == 0:
                     (x.metadata_hash,) = _unpack_q(buf, pos)
                     pos += 8
@@ -63,12 +62,12 @@ def _write(out: Out, items: Sequence[ConsumerGroupMetadataValue], version: int) 
     tagged: list[tuple[int, Out]]
     for x in items:
         w(_pack_i(x.epoch))
+        tagged = []
         if x.metadata_hash != 0:
-            tagged = []
-            if x.metadata_hash != 0:
-                inner = Out()
-                inner.small.append(_pack_q(x.metadata_hash))
-                tagged.append((0, inner))
+            inner = Out()
+            inner.small.append(_pack_q(x.metadata_hash))
+            tagged.append((0, inner))
+        if tagged:
             p.write_tags(out, tagged)
         else:
             w(b"\0")

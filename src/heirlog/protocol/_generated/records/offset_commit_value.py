@@ -67,8 +67,7 @@ def _read(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[Off
                 if tags >= 128:
                     tags, pos = p.more_uvarint(buf, pos, tags)
                 for _ in range(tags):
-                    tag, pos = p.read_uvarint(buf, pos)
-                    pos, end = p.read_tag_end(buf, pos)
+                    tag, pos, end = p.read_tag(buf, pos)
                     if tag == 0:
                         (x.topic_id,) = _unpack_u(buf, pos)
                         pos += 16
@@ -134,12 +133,12 @@ def _write(out: Out, items: Sequence[OffsetCommitValue], version: int) -> None:
             w(_pack_qi(x.offset, x.leader_epoch))
             w(p.compact_string(x.metadata))
             w(_pack_q(x.commit_timestamp))
+            tagged = []
             if x.topic_id != ZERO_UUID:
-                tagged = []
-                if x.topic_id != ZERO_UUID:
-                    inner = Out()
-                    inner.small.append(_pack_u(x.topic_id))
-                    tagged.append((0, inner))
+                inner = Out()
+                inner.small.append(_pack_u(x.topic_id))
+                tagged.append((0, inner))
+            if tagged:
                 p.write_tags(out, tagged)
             else:
                 w(b"\0")

@@ -243,8 +243,7 @@ def _read(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[Par
                 if tags >= 128:
                     tags, pos = p.more_uvarint(buf, pos, tags)
                 for _ in range(tags):
-                    tag, pos = p.read_uvarint(buf, pos)
-                    pos, end = p.read_tag_end(buf, pos)
+                    tag, pos, end = p.read_tag(buf, pos)
                     if tag == 0:
                         (x.leader_recovery_state,) = _unpack_b(buf, pos)
                         pos += 1
@@ -354,8 +353,7 @@ def _read(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[Par
                 if tags >= 128:
                     tags, pos = p.more_uvarint(buf, pos, tags)
                 for _ in range(tags):
-                    tag, pos = p.read_uvarint(buf, pos)
-                    pos, end = p.read_tag_end(buf, pos)
+                    tag, pos, end = p.read_tag(buf, pos)
                     if tag == 0:
                         (x.leader_recovery_state,) = _unpack_b(buf, pos)
                         pos += 1
@@ -435,8 +433,7 @@ def _read(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[Par
                 if tags >= 128:
                     tags, pos = p.more_uvarint(buf, pos, tags)
                 for _ in range(tags):
-                    tag, pos = p.read_uvarint(buf, pos)
-                    pos, end = p.read_tag_end(buf, pos)
+                    tag, pos, end = p.read_tag(buf, pos)
                     if tag == 0:
                         (x.leader_recovery_state,) = _unpack_b(buf, pos)
                         pos += 1
@@ -505,45 +502,45 @@ def _write(out: Out, items: Sequence[PartitionRecord], version: int) -> None:
             w(BYTE[n] if n < 128 else p.uvarint(n))
             if directories:
                 w(p.uuids(directories))
-            if x.leader_recovery_state != 0 or x.eligible_leader_replicas is not None or x.last_known_elr is not None or x.election_basis is not None or x.earlier_elections is not None or x.last_leader != -1:
-                tagged = []
-                if x.leader_recovery_state != 0:
-                    inner = Out()
-                    inner.small.append(_pack_b(x.leader_recovery_state))
-                    tagged.append((0, inner))
-                if x.eligible_leader_replicas is not None:
-                    inner = Out()
-                    eligible_leader_replicas = x.eligible_leader_replicas
-                    n = len(eligible_leader_replicas) + 1
-                    inner.small.append(BYTE[n] if n < 128 else p.uvarint(n))
-                    if eligible_leader_replicas:
-                        inner.small.append(p.int32s(eligible_leader_replicas))
-                    tagged.append((1, inner))
-                if x.last_known_elr is not None:
-                    inner = Out()
-                    last_known_elr = x.last_known_elr
-                    n = len(last_known_elr) + 1
-                    inner.small.append(BYTE[n] if n < 128 else p.uvarint(n))
-                    if last_known_elr:
-                        inner.small.append(p.int32s(last_known_elr))
-                    tagged.append((2, inner))
-                if x.election_basis is not None:
-                    inner = Out()
-                    inner.small.append(b"\1")
-                    _write_election_basis(inner, (x.election_basis,), version)
-                    tagged.append((10000, inner))
-                if x.earlier_elections is not None:
-                    inner = Out()
-                    earlier_elections = x.earlier_elections
-                    n = len(earlier_elections) + 1
-                    inner.small.append(BYTE[n] if n < 128 else p.uvarint(n))
-                    if earlier_elections:
-                        _write_election_basis(inner, earlier_elections, version)
-                    tagged.append((10001, inner))
-                if x.last_leader != -1:
-                    inner = Out()
-                    inner.small.append(_pack_i(x.last_leader))
-                    tagged.append((10002, inner))
+            tagged = []
+            if x.leader_recovery_state != 0:
+                inner = Out()
+                inner.small.append(_pack_b(x.leader_recovery_state))
+                tagged.append((0, inner))
+            if x.eligible_leader_replicas is not None:
+                inner = Out()
+                eligible_leader_replicas = x.eligible_leader_replicas
+                n = len(eligible_leader_replicas) + 1
+                inner.small.append(BYTE[n] if n < 128 else p.uvarint(n))
+                if eligible_leader_replicas:
+                    inner.small.append(p.int32s(eligible_leader_replicas))
+                tagged.append((1, inner))
+            if x.last_known_elr is not None:
+                inner = Out()
+                last_known_elr = x.last_known_elr
+                n = len(last_known_elr) + 1
+                inner.small.append(BYTE[n] if n < 128 else p.uvarint(n))
+                if last_known_elr:
+                    inner.small.append(p.int32s(last_known_elr))
+                tagged.append((2, inner))
+            if x.election_basis is not None:
+                inner = Out()
+                inner.small.append(b"\1")
+                _write_election_basis(inner, (x.election_basis,), version)
+                tagged.append((10000, inner))
+            if x.earlier_elections is not None:
+                inner = Out()
+                earlier_elections = x.earlier_elections
+                n = len(earlier_elections) + 1
+                inner.small.append(BYTE[n] if n < 128 else p.uvarint(n))
+                if earlier_elections:
+                    _write_election_basis(inner, earlier_elections, version)
+                tagged.append((10001, inner))
+            if x.last_leader != -1:
+                inner = Out()
+                inner.small.append(_pack_i(x.last_leader))
+                tagged.append((10002, inner))
+            if tagged:
                 p.write_tags(out, tagged)
             else:
                 w(b"\0")
@@ -576,29 +573,29 @@ def _write(out: Out, items: Sequence[PartitionRecord], version: int) -> None:
             w(BYTE[n] if n < 128 else p.uvarint(n))
             if directories:
                 w(p.uuids(directories))
-            if x.leader_recovery_state != 0 or x.election_basis is not None or x.earlier_elections is not None or x.last_leader != -1:
-                tagged = []
-                if x.leader_recovery_state != 0:
-                    inner = Out()
-                    inner.small.append(_pack_b(x.leader_recovery_state))
-                    tagged.append((0, inner))
-                if x.election_basis is not None:
-                    inner = Out()
-                    inner.small.append(b"\1")
-                    _write_election_basis(inner, (x.election_basis,), version)
-                    tagged.append((10000, inner))
-                if x.earlier_elections is not None:
-                    inner = Out()
-                    earlier_elections = x.earlier_elections
-                    n = len(earlier_elections) + 1
-                    inner.small.append(BYTE[n] if n < 128 else p.uvarint(n))
-                    if earlier_elections:
-                        _write_election_basis(inner, earlier_elections, version)
-                    tagged.append((10001, inner))
-                if x.last_leader != -1:
-                    inner = Out()
-                    inner.small.append(_pack_i(x.last_leader))
-                    tagged.append((10002, inner))
+            tagged = []
+            if x.leader_recovery_state != 0:
+                inner = Out()
+                inner.small.append(_pack_b(x.leader_recovery_state))
+                tagged.append((0, inner))
+            if x.election_basis is not None:
+                inner = Out()
+                inner.small.append(b"\1")
+                _write_election_basis(inner, (x.election_basis,), version)
+                tagged.append((10000, inner))
+            if x.earlier_elections is not None:
+                inner = Out()
+                earlier_elections = x.earlier_elections
+                n = len(earlier_elections) + 1
+                inner.small.append(BYTE[n] if n < 128 else p.uvarint(n))
+                if earlier_elections:
+                    _write_election_basis(inner, earlier_elections, version)
+                tagged.append((10001, inner))
+            if x.last_leader != -1:
+                inner = Out()
+                inner.small.append(_pack_i(x.last_leader))
+                tagged.append((10002, inner))
+            if tagged:
                 p.write_tags(out, tagged)
             else:
                 w(b"\0")
@@ -626,29 +623,29 @@ def _write(out: Out, items: Sequence[PartitionRecord], version: int) -> None:
             if adding_replicas:
                 w(p.int32s(adding_replicas))
             w(_pack_iii(x.leader, x.leader_epoch, x.partition_epoch))
-            if x.leader_recovery_state != 0 or x.election_basis is not None or x.earlier_elections is not None or x.last_leader != -1:
-                tagged = []
-                if x.leader_recovery_state != 0:
-                    inner = Out()
-                    inner.small.append(_pack_b(x.leader_recovery_state))
-                    tagged.append((0, inner))
-                if x.election_basis is not None:
-                    inner = Out()
-                    inner.small.append(b"\1")
-                    _write_election_basis(inner, (x.election_basis,), version)
-                    tagged.append((10000, inner))
-                if x.earlier_elections is not None:
-                    inner = Out()
-                    earlier_elections = x.earlier_elections
-                    n = len(earlier_elections) + 1
-                    inner.small.append(BYTE[n] if n < 128 else p.uvarint(n))
-                    if earlier_elections:
-                        _write_election_basis(inner, earlier_elections, version)
-                    tagged.append((10001, inner))
-                if x.last_leader != -1:
-                    inner = Out()
-                    inner.small.append(_pack_i(x.last_leader))
-                    tagged.append((10002, inner))
+            tagged = []
+            if x.leader_recovery_state != 0:
+                inner = Out()
+                inner.small.append(_pack_b(x.leader_recovery_state))
+                tagged.append((0, inner))
+            if x.election_basis is not None:
+                inner = Out()
+                inner.small.append(b"\1")
+                _write_election_basis(inner, (x.election_basis,), version)
+                tagged.append((10000, inner))
+            if x.earlier_elections is not None:
+                inner = Out()
+                earlier_elections = x.earlier_elections
+                n = len(earlier_elections) + 1
+                inner.small.append(BYTE[n] if n < 128 else p.uvarint(n))
+                if earlier_elections:
+                    _write_election_basis(inner, earlier_elections, version)
+                tagged.append((10001, inner))
+            if x.last_leader != -1:
+                inner = Out()
+                inner.small.append(_pack_i(x.last_leader))
+                tagged.append((10002, inner))
+            if tagged:
                 p.write_tags(out, tagged)
             else:
                 w(b"\0")

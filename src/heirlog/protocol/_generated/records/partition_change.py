@@ -193,8 +193,7 @@ def _read(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[Par
                 if tags >= 128:
                     tags, pos = p.more_uvarint(buf, pos, tags)
                 for _ in range(tags):
-                    tag, pos = p.read_uvarint(buf, pos)
-                    pos, end = p.read_tag_end(buf, pos)
+                    tag, pos, end = p.read_tag(buf, pos)
                     if tag == 0:
                         n = buf[pos] - 1
                         pos += 1
@@ -313,8 +312,7 @@ def _read(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[Par
                 if tags >= 128:
                     tags, pos = p.more_uvarint(buf, pos, tags)
                 for _ in range(tags):
-                    tag, pos = p.read_uvarint(buf, pos)
-                    pos, end = p.read_tag_end(buf, pos)
+                    tag, pos, end = p.read_tag(buf, pos)
                     if tag == 0:
                         n = buf[pos] - 1
                         pos += 1
@@ -411,8 +409,7 @@ def _read(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[Par
                 if tags >= 128:
                     tags, pos = p.more_uvarint(buf, pos, tags)
                 for _ in range(tags):
-                    tag, pos = p.read_uvarint(buf, pos)
-                    pos, end = p.read_tag_end(buf, pos)
+                    tag, pos, end = p.read_tag(buf, pos)
                     if tag == 0:
                         n = buf[pos] - 1
                         pos += 1
@@ -488,191 +485,191 @@ def _write(out: Out, items: Sequence[PartitionChangeRecord], version: int) -> No
     if version >= 2:
         for x in items:
             w(_pack_iu(x.partition_id, x.topic_id))
-            if x.isr is not None or x.leader != -2 or x.replicas is not None or x.removing_replicas is not None or x.adding_replicas is not None or x.leader_recovery_state != -1 or x.eligible_leader_replicas is not None or x.last_known_elr is not None or x.directories is not None or x.election_basis is not None:
-                tagged = []
-                if x.isr is not None:
-                    inner = Out()
-                    isr = x.isr
-                    n = len(isr) + 1
-                    inner.small.append(BYTE[n] if n < 128 else p.uvarint(n))
-                    if isr:
-                        inner.small.append(p.int32s(isr))
-                    tagged.append((0, inner))
-                if x.leader != -2:
-                    inner = Out()
-                    inner.small.append(_pack_i(x.leader))
-                    tagged.append((1, inner))
-                if x.replicas is not None:
-                    inner = Out()
-                    replicas = x.replicas
-                    n = len(replicas) + 1
-                    inner.small.append(BYTE[n] if n < 128 else p.uvarint(n))
-                    if replicas:
-                        inner.small.append(p.int32s(replicas))
-                    tagged.append((2, inner))
-                if x.removing_replicas is not None:
-                    inner = Out()
-                    removing_replicas = x.removing_replicas
-                    n = len(removing_replicas) + 1
-                    inner.small.append(BYTE[n] if n < 128 else p.uvarint(n))
-                    if removing_replicas:
-                        inner.small.append(p.int32s(removing_replicas))
-                    tagged.append((3, inner))
-                if x.adding_replicas is not None:
-                    inner = Out()
-                    adding_replicas = x.adding_replicas
-                    n = len(adding_replicas) + 1
-                    inner.small.append(BYTE[n] if n < 128 else p.uvarint(n))
-                    if adding_replicas:
-                        inner.small.append(p.int32s(adding_replicas))
-                    tagged.append((4, inner))
-                if x.leader_recovery_state != -1:
-                    inner = Out()
-                    inner.small.append(_pack_b(x.leader_recovery_state))
-                    tagged.append((5, inner))
-                if x.eligible_leader_replicas is not None:
-                    inner = Out()
-                    eligible_leader_replicas = x.eligible_leader_replicas
-                    n = len(eligible_leader_replicas) + 1
-                    inner.small.append(BYTE[n] if n < 128 else p.uvarint(n))
-                    if eligible_leader_replicas:
-                        inner.small.append(p.int32s(eligible_leader_replicas))
-                    tagged.append((6, inner))
-                if x.last_known_elr is not None:
-                    inner = Out()
-                    last_known_elr = x.last_known_elr
-                    n = len(last_known_elr) + 1
-                    inner.small.append(BYTE[n] if n < 128 else p.uvarint(n))
-                    if last_known_elr:
-                        inner.small.append(p.int32s(last_known_elr))
-                    tagged.append((7, inner))
-                if x.directories is not None:
-                    inner = Out()
-                    directories = x.directories
-                    n = len(directories) + 1
-                    inner.small.append(BYTE[n] if n < 128 else p.uvarint(n))
-                    if directories:
-                        inner.small.append(p.uuids(directories))
-                    tagged.append((8, inner))
-                if x.election_basis is not None:
-                    inner = Out()
-                    inner.small.append(b"\1")
-                    _write_election_basis(inner, (x.election_basis,), version)
-                    tagged.append((10000, inner))
+            tagged = []
+            if x.isr is not None:
+                inner = Out()
+                isr = x.isr
+                n = len(isr) + 1
+                inner.small.append(BYTE[n] if n < 128 else p.uvarint(n))
+                if isr:
+                    inner.small.append(p.int32s(isr))
+                tagged.append((0, inner))
+            if x.leader != -2:
+                inner = Out()
+                inner.small.append(_pack_i(x.leader))
+                tagged.append((1, inner))
+            if x.replicas is not None:
+                inner = Out()
+                replicas = x.replicas
+                n = len(replicas) + 1
+                inner.small.append(BYTE[n] if n < 128 else p.uvarint(n))
+                if replicas:
+                    inner.small.append(p.int32s(replicas))
+                tagged.append((2, inner))
+            if x.removing_replicas is not None:
+                inner = Out()
+                removing_replicas = x.removing_replicas
+                n = len(removing_replicas) + 1
+                inner.small.append(BYTE[n] if n < 128 else p.uvarint(n))
+                if removing_replicas:
+                    inner.small.append(p.int32s(removing_replicas))
+                tagged.append((3, inner))
+            if x.adding_replicas is not None:
+                inner = Out()
+                adding_replicas = x.adding_replicas
+                n = len(adding_replicas) + 1
+                inner.small.append(BYTE[n] if n < 128 else p.uvarint(n))
+                if adding_replicas:
+                    inner.small.append(p.int32s(adding_replicas))
+                tagged.append((4, inner))
+            if x.leader_recovery_state != -1:
+                inner = Out()
+                inner.small.append(_pack_b(x.leader_recovery_state))
+                tagged.append((5, inner))
+            if x.eligible_leader_replicas is not None:
+                inner = Out()
+                eligible_leader_replicas = x.eligible_leader_replicas
+                n = len(eligible_leader_replicas) + 1
+                inner.small.append(BYTE[n] if n < 128 else p.uvarint(n))
+                if eligible_leader_replicas:
+                    inner.small.append(p.int32s(eligible_leader_replicas))
+                tagged.append((6, inner))
+            if x.last_known_elr is not None:
+                inner = Out()
+                last_known_elr = x.last_known_elr
+                n = len(last_known_elr) + 1
+                inner.small.append(BYTE[n] if n < 128 else p.uvarint(n))
+                if last_known_elr:
+                    inner.small.append(p.int32s(last_known_elr))
+                tagged.append((7, inner))
+            if x.directories is not None:
+                inner = Out()
+                directories = x.directories
+                n = len(directories) + 1
+                inner.small.append(BYTE[n] if n < 128 else p.uvarint(n))
+                if directories:
+                    inner.small.append(p.uuids(directories))
+                tagged.append((8, inner))
+            if x.election_basis is not None:
+                inner = Out()
+                inner.small.append(b"\1")
+                _write_election_basis(inner, (x.election_basis,), version)
+                tagged.append((10000, inner))
+            if tagged:
                 p.write_tags(out, tagged)
             else:
                 w(b"\0")
     elif version >= 1:
         for x in items:
             w(_pack_iu(x.partition_id, x.topic_id))
-            if x.isr is not None or x.leader != -2 or x.replicas is not None or x.removing_replicas is not None or x.adding_replicas is not None or x.leader_recovery_state != -1 or x.directories is not None or x.election_basis is not None:
-                tagged = []
-                if x.isr is not None:
-                    inner = Out()
-                    isr = x.isr
-                    n = len(isr) + 1
-                    inner.small.append(BYTE[n] if n < 128 else p.uvarint(n))
-                    if isr:
-                        inner.small.append(p.int32s(isr))
-                    tagged.append((0, inner))
-                if x.leader != -2:
-                    inner = Out()
-                    inner.small.append(_pack_i(x.leader))
-                    tagged.append((1, inner))
-                if x.replicas is not None:
-                    inner = Out()
-                    replicas = x.replicas
-                    n = len(replicas) + 1
-                    inner.small.append(BYTE[n] if n < 128 else p.uvarint(n))
-                    if replicas:
-                        inner.small.append(p.int32s(replicas))
-                    tagged.append((2, inner))
-                if x.removing_replicas is not None:
-                    inner = Out()
-                    removing_replicas = x.removing_replicas
-                    n = len(removing_replicas) + 1
-                    inner.small.append(BYTE[n] if n < 128 else p.uvarint(n))
-                    if removing_replicas:
-                        inner.small.append(p.int32s(removing_replicas))
-                    tagged.append((3, inner))
-                if x.adding_replicas is not None:
-                    inner = Out()
-                    adding_replicas = x.adding_replicas
-                    n = len(adding_replicas) + 1
-                    inner.small.append(BYTE[n] if n < 128 else p.uvarint(n))
-                    if adding_replicas:
-                        inner.small.append(p.int32s(adding_replicas))
-                    tagged.append((4, inner))
-                if x.leader_recovery_state != -1:
-                    inner = Out()
-                    inner.small.append(_pack_b(x.leader_recovery_state))
-                    tagged.append((5, inner))
-                if x.directories is not None:
-                    inner = Out()
-                    directories = x.directories
-                    n = len(directories) + 1
-                    inner.small.append(BYTE[n] if n < 128 else p.uvarint(n))
-                    if directories:
-                        inner.small.append(p.uuids(directories))
-                    tagged.append((8, inner))
-                if x.election_basis is not None:
-                    inner = Out()
-                    inner.small.append(b"\1")
-                    _write_election_basis(inner, (x.election_basis,), version)
-                    tagged.append((10000, inner))
+            tagged = []
+            if x.isr is not None:
+                inner = Out()
+                isr = x.isr
+                n = len(isr) + 1
+                inner.small.append(BYTE[n] if n < 128 else p.uvarint(n))
+                if isr:
+                    inner.small.append(p.int32s(isr))
+                tagged.append((0, inner))
+            if x.leader != -2:
+                inner = Out()
+                inner.small.append(_pack_i(x.leader))
+                tagged.append((1, inner))
+            if x.replicas is not None:
+                inner = Out()
+                replicas = x.replicas
+                n = len(replicas) + 1
+                inner.small.append(BYTE[n] if n < 128 else p.uvarint(n))
+                if replicas:
+                    inner.small.append(p.int32s(replicas))
+                tagged.append((2, inner))
+            if x.removing_replicas is not None:
+                inner = Out()
+                removing_replicas = x.removing_replicas
+                n = len(removing_replicas) + 1
+                inner.small.append(BYTE[n] if n < 128 else p.uvarint(n))
+                if removing_replicas:
+                    inner.small.append(p.int32s(removing_replicas))
+                tagged.append((3, inner))
+            if x.adding_replicas is not None:
+                inner = Out()
+                adding_replicas = x.adding_replicas
+                n = len(adding_replicas) + 1
+                inner.small.append(BYTE[n] if n < 128 else p.uvarint(n))
+                if adding_replicas:
+                    inner.small.append(p.int32s(adding_replicas))
+                tagged.append((4, inner))
+            if x.leader_recovery_state != -1:
+                inner = Out()
+                inner.small.append(_pack_b(x.leader_recovery_state))
+                tagged.append((5, inner))
+            if x.directories is not None:
+                inner = Out()
+                directories = x.directories
+                n = len(directories) + 1
+                inner.small.append(BYTE[n] if n < 128 else p.uvarint(n))
+                if directories:
+                    inner.small.append(p.uuids(directories))
+                tagged.append((8, inner))
+            if x.election_basis is not None:
+                inner = Out()
+                inner.small.append(b"\1")
+                _write_election_basis(inner, (x.election_basis,), version)
+                tagged.append((10000, inner))
+            if tagged:
                 p.write_tags(out, tagged)
             else:
                 w(b"\0")
     else:
         for x in items:
             w(_pack_iu(x.partition_id, x.topic_id))
-            if x.isr is not None or x.leader != -2 or x.replicas is not None or x.removing_replicas is not None or x.adding_replicas is not None or x.leader_recovery_state != -1 or x.election_basis is not None:
-                tagged = []
-                if x.isr is not None:
-                    inner = Out()
-                    isr = x.isr
-                    n = len(isr) + 1
-                    inner.small.append(BYTE[n] if n < 128 else p.uvarint(n))
-                    if isr:
-                        inner.small.append(p.int32s(isr))
-                    tagged.append((0, inner))
-                if x.leader != -2:
-                    inner = Out()
-                    inner.small.append(_pack_i(x.leader))
-                    tagged.append((1, inner))
-                if x.replicas is not None:
-                    inner = Out()
-                    replicas = x.replicas
-                    n = len(replicas) + 1
-                    inner.small.append(BYTE[n] if n < 128 else p.uvarint(n))
-                    if replicas:
-                        inner.small.append(p.int32s(replicas))
-                    tagged.append((2, inner))
-                if x.removing_replicas is not None:
-                    inner = Out()
-                    removing_replicas = x.removing_replicas
-                    n = len(removing_replicas) + 1
-                    inner.small.append(BYTE[n] if n < 128 else p.uvarint(n))
-                    if removing_replicas:
-                        inner.small.append(p.int32s(removing_replicas))
-                    tagged.append((3, inner))
-                if x.adding_replicas is not None:
-                    inner = Out()
-                    adding_replicas = x.adding_replicas
-                    n = len(adding_replicas) + 1
-                    inner.small.append(BYTE[n] if n < 128 else p.uvarint(n))
-                    if adding_replicas:
-                        inner.small.append(p.int32s(adding_replicas))
-                    tagged.append((4, inner))
-                if x.leader_recovery_state != -1:
-                    inner = Out()
-                    inner.small.append(_pack_b(x.leader_recovery_state))
-                    tagged.append((5, inner))
-                if x.election_basis is not None:
-                    inner = Out()
-                    inner.small.append(b"\1")
-                    _write_election_basis(inner, (x.election_basis,), version)
-                    tagged.append((10000, inner))
+            tagged = []
+            if x.isr is not None:
+                inner = Out()
+                isr = x.isr
+                n = len(isr) + 1
+                inner.small.append(BYTE[n] if n < 128 else p.uvarint(n))
+                if isr:
+                    inner.small.append(p.int32s(isr))
+                tagged.append((0, inner))
+            if x.leader != -2:
+                inner = Out()
+                inner.small.append(_pack_i(x.leader))
+                tagged.append((1, inner))
+            if x.replicas is not None:
+                inner = Out()
+                replicas = x.replicas
+                n = len(replicas) + 1
+                inner.small.append(BYTE[n] if n < 128 else p.uvarint(n))
+                if replicas:
+                    inner.small.append(p.int32s(replicas))
+                tagged.append((2, inner))
+            if x.removing_replicas is not None:
+                inner = Out()
+                removing_replicas = x.removing_replicas
+                n = len(removing_replicas) + 1
+                inner.small.append(BYTE[n] if n < 128 else p.uvarint(n))
+                if removing_replicas:
+                    inner.small.append(p.int32s(removing_replicas))
+                tagged.append((3, inner))
+            if x.adding_replicas is not None:
+                inner = Out()
+                adding_replicas = x.adding_replicas
+                n = len(adding_replicas) + 1
+                inner.small.append(BYTE[n] if n < 128 else p.uvarint(n))
+                if adding_replicas:
+                    inner.small.append(p.int32s(adding_replicas))
+                tagged.append((4, inner))
+            if x.leader_recovery_state != -1:
+                inner = Out()
+                inner.small.append(_pack_b(x.leader_recovery_state))
+                tagged.append((5, inner))
+            if x.election_basis is not None:
+                inner = Out()
+                inner.small.append(b"\1")
+                _write_election_basis(inner, (x.election_basis,), version)
+                tagged.append((10000, inner))
+            if tagged:
                 p.write_tags(out, tagged)
             else:
                 w(b"\0")

@@ -182,8 +182,7 @@ def _read(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[Reg
                 if tags >= 128:
                     tags, pos = p.more_uvarint(buf, pos, tags)
                 for _ in range(tags):
-                    tag, pos = p.read_uvarint(buf, pos)
-                    pos, end = p.read_tag_end(buf, pos)
+                    tag, pos, end = p.read_tag(buf, pos)
                     if tag == 0:
                         n = buf[pos] - 1
                         pos += 1
@@ -230,8 +229,7 @@ def _read(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[Reg
                 if tags >= 128:
                     tags, pos = p.more_uvarint(buf, pos, tags)
                 for _ in range(tags):
-                    tag, pos = p.read_uvarint(buf, pos)
-                    pos, end = p.read_tag_end(buf, pos)
+                    tag, pos, end = p.read_tag(buf, pos)
                     if tag == 10000:
                         (x.clean_stop_epoch,) = _unpack_q(buf, pos)
                         pos += 8
@@ -269,8 +267,7 @@ def _read(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[Reg
                 if tags >= 128:
                     tags, pos = p.more_uvarint(buf, pos, tags)
                 for _ in range(tags):
-                    tag, pos = p.read_uvarint(buf, pos)
-                    pos, end = p.read_tag_end(buf, pos)
+                    tag, pos, end = p.read_tag(buf, pos)
                     if tag == 10000:
                         (x.clean_stop_epoch,) = _unpack_q(buf, pos)
                         pos += 8
@@ -309,8 +306,7 @@ def _read(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[Reg
                 if tags >= 128:
                     tags, pos = p.more_uvarint(buf, pos, tags)
                 for _ in range(tags):
-                    tag, pos = p.read_uvarint(buf, pos)
-                    pos, end = p.read_tag_end(buf, pos)
+                    tag, pos, end = p.read_tag(buf, pos)
                     if tag == 10000:
                         (x.clean_stop_epoch,) = _unpack_q(buf, pos)
                         pos += 8
@@ -340,20 +336,20 @@ def _write(out: Out, items: Sequence[RegisterBrokerRecord], version: int) -> Non
                 _write_broker_feature(out, features, version)
             w(p.compact_nullable_string(x.rack))
             w(_pack_oo(x.fenced, x.in_controlled_shutdown))
-            if x.log_dirs or x.clean_stop_epoch != -1:
-                tagged = []
-                if x.log_dirs:
-                    inner = Out()
-                    log_dirs = x.log_dirs
-                    n = len(log_dirs) + 1
-                    inner.small.append(BYTE[n] if n < 128 else p.uvarint(n))
-                    if log_dirs:
-                        inner.small.append(p.uuids(log_dirs))
-                    tagged.append((0, inner))
-                if x.clean_stop_epoch != -1:
-                    inner = Out()
-                    inner.small.append(_pack_q(x.clean_stop_epoch))
-                    tagged.append((10000, inner))
+            tagged = []
+            if x.log_dirs:
+                inner = Out()
+                log_dirs = x.log_dirs
+                n = len(log_dirs) + 1
+                inner.small.append(BYTE[n] if n < 128 else p.uvarint(n))
+                if log_dirs:
+                    inner.small.append(p.uuids(log_dirs))
+                tagged.append((0, inner))
+            if x.clean_stop_epoch != -1:
+                inner = Out()
+                inner.small.append(_pack_q(x.clean_stop_epoch))
+                tagged.append((10000, inner))
+            if tagged:
                 p.write_tags(out, tagged)
             else:
                 w(b"\0")
@@ -372,12 +368,12 @@ def _write(out: Out, items: Sequence[RegisterBrokerRecord], version: int) -> Non
                 _write_broker_feature(out, features, version)
             w(p.compact_nullable_string(x.rack))
             w(_pack_oo(x.fenced, x.in_controlled_shutdown))
+            tagged = []
             if x.clean_stop_epoch != -1:
-                tagged = []
-                if x.clean_stop_epoch != -1:
-                    inner = Out()
-                    inner.small.append(_pack_q(x.clean_stop_epoch))
-                    tagged.append((10000, inner))
+                inner = Out()
+                inner.small.append(_pack_q(x.clean_stop_epoch))
+                tagged.append((10000, inner))
+            if tagged:
                 p.write_tags(out, tagged)
             else:
                 w(b"\0")
@@ -396,12 +392,12 @@ def _write(out: Out, items: Sequence[RegisterBrokerRecord], version: int) -> Non
                 _write_broker_feature(out, features, version)
             w(p.compact_nullable_string(x.rack))
             w(_pack_oo(x.fenced, x.in_controlled_shutdown))
+            tagged = []
             if x.clean_stop_epoch != -1:
-                tagged = []
-                if x.clean_stop_epoch != -1:
-                    inner = Out()
-                    inner.small.append(_pack_q(x.clean_stop_epoch))
-                    tagged.append((10000, inner))
+                inner = Out()
+                inner.small.append(_pack_q(x.clean_stop_epoch))
+                tagged.append((10000, inner))
+            if tagged:
                 p.write_tags(out, tagged)
             else:
                 w(b"\0")
@@ -420,12 +416,12 @@ def _write(out: Out, items: Sequence[RegisterBrokerRecord], version: int) -> Non
                 _write_broker_feature(out, features, version)
             w(p.compact_nullable_string(x.rack))
             w(_pack_o(x.fenced))
+            tagged = []
             if x.clean_stop_epoch != -1:
-                tagged = []
-                if x.clean_stop_epoch != -1:
-                    inner = Out()
-                    inner.small.append(_pack_q(x.clean_stop_epoch))
-                    tagged.append((10000, inner))
+                inner = Out()
+                inner.small.append(_pack_q(x.clean_stop_epoch))
+                tagged.append((10000, inner))
+            if tagged:
                 p.write_tags(out, tagged)
             else:
                 w(b"\0")

@@ -113,8 +113,7 @@ def _read(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[Sha
             if tags >= 128:
                 tags, pos = p.more_uvarint(buf, pos, tags)
             for _ in range(tags):
-                tag, pos = p.read_uvarint(buf, pos)
-                pos, end = p.read_tag_end(buf, pos)
+                tag, pos, end = p.read_tag(buf, pos)
                 if tag == 0:
                     (x.delivery_complete_count,) = _unpack_i(buf, pos)
                     pos += 4
@@ -136,12 +135,12 @@ def _write(out: Out, items: Sequence[ShareSnapshotValue], version: int) -> None:
         w(BYTE[n] if n < 128 else p.uvarint(n))
         if state_batches:
             _write_state_batch(out, state_batches, version)
+        tagged = []
         if x.delivery_complete_count != -1:
-            tagged = []
-            if x.delivery_complete_count != -1:
-                inner = Out()
-                inner.small.append(_pack_i(x.delivery_complete_count))
-                tagged.append((0, inner))
+            inner = Out()
+            inner.small.append(_pack_i(x.delivery_complete_count))
+            tagged.append((0, inner))
+        if tagged:
             p.write_tags(out, tagged)
         else:
             w(b"\0")

@@ -161,8 +161,7 @@ def _read(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[Tra
                 if tags >= 128:
                     tags, pos = p.more_uvarint(buf, pos, tags)
                 for _ in range(tags):
-                    tag, pos = p.read_uvarint(buf, pos)
-                    pos, end = p.read_tag_end(buf, pos)
+                    tag, pos, end = p.read_tag(buf, pos)
                     if tag == 0:
                         (x.previous_producer_id,) = _unpack_q(buf, pos)
                         pos += 8
@@ -227,28 +226,28 @@ def _write(out: Out, items: Sequence[TransactionLogValue], version: int) -> None
                 if transaction_partitions:
                     _write_partitions_schema(out, transaction_partitions, version)
             w(_pack_qq(x.transaction_last_update_timestamp_ms, x.transaction_start_timestamp_ms))
-            if x.previous_producer_id != -1 or x.next_producer_id != -1 or x.client_transaction_version != 0 or x.next_producer_epoch != -1 or x.last_producer_epoch != -1:
-                tagged = []
-                if x.previous_producer_id != -1:
-                    inner = Out()
-                    inner.small.append(_pack_q(x.previous_producer_id))
-                    tagged.append((0, inner))
-                if x.next_producer_id != -1:
-                    inner = Out()
-                    inner.small.append(_pack_q(x.next_producer_id))
-                    tagged.append((1, inner))
-                if x.client_transaction_version != 0:
-                    inner = Out()
-                    inner.small.append(_pack_h(x.client_transaction_version))
-                    tagged.append((2, inner))
-                if x.next_producer_epoch != -1:
-                    inner = Out()
-                    inner.small.append(_pack_h(x.next_producer_epoch))
-                    tagged.append((3, inner))
-                if x.last_producer_epoch != -1:
-                    inner = Out()
-                    inner.small.append(_pack_h(x.last_producer_epoch))
-                    tagged.append((10000, inner))
+            tagged = []
+            if x.previous_producer_id != -1:
+                inner = Out()
+                inner.small.append(_pack_q(x.previous_producer_id))
+                tagged.append((0, inner))
+            if x.next_producer_id != -1:
+                inner = Out()
+                inner.small.append(_pack_q(x.next_producer_id))
+                tagged.append((1, inner))
+            if x.client_transaction_version != 0:
+                inner = Out()
+                inner.small.append(_pack_h(x.client_transaction_version))
+                tagged.append((2, inner))
+            if x.next_producer_epoch != -1:
+                inner = Out()
+                inner.small.append(_pack_h(x.next_producer_epoch))
+                tagged.append((3, inner))
+            if x.last_producer_epoch != -1:
+                inner = Out()
+                inner.small.append(_pack_h(x.last_producer_epoch))
+                tagged.append((10000, inner))
+            if tagged:
                 p.write_tags(out, tagged)
             else:
                 w(b"\0")
