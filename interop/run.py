@@ -32,6 +32,7 @@ import group_tools
 import jars
 import later_groups
 import messages
+import mixed_transactions
 import monitoring
 import notebook
 import own_producer
@@ -49,6 +50,7 @@ import secured_issuer
 import secured_requests
 import secured_tokens
 import share_groups
+import share_partitions
 import shared_groups
 import spark
 import spark_cluster
@@ -85,6 +87,7 @@ CHECKS: list[Check] = [
     ("messages through Kafka's classes", messages.round_trips),
     ("decisions of Kafka's StandardAuthorizer", decisions.check),
     ("placement of Kafka's StripedReplicaPlacer", placement.check),
+    ("share partitions beside Kafka's SharePartition", share_partitions.check),
     ("franz-go", clients.franz_go),
     ("compacted topic of franz-go", clients.franz_go_table),
     ("kcat", clients.kcat),
@@ -139,6 +142,7 @@ CHECKS: list[Check] = [
     ("Spark Connect", spark.connect),
     ("suites: sarama", sarama.check),
     ("Spark pipeline into Delta", spark_lake.delta),
+    ("transactions of four clients while brokers are killed", mixed_transactions.check),
     ("Spark on a standalone cluster", spark_cluster.check),
     ("a sweep on a standalone cluster", spark_sweep.check),
     ("suites: TLS, SASL and ACLs of librdkafka and kafka-python", secured_suites.check),

@@ -29,6 +29,24 @@ def _first_offset(difference: Difference) -> bool:
     return is_of_state and at(difference, ".start_offset", ".lag", ".delivery_complete_count")
 
 
+def _negative_offset(difference: Difference) -> bool:
+    """In an AlterShareGroupOffsets."""
+    topics = difference.plan.fields["topics"] if difference.plan.key == 91 else ()
+    offsets = [part["start_offset"] for topic in topics for part in topic["partitions"]]
+    return bool(offsets) and min(offsets) < 0
+
+
+def _repeated_assignment(difference: Difference) -> bool:
+    """Of a member whose heartbeat does not name the epoch that the answer gives to it."""
+    plan, answer = difference.plan, difference.answer
+    return (
+        plan.key == 76
+        and difference.path == ".assignment"
+        and difference.theirs is None
+        and plan.fields["member_epoch"] != answer["member_epoch"]
+    )
+
+
 def _malformed_batches(difference: Difference) -> bool:
     """In a WriteShareGroupState."""
     batches = [
@@ -50,6 +68,12 @@ def _of_share_state(group: str, **part: Any) -> dict[str, Any]:
     return {"group_id": group, "topics": [topic]}
 
 
+def _of_share_member(epoch: int, *topics: str) -> Plan:
+    """topics: what it subscribes to from now on."""
+    who = {"group_id": f"{SHOWN_NAMES}m", "member_id": "m", "member_epoch": epoch, "rack_id": None}
+    return Plan(76, 1, who | {"subscribed_topic_names": list(topics) or None})
+
+
 SHARE_GROUP_DEVIATIONS: list[Deviation] = [
     Deviation(
         "the epoch of a group whose offsets were altered",
@@ -66,6 +90,29 @@ SHARE_GROUP_DEVIATIONS: list[Deviation] = [
             ),
             Plan(77, 1, {"group_ids": [f"{SHOWN_NAMES}p{ALTERED}"]}),
         ),
+    ),
+    Deviation(
+        "a share group that begins at a negative offset",
+        "a negative start offset in AlterShareGroupOffsets",
+        _negative_offset,
+        (
+            new_topics(topic(D)),
+            Plan(
+                91,
+                0,
+                {
+                    "group_id": f"{SHOWN_NAMES}n{ALTERED}",
+                    "topics": [{"topic_name": D, "partitions": [{"partition_index": 0, "start_offset": -3}]}],
+                },
+            ),
+        ),
+        is_harmless=False,
+    ),
+    Deviation(
+        "the assignment that a member of a share group has missed",
+        "ShareGroupHeartbeat with the previous epoch",
+        _repeated_assignment,
+        (_of_share_member(0, "none"), _of_share_member(1, "nowhere"), _of_share_member(1)),
     ),
     Deviation(
         "the first offset of a share group",

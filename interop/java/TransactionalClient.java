@@ -30,7 +30,8 @@ import org.apache.kafka.common.serialization.StringSerializer;
  *
  * {@code rules BOOTSTRAP NAME} plays each rule once and prints the epochs of eight transactions of one producer.
  * {@code copy BOOTSTRAP RECORDS} copies a topic, a few records in each transaction, and prints "copied N" after each;
- * meanwhile brokers are killed. {@code read BOOTSTRAP TOPIC} prints the committed values of a topic.
+ * meanwhile brokers are killed. {@code move BOOTSTRAP RECORDS FROM TO} copies topics that exist, of which others write
+ * the first one. {@code read BOOTSTRAP TOPIC} prints the committed values of a topic.
  * Any doubt ends the program with an exception.
  */
 public class TransactionalClient {
@@ -51,6 +52,7 @@ public class TransactionalClient {
         switch (args[0]) {
             case "rules" -> client.rules(args[2]);
             case "copy" -> client.copy(Integer.parseInt(args[2]));
+            case "move" -> client.move(Integer.parseInt(args[2]), args[3], args[4]);
             case "read" -> client.all(args[2], "read_committed").stream().sorted().forEach(System.out::println);
             default -> throw new IllegalArgumentException(args[0]);
         }
@@ -180,19 +182,23 @@ public class TransactionalClient {
                 producer.send(new ProducerRecord<>("from", n % PARTITIONS, null, "record-" + n));
             }
         }
+        move(records, "from", "to");
+    }
+
+    private void move(int records, String from, String to) throws Exception {
         int copied = 0;
         try (KafkaProducer<String, String> producer = producer("copy");
                 KafkaConsumer<String, String> consumer = consumer("read_committed", "copy")) {
             producer.initTransactions();
-            consumer.subscribe(List.of("from"));
-            long end = System.nanoTime() + 2 * WAIT_NANOS;
+            consumer.subscribe(List.of(from));
+            long end = System.nanoTime() + 5 * WAIT_NANOS;
             while (copied < records) {
                 require(System.nanoTime() < end, "only " + copied + " records were copied");
                 ConsumerRecords<String, String> found = consumer.poll(POLL);
                 if (found.isEmpty()) {
                     continue;
                 }
-                if (copyOnce(producer, consumer, found)) {
+                if (copyOnce(producer, consumer, found, to)) {
                     copied += found.count();
                     System.out.println("copied " + copied);
                     System.out.flush();
@@ -208,12 +214,13 @@ public class TransactionalClient {
     private static boolean copyOnce(
             KafkaProducer<String, String> producer,
             KafkaConsumer<String, String> consumer,
-            ConsumerRecords<String, String> found) {
+            ConsumerRecords<String, String> found,
+            String to) {
         Map<TopicPartition, OffsetAndMetadata> offsets = new HashMap<>();
         producer.beginTransaction();
         try {
             for (ConsumerRecord<String, String> record : found) {
-                producer.send(new ProducerRecord<>("to", record.partition(), null, record.value()));
+                producer.send(new ProducerRecord<>(to, record.partition(), null, record.value()));
                 offsets.put(
                         new TopicPartition(record.topic(), record.partition()), new OffsetAndMetadata(record.offset() + 1));
             }

@@ -45,6 +45,10 @@ def test_a_group_with_members_is_refused_and_so_are_unknown_topics(node: Guarded
     assert codes(node.ask(altering("busy"), principal=ADMIN)) is ErrorCode.NON_EMPTY_GROUP
     found = codes(node.ask(altering("new", 7, "t", "none"), principal=ADMIN))
     assert found == {"t": ErrorCode.NONE, "none": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+    below = node.ask(altering("new", -5), principal=ADMIN).responses[0].partitions[0]
+    assert (below.error_code, below.error_message) == (ErrorCode.INVALID_REQUEST, "The start offset is below 0.")
+    missing = node.ask(altering("new", 7, "none"), principal=ADMIN).responses[0].partitions[0]
+    assert missing.error_message == "This server does not host this topic-partition."
     nameless = node.ask(altering(""), principal=ADMIN)
     assert codes(nameless) is ErrorCode.INVALID_GROUP_ID and nameless.error_message == "The group id is empty."
 

@@ -43,6 +43,33 @@ def test_a_partition_takes_all_acknowledgements_or_none(node: Guarded) -> None:
     assert ack_code(member.acknowledge((0, 3, [ACCEPT]))) == ErrorCode.NONE, "below the start offset they are ignored"
 
 
+def test_ranges_that_have_one_offset_in_common_find_it_changed(node: Guarded) -> None:
+    member = holding(node, "common")
+    assert ack_code(member.acknowledge((0, 1, [ACCEPT]), (1, 3, [ACCEPT]))) == ErrorCode.INVALID_RECORD_STATE
+    assert ack_code(member.acknowledge((0, 2, [ACCEPT]), (1, 3, [ACCEPT]))) == ErrorCode.INVALID_REQUEST
+    assert ack_code(member.acknowledge((-1, 3, [ACCEPT]))) == ErrorCode.NONE, "what is below the start is ignored"
+
+
+def test_a_partition_without_acknowledgements_is_answered_beside_one_that_has_some(node: Guarded) -> None:
+    member = holding(node, "beside")
+    assert member.acknowledge().responses == []
+    request = member.acknowledging((0, 3, [ACCEPT]))
+    R = ShareAcknowledgeRequest
+    request.topics.append(R.AcknowledgeTopic(topic_id=node.topic_id("t"), partitions=[R.AcknowledgePartition()]))
+    unknown = [R.AcknowledgePartition(partition_index=7)]
+    request.topics.append(R.AcknowledgeTopic(topic_id=bytes(15) + b"x", partitions=unknown))
+    answer = member.ask(request)
+    assert {
+        (bytes(topic.topic_id), part.partition_index): part.error_code
+        for topic in answer.responses
+        for part in topic.partitions
+    } == {
+        (member.topic, 0): ErrorCode.NONE,
+        (node.topic_id("t"), 0): ErrorCode.NONE,
+        (bytes(15) + b"x", 7): ErrorCode.UNKNOWN_TOPIC_ID,
+    }
+
+
 def test_it_cannot_open_a_session(node: Guarded) -> None:
     member = holding(node, "opening")
     assert member.acknowledge((0, 0, [1]), share_session_epoch=0).error_code == ErrorCode.INVALID_SHARE_SESSION_EPOCH

@@ -10,10 +10,13 @@ from heirlog.apis.common.call import Call, changed, parted, without
 from heirlog.apis.common.ports import CoordinatesGroups, OnBroker
 from heirlog.broker.groups.share import offset_requests
 from heirlog.context import Context, Reply
+from heirlog.controller.error_messages import sentence
 from heirlog.metadata.acls import AclOperation, ResourceType
 from heirlog.protocol.api import ApiKey
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import AlterShareGroupOffsetsRequest, AlterShareGroupOffsetsResponse
+
+DENIED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 
 def guard(
@@ -40,7 +43,7 @@ def _refused(
         topic_name=topic.topic_name,
         partitions=[
             AlterShareGroupOffsetsResponse.AlterShareGroupOffsetsResponsePartition(
-                partition_index=partition.partition_index, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED
+                partition_index=partition.partition_index, error_code=DENIED, error_message=sentence(DENIED)
             )
             for partition in topic.partitions
         ],

@@ -10,10 +10,13 @@ from heirlog.apis.common.call import Call, changed, parted, without
 from heirlog.apis.common.ports import CoordinatesGroups, OnBroker
 from heirlog.broker.groups.share import offset_requests
 from heirlog.context import Context, Reply
+from heirlog.controller.error_messages import sentence
 from heirlog.metadata.acls import AclOperation, ResourceType
 from heirlog.protocol.api import ApiKey
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import DeleteShareGroupOffsetsRequest, DeleteShareGroupOffsetsResponse
+
+DENIED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 
 def guard(
@@ -37,7 +40,7 @@ def _refused(
     topic: DeleteShareGroupOffsetsRequest.DeleteShareGroupOffsetsRequestTopic,
 ) -> DeleteShareGroupOffsetsResponse.DeleteShareGroupOffsetsResponseTopic:
     return DeleteShareGroupOffsetsResponse.DeleteShareGroupOffsetsResponseTopic(
-        topic_name=topic.topic_name, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        topic_name=topic.topic_name, error_code=DENIED, error_message=sentence(DENIED)
     )
 
 

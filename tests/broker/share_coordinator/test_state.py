@@ -79,9 +79,10 @@ def test_a_read_by_a_newer_leader_fences_the_older_ones() -> None:
     state = after(state, update)
     assert (state.leader_epoch, state.start_offset) == (4, 5)
     assert read_by(state, 4) is None
-    with pytest.raises(KafkaError) as raised:
-        check_leader(state, 3)
-    assert raised.value.code is ErrorCode.FENCED_LEADER_EPOCH
+    for older in (3, -1):
+        with pytest.raises(KafkaError) as raised:
+            check_leader(state, older)
+        assert raised.value.code is ErrorCode.FENCED_LEADER_EPOCH
     assert refusal(state, write(leader_epoch=3)) is ErrorCode.FENCED_LEADER_EPOCH
 
 

@@ -12,14 +12,9 @@ from random import Random
 import pytest
 
 from heirlog.broker.share_coordinator.batches import StateBatch, combined
+from heirlog.broker.share_partitions.acquisition import FetchedBatch, ShareLimits, Wanted
 from heirlog.broker.share_partitions.delivery_window import RecordState
-from heirlog.broker.share_partitions.share_partition import (
-    Acknowledgement,
-    FetchedBatch,
-    ShareLimits,
-    SharePartition,
-    StateTransition,
-)
+from heirlog.broker.share_partitions.share_partition import Acknowledgement, SharePartition, StateTransition
 from heirlog.protocol.errors import KafkaError
 
 MEMBERS = ("a", "b", "c")
@@ -89,15 +84,8 @@ class World:
         found = found[: self.random.randrange(0, 6)]
         is_exact = self.random.random() < 0.5
         before_end, size_before = share.end_offset, share.window.size
-        acquired = share.acquire(
-            member,
-            offset,
-            found,
-            max_records=wanted,
-            batch_size=self.random.choice((1, 3, 100)),
-            is_exact=is_exact,
-            locked_until_ms=self.now_ms + LOCK_MS,
-        )
+        asked = Wanted(wanted, self.random.choice((1, 3, 100)), is_exact)
+        acquired = share.acquire(member, offset, found, asked, self.now_ms + LOCK_MS)
         for at in range(before_end, share.end_offset):
             self.model[at] = Offset()
         taken = 0
@@ -123,8 +111,11 @@ class World:
                     self.model[at].state = RecordState.ARCHIVED
         self.deliveries += taken
         assert not is_exact or taken <= wanted
-        if is_exact and found and found[0].first <= before_end:
-            assert share.window.size <= max(self.limits.record_locks, size_before)
+        if found and found[0].first <= before_end:
+            rest = max(batch.last - batch.first for batch in found)
+            assert share.window.size <= max(self.limits.record_locks, size_before) + rest
+        new = sum(last - max(first, before_end) + 1 for first, last, _ in acquired if last >= before_end)
+        assert not is_exact or new <= max(0, self.limits.record_locks - size_before)
         self._trim()
 
     def acknowledge(self) -> None:

@@ -8,15 +8,9 @@ from typing import Any
 import pytest
 
 from heirlog.broker.share_coordinator.batches import StateBatch
+from heirlog.broker.share_partitions.acquisition import AcquiredRecords, FetchedBatch, ShareLimits, Wanted
 from heirlog.broker.share_partitions.delivery_window import RecordState
-from heirlog.broker.share_partitions.share_partition import (
-    Acknowledgement,
-    AcquiredRecords,
-    FetchedBatch,
-    ShareLimits,
-    SharePartition,
-    check_acknowledgements,
-)
+from heirlog.broker.share_partitions.share_partition import Acknowledgement, SharePartition, check_acknowledgements
 from heirlog.protocol.errors import ErrorCode, KafkaError
 
 GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)
@@ -32,7 +26,7 @@ def fetch(share: SharePartition, *batches: tuple[int, int], member: str = "m", *
     offset = share.next_fetch_offset
     values: dict[str, Any] = {"max_records": 500, "batch_size": 500, "is_exact": False}
     found = [FetchedBatch(*batch) for batch in batches if batch[1] >= offset]
-    return share.acquire(member, offset, found, locked_until_ms=LOCKED_UNTIL_MS, **(values | more))
+    return share.acquire(member, offset, found, Wanted(**(values | more)), LOCKED_UNTIL_MS)
 
 
 def acknowledge(share: SharePartition, first: int, last: int, *types: int, member: str = "m") -> Any:
@@ -110,6 +104,26 @@ def test_a_refused_acknowledgement_changes_nothing(first: int, last: int, member
     assert states(share) == [(0, 9, "acquired", 1)]
 
 
+def test_an_offset_that_is_acknowledged_twice_changes_nothing() -> None:
+    share = opened()
+    fetch(share, (0, 9))
+    with pytest.raises(KafkaError) as refused:
+        share.acknowledge("m", [Acknowledgement(0, 4, [ACCEPT]), Acknowledgement(4, 5, [REJECT])], 0)
+    assert refused.value.code is ErrorCode.INVALID_RECORD_STATE
+    assert states(share) == [(0, 9, "acquired", 1)]
+    change = share.acknowledge("m", [Acknowledgement(0, 4, [RENEW]), Acknowledgement(4, 5, [ACCEPT])], 0)
+    assert [batch[:2] for batch in change.batches] == [(4, 5)], "a renewed lock changes no state"
+
+
+def test_where_nothing_is_delivered_nothing_can_be_acknowledged() -> None:
+    share = opened(3)
+    for given in (Acknowledgement(3, 3, [ACCEPT]), Acknowledgement(0, 9, [ACCEPT])):
+        with pytest.raises(KafkaError) as refused:
+            share.acknowledge("m", [given], 0)
+        assert refused.value.code is ErrorCode.INVALID_RECORD_STATE
+    assert share.acknowledge("m", [Acknowledgement(0, 2, [ACCEPT])], 0).batches == ()
+
+
 def test_offsets_below_the_start_offset_are_ignored() -> None:
     share = opened()
     fetch(share, (0, 9))
@@ -175,6 +189,55 @@ def test_whole_batches_may_exceed_the_wanted_records_unless_the_limit_is_exact()
     assert fetch(share, *log, max_records=12, is_exact=True) == [(12, 19, 1)]
 
 
+def test_the_rest_of_a_batch_behind_an_exact_limit_is_in_the_window_and_not_held() -> None:
+    share = opened()
+    assert fetch(share, (0, 9), (10, 19), max_records=2, is_exact=True) == [(0, 1, 1)]
+    assert states(share) == [(0, 1, "acquired", 1), (2, 9, "available", 0)]
+    with pytest.raises(KafkaError) as refused:
+        acknowledge(share, 0, 2, ACCEPT)
+    assert refused.value.code is ErrorCode.INVALID_RECORD_STATE
+    assert fetch(share, (0, 9), (10, 19), member="n", max_records=3) == [(2, 9, 1)], "one batch with the first two"
+
+
+def test_records_that_were_read_together_come_back_together() -> None:
+    log = ((0, 4), (5, 9), (10, 14))
+    share = opened()
+    assert fetch(share, *log, max_records=10) == [(0, 9, 1)]
+    acknowledge(share, 0, 9, RELEASE)
+    assert fetch(share, *log, max_records=1) == [(0, 9, 2)]
+    acknowledge(share, 0, 3, RELEASE)
+    acknowledge(share, 4, 9, RELEASE)
+    assert fetch(share, *log, max_records=2, is_exact=True) == [(0, 1, 3)]
+    acknowledge(share, 0, 1, REJECT)
+    assert fetch(share, *log, max_records=9) == [(2, 9, 3), (10, 14, 1)]
+
+
+def test_parts_of_an_answer_have_one_delivery_count_and_end_with_their_batch() -> None:
+    log = ((0, 4), (5, 9))
+    share = opened(delivery_count=10)
+    fetch(share, log[0])
+    fetch(share, log[1])
+    acknowledge(share, 0, 9, RELEASE)
+    assert fetch(share, *log, max_records=2, is_exact=True) == [(0, 1, 2)]
+    acknowledge(share, 0, 1, RELEASE)
+    assert fetch(share, *log) == [(0, 1, 3), (2, 4, 2), (5, 9, 2)]
+
+
+def test_a_batch_that_is_delivered_often_is_alone_in_its_answer() -> None:
+    log = ((0, 1), (2, 3), (4, 11))
+    share = opened(delivery_count=6)
+    for first, last in log:
+        assert fetch(share, (first, last)) == [(first, last, 1)]
+    acknowledge(share, 0, 1, RELEASE)
+    for _ in range(2):
+        fetch(share, *log)
+        acknowledge(share, 0, 1, RELEASE)
+    acknowledge(share, 2, 3, RELEASE)
+    assert fetch(share, *log) == [(0, 0, 4)]
+    assert fetch(share, *log) == [(1, 1, 4)]
+    assert fetch(share, *log) == [(2, 3, 2)]
+
+
 def test_acquired_records_are_divided_at_batches_of_the_log() -> None:
     log = tuple((first, first + 9) for first in range(0, 60, 10))
     assert fetch(opened(), *log, batch_size=25) == [(0, 29, 1), (30, 59, 1)]
@@ -218,7 +281,7 @@ def test_records_that_were_compacted_away_meanwhile_are_finished() -> None:
 def test_aborted_transactions_are_never_delivered() -> None:
     share = opened()
     batches = [FetchedBatch(0, 4), FetchedBatch(5, 9, is_aborted=True), FetchedBatch(10, 14)]
-    acquired = share.acquire("m", 0, batches, max_records=500, batch_size=500, is_exact=False, locked_until_ms=1)
+    acquired = share.acquire("m", 0, batches, Wanted(500, 500, is_exact=False), 1)
     assert acquired == [(0, 4, 1), (10, 14, 1)]
     acknowledge(share, 0, 4, ACCEPT)
     assert share.start_offset == 10
@@ -279,15 +342,19 @@ def test_the_count_of_finished_records_includes_those_of_the_change() -> None:
 
 def test_only_as_much_is_read_as_can_be_acquired() -> None:
     share = opened(0, [StateBatch(2, 9, RecordState.ACKNOWLEDGED, 1)])
-    assert share.last_wanted(2) == 1
-    assert share.last_wanted(5) == 12
+    assert share.last_wanted(Wanted(2, 500, is_exact=False)) == 1
+    assert share.last_wanted(Wanted(5, 500, is_exact=False)) == 12
+    released = opened(0, [StateBatch(0, 9, RecordState.AVAILABLE, 1)])
+    assert released.last_wanted(Wanted(2, 500, is_exact=True)) == 1
+    assert released.last_wanted(Wanted(2, 500, is_exact=False)) == 9
 
 
 @pytest.mark.parametrize(
     "given",
     [
         [Acknowledgement(5, 4, [1])],
-        [Acknowledgement(0, 4, [1]), Acknowledgement(4, 5, [1])],
+        [Acknowledgement(0, 4, [1]), Acknowledgement(3, 5, [1])],
+        [Acknowledgement(-2, 4, [1])],
         [Acknowledgement(0, 4, [])],
         [Acknowledgement(0, 4, [1, 1])],
         [Acknowledgement(0, 0, [5])],

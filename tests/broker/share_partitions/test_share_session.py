@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from heirlog.broker.share_partitions.share_session import PARTITIONS_MAX, UNREADABLE_MAX, SessionKey, ShareSessionCache
+from heirlog.broker.share_partitions.share_session import (
+    IDLE_GROUPS_MAX,
+    PARTITIONS_MAX,
+    UNREADABLE_MAX,
+    SessionKey,
+    ShareSessionCache,
+)
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.types import Uuid
 
@@ -99,6 +105,32 @@ def test_the_last_session_of_a_group_is_noticed() -> None:
     assert (len(cache), cache.evictions) == (1, 1)
     cache.close(A)
     assert cache.heard[3:] == []
+
+
+def test_a_group_whose_last_member_ends_its_session_is_kept_until_the_connection_closes() -> None:
+    cache = Cache()
+    cache.open(A, "one")
+    cache.close(A)
+    assert cache.heard == ["ended g a"]
+    cache.open(A, "two")
+    cache.connection_closed("one")
+    assert cache.heard == ["ended g a"], "it has a session again"
+    cache.close(A)
+    cache.connection_closed("two")
+    assert cache.heard == ["ended g a", "ended g a", "gone g"]
+    cache.connection_closed("two")
+    assert len(cache.heard) == 3
+
+
+def test_few_groups_are_kept_for_a_connection() -> None:
+    cache = Cache()
+    for number in range(IDLE_GROUPS_MAX + 1):
+        key = SessionKey(f"g{number}", "a")
+        cache.open(key, "one")
+        cache.close(key)
+    assert [each for each in cache.heard if each.startswith("gone")] == ["gone g0"]
+    cache.connection_closed("one")
+    assert cache.heard[-IDLE_GROUPS_MAX:] == [f"gone g{number + 1}" for number in range(IDLE_GROUPS_MAX)]
 
 
 def test_beyond_the_limit_no_session_is_opened() -> None:

@@ -7,7 +7,8 @@ Two epochs keep out writers that do not know that they were replaced:
 * the *state epoch* rises with each initialization (a group that subscribes, or an administrator who moves its start
   offset). A leader that has loaded an earlier state cannot write (FENCED_STATE_EPOCH).
 * the *leader epoch* is that of the partition's leader. The first read by a newer leader is written down, so the old one
-  is fenced from then on (FENCED_LEADER_EPOCH), even if the new one writes nothing. -1 in a write skips the check.
+  is fenced from then on (FENCED_LEADER_EPOCH), even if the new one writes nothing. -1 in a write skips the check; in a
+  read it is older than any leader.
 
 Rules return the record that makes a change; applying it is the only way the state changes.
 
@@ -117,14 +118,19 @@ def initialized(before: ShareState | None, state_epoch: int, start_offset: int, 
 
 def check_leader(before: ShareState | None, leader_epoch: int) -> ShareState:
     """The state that this leader may read or write. Raises KafkaError."""
-    if before is None:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "The share partition has not been initialized.")
-    if leader_epoch != NO_EPOCH and leader_epoch < before.leader_epoch:
+    state = _existing(before)
+    if leader_epoch < state.leader_epoch:
         raise KafkaError(
             ErrorCode.FENCED_LEADER_EPOCH,
-            f"leader epoch {before.leader_epoch} of the partition has used the state, and this one is {leader_epoch}",
+            f"leader epoch {state.leader_epoch} of the partition has used the state, and this one is {leader_epoch}",
         )
-    return before
+    return state
+
+
+def _existing(state: ShareState | None) -> ShareState:
+    if state is None:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "The share partition has not been initialized.")
+    return state
 
 
 def read_by(state: ShareState, leader_epoch: int) -> ShareUpdate | None:
@@ -136,7 +142,9 @@ def read_by(state: ShareState, leader_epoch: int) -> ShareUpdate | None:
 
 def written(before: ShareState | None, write: StateWrite, updates_max: int, wall_ms: int) -> ShareState | ShareUpdate:
     """An update; a snapshot if there are `updates_max` updates already. Raises KafkaError."""
-    state = check_leader(before, write.leader_epoch)
+    state = _existing(before)
+    if write.leader_epoch != NO_EPOCH:
+        check_leader(state, write.leader_epoch)
     if write.state_epoch != NO_EPOCH and write.state_epoch < state.state_epoch:
         raise KafkaError(
             ErrorCode.FENCED_STATE_EPOCH,

@@ -9,6 +9,8 @@ window without a gap and never overlap. Offsets that were not read yet between o
 with delivery count 0. A run is split only where its parts begin to differ, so a batch of a thousand records is one run
 until a consumer treats some of its records differently. Runs are never joined again: they end with the window's start.
 
+Runs also know in which in-flight batch they were read (`acquisition.py`); one that was never read is in none.
+
 A run that *changes* waits until the new state is durable (`share_partition.py`). It is neither split nor acquired.
 """
 
@@ -16,8 +18,9 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
+from typing import NamedTuple
 
 
 class RecordState(IntEnum):
@@ -35,6 +38,17 @@ class RecordState(IntEnum):
         return self >= RecordState.ACKNOWLEDGED
 
 
+class InFlightBatch(NamedTuple):
+    """Offsets that were read together, or that the stored state has as one batch."""
+
+    first: int
+    last: int
+
+    @property
+    def size(self) -> int:
+        return self.last - self.first + 1
+
+
 @dataclass(slots=True, eq=False)
 class InFlightRun:
     """Offsets from `first` to `last`, both included."""
@@ -48,6 +62,8 @@ class InFlightRun:
     locked_until_ms: int = 0
     changes_to: RecordState | None = None
     """What it becomes once that is durable."""
+    batch: InFlightBatch | None = None
+    """None: these offsets were never read here, or the log does not have them."""
 
     @property
     def size(self) -> int:
@@ -97,6 +113,10 @@ class DeliveryWindow:
         """Index of the run that holds `offset`, which is in the window."""
         return bisect_right(self.runs, offset, key=_first) - 1
 
+    def run_at(self, offset: int) -> InFlightRun:
+        """The run that holds `offset`, which is in the window."""
+        return self.runs[self._place_of(offset)]
+
     def overlapping(self, first: int, last: int) -> Iterator[InFlightRun]:
         """The runs with an offset between the two, both included. None is split."""
         place = max(self._place_of(first), 0)
@@ -115,7 +135,7 @@ class DeliveryWindow:
         if run.first == offset:
             return
         assert run.changes_to is None, "a run that changes is not split"
-        rest = InFlightRun(offset, run.last, run.state, run.delivery_count, run.member, run.locked_until_ms)
+        rest = replace(run, first=offset)
         run.last = offset - 1
         self.runs.insert(place + 1, rest)
 
@@ -124,6 +144,11 @@ class DeliveryWindow:
         self.cut(first)
         self.cut(last + 1)
         return list(self.overlapping(first, last))
+
+    def begin_batch(self, batch: InFlightBatch) -> None:
+        """The offsets of the batch are read for the first time."""
+        for run in self.exactly(batch.first, batch.last):
+            run.batch = batch
 
     def archive_available(self, first: int, last: int) -> None:
         """Records that can never be delivered: they are not in the log, or their transaction was aborted."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from heirlog.broker.share_partitions.share_partition import AcquiredRecords, FetchedBatch
+from heirlog.broker.share_partitions.acquisition import AcquiredRecords, FetchedBatch
 from heirlog.client.aborted import AbortedTransactions
 from heirlog.env import Region
 from heirlog.protocol.batch import HEADER_SIZE, BatchHeader, read_header

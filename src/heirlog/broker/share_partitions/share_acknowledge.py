@@ -48,14 +48,14 @@ class _AcknowledgedTopic(Protocol):
 
 
 def acknowledgements_of(topics: Iterable[_AcknowledgedTopic]) -> dict[PartitionKey, list[Acknowledgement]]:
+    """Of every partition that is named: some may have none."""
     found: dict[PartitionKey, list[Acknowledgement]] = {}
     for topic in topics:
         for each in topic.partitions:
-            if each.acknowledgement_batches:
-                found.setdefault((Uuid(topic.topic_id), each.partition_index), []).extend(
-                    Acknowledgement(batch.first_offset, batch.last_offset, batch.acknowledge_types)
-                    for batch in each.acknowledgement_batches
-                )
+            found.setdefault((Uuid(topic.topic_id), each.partition_index), []).extend(
+                Acknowledgement(batch.first_offset, batch.last_offset, batch.acknowledge_types)
+                for batch in each.acknowledgement_batches
+            )
     return found
 
 
@@ -69,6 +69,11 @@ class _Acknowledge:
 
     def result(self, key: PartitionKey, error: KafkaError | None) -> None:
         self.results[key] = error
+        self.step()
+
+    def leave_out(self, key: PartitionKey) -> None:
+        """There is nothing to say of the partition."""
+        del self.results[key]
         self.step()
 
     def step(self) -> None:
@@ -139,22 +144,39 @@ class ShareAcknowledgeHandler:
         context: Context,
         on_done: Callable[[Results], None],
     ) -> None:
-        """`on_done` is called once, perhaps within this call, with the result of each partition."""
+        """`on_done` is called once, perhaps within this call, with the result of each partition.
+
+        A partition for which nothing is acknowledged has a result if it does not exist, or if another one has
+        acknowledgements that make sense.
+        """
         call = _Acknowledge(given, on_done)
+        empty, others = [], 0
         for key, acknowledgements in given.items():
 
             def stored(code: ErrorCode, key: PartitionKey = key) -> None:
                 call.result(key, None if code is ErrorCode.NONE else KafkaError(code, why(code)))
 
             try:
+                self._check_topic_id(key)
                 check_acknowledgements(acknowledgements, may_renew=may_renew)
-                self.led(key, context).topic_metrics.share_acknowledges += 1
+                if not acknowledgements:
+                    self._check_exists(key, context)
+                    empty.append(key)
+                    continue
+                partition = self.led(key, context)
+                others += 1
+                partition.topic_metrics.share_acknowledges += 1
                 loaded = self._manager.get(SharePartitionKey(member.group_id, *key))
                 if loaded is None:
                     raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "the member holds no records here")
                 self._manager.acknowledge(loaded, member.member_id, acknowledgements, stored)
             except KafkaError as error:
                 call.result(key, error)
+        for key in empty:
+            if others:
+                call.result(key, None)
+            else:
+                call.leave_out(key)
         call.step()
 
     def is_readable(self, key: PartitionKey, context: Context) -> bool:
@@ -164,6 +186,17 @@ class ShareAcknowledgeHandler:
         if name is None or self._replicas.state_of(topic_id, "", index) is None:
             return False
         return context.refuses is None or not context.refuses(name)
+
+    def _check_topic_id(self, key: PartitionKey) -> None:
+        if self._replicas.topic_name(key[0]) is None:
+            raise self._replicas.no_partition(*key)
+
+    def _check_exists(self, key: PartitionKey, context: Context) -> None:
+        name = self._replicas.topic_name(key[0])
+        if name:
+            check_readable(name, context)
+        if self._replicas.state_of(key[0], "", key[1]) is None:
+            raise self._replicas.no_partition(*key)
 
     def led(self, key: PartitionKey, context: Context) -> Partition:
         """The partition, if the client may read it and this broker leads it. Raises KafkaError."""

@@ -27,6 +27,7 @@ from typing import Any, Final, Protocol, cast
 from heirlog.broker.partition import Partition
 from heirlog.broker.replica_manager import ReplicaManager
 from heirlog.broker.share_coordinator.state import SharePartitionKey
+from heirlog.broker.share_partitions.acquisition import Wanted
 from heirlog.broker.share_partitions.reads import as_fetched, batches_of, regions_with
 from heirlog.broker.share_partitions.share_acknowledge import (
     Results,
@@ -151,7 +152,8 @@ class ShareFetchHandler:
 
     def share_fetch(self, request: ShareFetchRequest, context: Context) -> ShareFetchResponse | Pending[Any]:
         fetch = _ShareFetch(self, request, context)
-        given = acknowledgements_of(request.topics)
+        named = acknowledgements_of(request.topics)
+        given = named if any(named.values()) else {}
         epoch = request.share_session_epoch
         try:
             self._acknowledge.check(request.group_id, request.member_id)
@@ -343,22 +345,16 @@ class ShareFetchHandler:
         found = log.read_for_client(offset, max(1, max_bytes), upto, True)
         if not found.size:
             return True
-        batches = list(batches_of(found.regions, share.last_wanted(max_records)))
+        request = fetch.request
+        wanted = Wanted(max_records, request.batch_size, request.share_acquire_mode == _RECORD_LIMIT_MODE)
+        batches = list(batches_of(found.regions, share.last_wanted(wanted)))
         aborted = None
         if self.manager.reads_committed(fetch.group_id):
             aborted = AbortedTransactions(
                 [(each.producer_id, each.first_offset) for each in log.aborted_in(offset, found, upto)]
             )
         until_ms = self._env.now_ms() + lock_ms
-        acquired = share.acquire(
-            fetch.member,
-            offset,
-            as_fetched(batches, aborted),
-            max_records=max_records,
-            batch_size=fetch.request.batch_size,
-            is_exact=fetch.request.share_acquire_mode == _RECORD_LIMIT_MODE,
-            locked_until_ms=until_ms,
-        )
+        acquired = share.acquire(fetch.member, offset, as_fetched(batches, aborted), wanted, until_ms)
         if not acquired:
             return False
         self.manager.locked(loaded, until_ms)

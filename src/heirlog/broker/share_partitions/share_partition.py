@@ -22,8 +22,6 @@ from its count.
 
 Traps.
 * A lock does not end while an acknowledgement of its records is being stored. If that fails, the lock ends then.
-* A batch that a consumer cannot process would archive its neighbours with it. So from half of the delivery limit on,
-  parts of a run are acquired: half, a quarter, and so on; in its last delivery a record is alone in the answer.
 * Offsets without a record inside a batch are acquired like records, and the client acknowledges them as gaps. Offsets
   before the first batch that the log has are archived here.
 * A new leader resolves "latest" only once: the result is stored before the first record is delivered. Otherwise the
@@ -40,10 +38,15 @@ from enum import IntEnum
 from typing import Final, NamedTuple
 
 from heirlog.broker.share_coordinator.batches import StateBatch, combined
-from heirlog.broker.share_partitions.delivery_window import DeliveryWindow, InFlightRun, RecordState
+from heirlog.broker.share_partitions.acquisition import (
+    AcquiredRecords,
+    Acquisition,
+    FetchedBatch,
+    ShareLimits,
+    Wanted,
+)
+from heirlog.broker.share_partitions.delivery_window import DeliveryWindow, InFlightBatch, InFlightRun, RecordState
 from heirlog.protocol.errors import ErrorCode, KafkaError
-
-_HALVED_FROM_AT_LEAST: Final = 2
 
 
 class AcknowledgeType(IntEnum):
@@ -68,36 +71,6 @@ class Acknowledgement(NamedTuple):
     first: int
     last: int
     types: Sequence[int]
-
-
-class AcquiredRecords(NamedTuple):
-    first: int
-    last: int
-    delivery_count: int
-
-
-class FetchedBatch(NamedTuple):
-    """A batch of the log, by its header."""
-
-    first: int
-    last: int
-    is_aborted: bool = False
-    """Of an aborted transaction, for a group that reads committed records only."""
-
-
-@dataclass(frozen=True, slots=True)
-class ShareLimits:
-    """Configurations of the broker."""
-
-    delivery_count: int = 5
-    """`group.share.delivery.count.limit`"""
-    record_locks: int = 2000
-    """`group.share.partition.max.record.locks`: the most offsets in the window, except for the rest of a batch."""
-
-    @property
-    def halved_from(self) -> int:
-        """Delivery count from which on parts of a run are acquired."""
-        return max(_HALVED_FROM_AT_LEAST, -(-self.delivery_count // 2))
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +104,7 @@ class SharePartition:
             elif batch.delivery_state != RecordState.ARCHIVED:
                 state = self._state_after_delivery(batch.delivery_count)
             window.add(batch.last_offset, state, batch.delivery_count)
+            window.begin_batch(InFlightBatch(first, batch.last_offset))
         window.trim()
 
     # -- what may be fetched -------------------------------------------------------------------------------------
@@ -152,13 +126,13 @@ class SharePartition:
         """Whether the record at `next_fetch_offset` may be acquired now."""
         return offset < self.window.end_offset or self.window.size < self._limits.record_locks
 
-    def last_wanted(self, max_records: int) -> int:
-        """The highest offset that acquiring `max_records` can reach; more need not be read."""
-        left = max_records
+    def last_wanted(self, wanted: Wanted) -> int:
+        """The highest offset that this fetch can acquire, except for the rest of a batch; more need not be read."""
+        left = wanted.max_records
         for run in self.window.runs:
             if run.is_available:
                 if run.size >= left:
-                    return run.first + left - 1
+                    return run.first + left - 1 if wanted.is_exact or run.batch is None else run.batch.last
                 left -= run.size
         return self.window.end_offset + left - 1
 
@@ -171,64 +145,18 @@ class SharePartition:
     # -- acquire -------------------------------------------------------------------------------------------------
 
     def acquire(
-        self,
-        member: str,
-        fetch_offset: int,
-        batches: Sequence[FetchedBatch],
-        *,
-        max_records: int,
-        batch_size: int,
-        is_exact: bool,
-        locked_until_ms: int,
+        self, member: str, fetch_offset: int, batches: Sequence[FetchedBatch], wanted: Wanted, locked_until_ms: int
     ) -> list[AcquiredRecords]:
         """Lock records for the member.
 
-        fetch_offset: `next_fetch_offset` before the read. batches: what the log has from there on. batch_size: records
-        that a part of the result should have; parts end where batches of the log do. is_exact: never acquire more than
-        `max_records`, in one part; otherwise the last batch of the log may exceed them.
+        fetch_offset: `next_fetch_offset` before the read. batches: what the log has from there on.
         """
-        window = self.window
         if not batches:
             return []
-        old_end = window.end_offset
-        top = batches[-1].last
-        if fetch_offset < batches[0].first:
-            window.archive_available(fetch_offset, batches[0].first - 1)
-        self._archive_aborted(batches)
-        taken = _Taken(max_records, [] if is_exact else [batch.last for batch in batches])
-        acquire = _Acquire(self._limits, member, locked_until_ms, taken)
-        for run in [run for run in window.overlapping(fetch_offset, top) if run.is_available]:
-            if not acquire.part_of(window, run, top):
-                break
-        if taken.left > 0 and not acquire.is_stopped and top >= old_end:
-            self._read_new(batches, taken)
-            if not is_exact:
-                for end in _ends_of(batches, max(old_end, batches[0].first), batch_size):
-                    window.cut(end + 1)
-            for run in [run for run in window.overlapping(old_end, top) if run.is_available]:
-                acquire.part_of(window, run, top)
-        window.trim()
-        return acquire.records
-
-    def _read_new(self, batches: Sequence[FetchedBatch], taken: _Taken) -> None:
-        """Extend the window by what the log has behind it, as far as there are locks."""
-        window = self.window
-        first = max(window.end_offset, batches[0].first)
-        room = self._limits.record_locks - window.size
-        if room <= 0:
-            return
-        if first > window.end_offset:
-            # the log has no such offsets
-            window.add(first - 1, RecordState.ARCHIVED)
-            window.trim()
-        last = taken.end_of(first, min(taken.left, room), batches[-1].last)
-        window.add(last, RecordState.AVAILABLE)
-        self._archive_aborted(batches)
-
-    def _archive_aborted(self, batches: Iterable[FetchedBatch]) -> None:
-        for batch in batches:
-            if batch.is_aborted:
-                self.window.archive_available(batch.first, batch.last)
+        acquisition = Acquisition(self.window, self._limits, member, locked_until_ms, wanted, batches)
+        acquired = acquisition.acquire_from(fetch_offset)
+        self.window.trim()
+        return acquired
 
     # -- acknowledge ---------------------------------------------------------------------------------------------
 
@@ -236,19 +164,15 @@ class SharePartition:
         """All of them, or none: then KafkaError, and nothing has changed.
 
         locked_until_ms: of renewed locks. INVALID_REQUEST: beyond the end offset. INVALID_RECORD_STATE: the member does
-        not hold all of these records. Offsets below the start offset are ignored.
+        not hold all of these records, or acknowledges one twice. Offsets below the start offset are ignored.
         """
-        parts = [part for each in given for part in _of_one_type(each, self.window.start_offset)]
-        for first, last, _ in parts:
-            if last >= self.window.end_offset:
-                raise KafkaError(
-                    ErrorCode.INVALID_REQUEST, f"offset {last} is beyond {self.window.end_offset - 1}, the last one"
-                )
-            for run in self.window.overlapping(first, last):
-                if not run.is_held_by(member):
-                    raise KafkaError(
-                        ErrorCode.INVALID_RECORD_STATE, f"the member does not hold the records {run.first}-{run.last}"
-                    )
+        start_offset = self.window.start_offset
+        parts: list[tuple[int, int, AcknowledgeType]] = []
+        for each in given:
+            if each.last >= start_offset:
+                found = list(_of_one_type(each, start_offset))
+                self._check_held(member, each, parts, found)
+                parts += found
         changing = []
         for first, last, kind in parts:
             for run in self.window.exactly(first, last):
@@ -265,6 +189,30 @@ class SharePartition:
             combined((), batches, self.window.start_offset),
             changing,
         )
+
+    def _check_held(
+        self,
+        member: str,
+        given: Acknowledgement,
+        before: Sequence[tuple[int, int, AcknowledgeType]],
+        parts: Sequence[tuple[int, int, AcknowledgeType]],
+    ) -> None:
+        """before: what the same request acknowledges already, if anything of it is at or above the start offset."""
+        window = self.window
+        if not window.runs:
+            raise KafkaError(ErrorCode.INVALID_RECORD_STATE, f"nothing is delivered from {window.start_offset} on")
+        if given.last >= window.end_offset:
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST, f"offset {given.last} is beyond {window.end_offset - 1}, the last one"
+            )
+        changed = [last for _, last, kind in before if kind is not AcknowledgeType.RENEW]
+        if changed and parts[0][0] <= changed[-1]:
+            raise KafkaError(ErrorCode.INVALID_RECORD_STATE, f"offset {changed[-1]} is acknowledged twice")
+        for run in window.overlapping(parts[0][0], given.last):
+            if not run.is_held_by(member):
+                raise KafkaError(
+                    ErrorCode.INVALID_RECORD_STATE, f"the member does not hold the records {run.first}-{run.last}"
+                )
 
     def settle(self, change: StateTransition, *, is_stored: bool) -> None:
         """The change is durable, or storing it failed. Records may be available now, and locks may have ended."""
@@ -313,69 +261,6 @@ def _is_locked(run: InFlightRun) -> bool:
     return run.state is RecordState.ACQUIRED and run.changes_to is None
 
 
-class _Taken:
-    """How much more one acquire may take."""
-
-    def __init__(self, max_records: int, batch_ends: Sequence[int]) -> None:
-        """`batch_ends`: last offsets of the log's batches, where whole batches are taken; else empty."""
-        self.left = max_records
-        self._batch_ends = batch_ends
-
-    def end_of(self, first: int, wanted: int, limit: int) -> int:
-        """The last offset to take from `first` on, at most `limit`."""
-        last = first + wanted - 1
-        return min(limit, next((end for end in self._batch_ends if end >= last), last))
-
-
-class _Acquire:
-    """One call of `SharePartition.acquire`."""
-
-    def __init__(self, limits: ShareLimits, member: str, locked_until_ms: int, taken: _Taken) -> None:
-        self._limits = limits
-        self._member = member
-        self._locked_until_ms = locked_until_ms
-        self._taken = taken
-        self.records: list[AcquiredRecords] = []
-        self.is_stopped = False
-        """A last delivery is alone in its answer."""
-
-    def part_of(self, window: DeliveryWindow, run: InFlightRun, top: int) -> bool:
-        """Acquire what is allowed of an available run, up to `top`. False if nothing more may be acquired."""
-        taken = self._taken
-        if taken.left <= 0 or self.is_stopped:
-            return False
-        limit = min(run.last, top)
-        last_delivery = self._limits.delivery_count - 1
-        if run.delivery_count >= self._limits.halved_from and self._limits.delivery_count > _HALVED_FROM_AT_LEAST:
-            if run.delivery_count >= last_delivery:
-                self.is_stopped = True
-                if self.records:
-                    return False
-                limit = run.first
-            else:
-                limit = min(limit, run.first + max(1, run.size // 2) - 1)
-        last = taken.end_of(run.first, taken.left, limit)
-        for part in window.exactly(run.first, last):
-            part.state = RecordState.ACQUIRED
-            part.delivery_count += 1
-            part.member = self._member
-            part.locked_until_ms = self._locked_until_ms
-            taken.left -= part.size
-            self.records.append(AcquiredRecords(part.first, part.last, part.delivery_count))
-        return True
-
-
-def _ends_of(batches: Iterable[FetchedBatch], first: int, batch_size: int) -> Iterator[int]:
-    """Where to divide records that are read for the first time, from `first` on."""
-    if batch_size <= 0:
-        return
-    begin = first
-    for batch in batches:
-        if batch.last + 1 - begin >= batch_size:
-            yield batch.last
-            begin = batch.last + 1
-
-
 def _of_one_type(given: Acknowledgement, start_offset: int) -> Iterator[tuple[int, int, AcknowledgeType]]:
     """The offsets from `start_offset` on, divided where the type changes."""
     first = max(given.first, start_offset)
@@ -398,8 +283,8 @@ def check_acknowledgements(given: Sequence[Acknowledgement], *, may_renew: bool)
     for each in given:
         if each.first > each.last:
             raise _invalid(f"the range {each.first}-{each.last} ends before it begins")
-        if each.first <= previous:
-            raise _invalid(f"the range {each.first}-{each.last} does not follow offset {previous}, the last one before")
+        if each.first < previous:
+            raise _invalid(f"the range {each.first}-{each.last} begins before {previous}, the end of the one before")
         previous = each.last
         if not each.types:
             raise _invalid(f"the range {each.first}-{each.last} has no type of acknowledgement")

@@ -29,13 +29,9 @@ from heirlog.broker.partition_listeners import PartitionEvent
 from heirlog.broker.purgatory import Purgatory
 from heirlog.broker.replica_manager import ReplicaManager
 from heirlog.broker.share_coordinator.state import UNINITIALIZED_OFFSET, SharePartitionKey, StateWrite
+from heirlog.broker.share_partitions.acquisition import ShareLimits
 from heirlog.broker.share_partitions.offset_reset import starting_timestamp
-from heirlog.broker.share_partitions.share_partition import (
-    Acknowledgement,
-    ShareLimits,
-    SharePartition,
-    StateTransition,
-)
+from heirlog.broker.share_partitions.share_partition import Acknowledgement, SharePartition, StateTransition
 from heirlog.broker.share_partitions.state_persister import StatePersister, StoredState
 from heirlog.env import Cancel, Env
 from heirlog.metadata.config_def import StaticConfig

@@ -15,12 +15,15 @@ believes that it is there, and metadata may be on its way. Each request asks for
 Group and member identify a session. It belongs to the connection that opened it, and ends with that connection; so an
 idle client loses its session when the broker closes its connection (`connections.max.idle.ms`). The owner of the cache
 learns of each end, because the records that the member holds are then given back, and of the last session of a group.
+If a member ends that one itself, its group counts as gone only when the connection closes: the next session continues
+with what is known here of each record, as on Apache Kafka.
 
 The first partition of an answer changes with each request, so that none starves behind a busy one.
 """
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
@@ -34,6 +37,8 @@ PARTITIONS_MAX: Final = 100_000
 """Limit of the partitions of one session."""
 UNREADABLE_MAX: Final = 1000
 """Limit of those among them that the member could not read when it named them."""
+IDLE_GROUPS_MAX: Final = 10
+"""Limit of the groups without a session that are kept for one connection."""
 
 
 class SessionKey(NamedTuple):
@@ -98,6 +103,8 @@ class ShareSessionCache:
         self._sessions: dict[SessionKey, ShareSession] = {}
         self._of_connection: dict[object, dict[SessionKey, None]] = {}
         self._of_group: dict[str, int] = {}
+        self._idle_groups: dict[object, OrderedDict[str, None]] = {}
+        """By connection: groups whose last session a member has ended."""
         self.evictions = 0
         """Sessions that ended because their connection did."""
 
@@ -143,25 +150,35 @@ class ShareSessionCache:
 
     def close(self, key: SessionKey) -> None:
         """The member ends its session."""
-        if self._remove(key):
-            self._ended(key)
+        session = self._remove(key)
+        if session is None:
+            return
+        self._on_ended(key)
+        if key.group_id not in self._of_group:
+            idle = self._idle_groups.setdefault(session.connection, OrderedDict())
+            idle[key.group_id] = None
+            if len(idle) > IDLE_GROUPS_MAX:
+                self._gone_if_idle(idle.popitem(last=False)[0])
 
     def connection_closed(self, connection: object) -> None:
         """The sessions of the connection end."""
-        for key in list(self._of_connection.get(connection, ())):
+        keys = list(self._of_connection.get(connection, ()))
+        for key in keys:
             self._remove(key)
             self.evictions += 1
-            self._ended(key)
+            self._on_ended(key)
+        idle = self._idle_groups.pop(connection, ())
+        for group_id in dict.fromkeys((*(key.group_id for key in keys), *idle)):
+            self._gone_if_idle(group_id)
 
-    def _ended(self, key: SessionKey) -> None:
-        self._on_ended(key)
-        if key.group_id not in self._of_group:
-            self._on_group_gone(key.group_id)
+    def _gone_if_idle(self, group_id: str) -> None:
+        if group_id not in self._of_group:
+            self._on_group_gone(group_id)
 
-    def _remove(self, key: SessionKey) -> bool:
+    def _remove(self, key: SessionKey) -> ShareSession | None:
         session = self._sessions.pop(key, None)
         if session is None:
-            return False
+            return None
         of_connection = self._of_connection[session.connection]
         del of_connection[key]
         if not of_connection:
@@ -169,4 +186,4 @@ class ShareSessionCache:
         self._of_group[key.group_id] -= 1
         if not self._of_group[key.group_id]:
             del self._of_group[key.group_id]
-        return True
+        return session

@@ -59,6 +59,17 @@ def _why(code: ErrorCode) -> str | None:
     return "The group id is empty." if code is ErrorCode.INVALID_GROUP_ID else None
 
 
+def _why_not(code: ErrorCode) -> str | None:
+    """Of one topic or partition."""
+    if code is ErrorCode.NONE:
+        return None
+    if code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+        return "This server does not host this topic-partition."
+    if code is ErrorCode.INVALID_REQUEST:
+        return "The start offset is below 0."
+    return f"The share coordinator answered {code.name}; try again."
+
+
 # -- describe ---------------------------------------------------------------------------------------------------------
 
 
@@ -189,25 +200,22 @@ def alter(
 def _altered(
     image: Image, request: AlterShareGroupOffsetsRequest, codes: dict[SharePartitionKey, ErrorCode]
 ) -> AlterShareGroupOffsetsResponse:
-    def code_of(name: str, index: int) -> ErrorCode:
+    def altered(name: str, index: int) -> Altered.AlterShareGroupOffsetsResponsePartition:
         topic_id = image.topic_ids.get(name, NO_ID)
-        if image.partition(topic_id, index) is None:
-            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        # what is missing had a negative offset
-        return codes.get(SharePartitionKey(request.group_id, topic_id, index), ErrorCode.INVALID_REQUEST)
+        code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if image.partition(topic_id, index) is not None:
+            # what is missing had a negative offset
+            code = codes.get(SharePartitionKey(request.group_id, topic_id, index), ErrorCode.INVALID_REQUEST)
+        return Altered.AlterShareGroupOffsetsResponsePartition(
+            partition_index=index, error_code=code, error_message=_why_not(code)
+        )
 
     return Altered(
         responses=[
             Altered.AlterShareGroupOffsetsResponseTopic(
                 topic_name=topic.topic_name,
                 topic_id=image.topic_ids.get(topic.topic_name, NO_ID),
-                partitions=[
-                    Altered.AlterShareGroupOffsetsResponsePartition(
-                        partition_index=asked.partition_index,
-                        error_code=code_of(topic.topic_name, asked.partition_index),
-                    )
-                    for asked in topic.partitions
-                ],
+                partitions=[altered(topic.topic_name, asked.partition_index) for asked in topic.partitions],
             )
             for topic in request.topics
         ]
@@ -246,7 +254,7 @@ def _deleted(
     Topic = Deleted.DeleteShareGroupOffsetsResponseTopic
     return Deleted(
         responses=[
-            Topic(topic_name=topic.topic_name, topic_id=topic_id, error_code=code)
+            Topic(topic_name=topic.topic_name, topic_id=topic_id, error_code=code, error_message=_why_not(code))
             if topic_id in chosen
             else Topic(
                 topic_name=topic.topic_name,
