@@ -51,9 +51,10 @@ class CertificateEnds:
         end = datetime.strptime(not_after(certificate), "%Y%m%d%H%M%SZ").replace(tzinfo=UTC)
         left_s = end.timestamp() - self._wall_s()
         if left_s < WARNING_DAYS * 24 * 3600:
+            event = "certificate-ends" if left_s > 0 else "certificate-ended"
             self._log(
                 "warning" if left_s > 0 else "error",
-                "certificate-ends" if left_s > 0 else "certificate-ended",
+                event,
                 listener=listener,
                 end=end.isoformat(),
                 days_left=max(0, int(left_s // (24 * 3600))),
