@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from operator import mul
 from struct import unpack
-from typing import Generic, Protocol, TypeVar
+from typing import Final, Generic, Protocol, TypeVar
 
 from heirlog.broker.partition import Partition
 from heirlog.broker.replica_manager import ReplicaManager
@@ -19,6 +19,8 @@ from heirlog.metadata.image import Image
 from heirlog.metadata.journal import ImageJournal
 
 _HASHED_AT_A_TIME = 256
+REMEMBERED_CHARACTERS_MAX: Final = 255
+"""A longer key is hashed each time: clients choose keys of up to 32 kB, and what they have sent is not kept."""
 _POWERS = [31**power & 0xFFFFFFFF for power in range(_HASHED_AT_A_TIME + 1)]
 
 
@@ -36,9 +38,14 @@ class Shard(Protocol):
 ShardT = TypeVar("ShardT", bound=Shard)
 
 
-@lru_cache(maxsize=256)  # few: a key may have 32 kB
 def partition_for(key: str, partition_count: int) -> int:
     """Kafka's partition for the key: Java's hash of it (over UTF-16 units, 32 bits), without its sign."""
+    if len(key) > REMEMBERED_CHARACTERS_MAX:
+        return _hashed(key, partition_count)
+    return _remembered(key, partition_count)
+
+
+def _hashed(key: str, partition_count: int) -> int:
     encoded = key.encode("utf-16-be", "surrogatepass")
     units = unpack(f">{len(encoded) // 2}H", encoded)
     code = 0
@@ -50,6 +57,9 @@ def partition_for(key: str, partition_count: int) -> int:
         code = (1 << 32) - code
     # the one number whose absolute value does not fit into 32 bits
     return 0 if code == 1 << 31 else code % partition_count
+
+
+_remembered = lru_cache(maxsize=256)(_hashed)
 
 
 class InternalTopicShards(Generic[ShardT]):
