@@ -148,6 +148,18 @@ def test_a_follower_behind_its_leaders_log_start_starts_over() -> None:
     assert rig.partition().high_watermark == 40
 
 
+def test_records_of_an_epoch_above_the_leaders_are_cut() -> None:
+    """The leader does not know the epoch, and its log has our end: without a cut we would ask for ever."""
+    rig = follower()
+    answer(taken(rig), records=batch(1, 0, 4) + batch(1, 1, 4))
+    rig.partition().log.epochs.assign(1 << 30, 1)  # as a start reads it from a damaged batch
+    answer(taken(rig), error_code=ErrorCode.OFFSET_OUT_OF_RANGE)
+    offset(rig, 7)
+    offset(rig, 0)
+    again = asked(taken(rig))
+    assert (again.fetch_offset, again.last_fetched_epoch) == (1, 4)
+
+
 def beyond_its_leader() -> Rig:
     """A follower with offsets 40 and 41; its leader, elected on a lossy basis, has less."""
     rig = follower()

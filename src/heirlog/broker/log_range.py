@@ -3,7 +3,11 @@
     ask for the leader's end
         below our start    ask for its start, and start over there: from its end on we would lack the records below it
         below our end      truncate our log to it
-        else               ask for its start; if that is beyond our end, start over there
+        else               ask for its start; if that is beyond our end, start over there; else truncate what claims an
+                           epoch above that of its leader
+
+A leader also says so if it does not know the epoch of our last record. One above its own was never given: the bytes of
+the batch that hold it, which no CRC covers, are damaged.
 
 A truncation may have to wait (`discarded_records.py`); then the function given to `cut` runs later. Records below the
 leader's log start are not lost: they were deleted there.
@@ -79,8 +83,14 @@ class LogRange:
             self._ask_offset(EARLIEST_LOCAL_TIMESTAMP, self._start_is)
 
     def _start_is(self, leader_start_offset: int) -> None:
-        if leader_start_offset > self._partition.log.log_end_offset:
+        log = self._partition.log
+        if leader_start_offset > log.log_end_offset:
             self._partition.start_over_at(leader_start_offset)
+        else:
+            damaged = log.epochs.start_above(self._leader_epoch)
+            if damaged is not None:
+                self._cut(damaged, lambda: self._found(self._partition.truncate_to, damaged))
+                return
         self._on_found()
 
     def _start_over(self, leader_start_offset: int) -> None:

@@ -4,11 +4,12 @@
                   (G4): member epoch <= assignment epoch <= group epoch, and none of them goes back
     late-owner    a member committed offsets of a partition after a commit of its next owner was answered (G3, G9)
     epoch         a member was answered with an epoch below one that it had (G4)
+    instance      a member was told that another one has its instance id, although no later one has joined
     lost-commit   as for classic groups (`group_history`)
 
 A *term* is the time from the answer that gives a partition to a member until it gives it up, leaves, or is fenced. The
 terms of a partition follow each other; a commit of an earlier term that was sent after one of a later term was answered
-must be refused..
+must be refused.
 
 Elections on a lossy basis of `__consumer_offsets` excuse what came before them.
 """
@@ -25,6 +26,7 @@ from heirlog.sim.history import Finding, KnownLoss
 OWNERS = "group-owners"
 LATE_OWNER = "late-owner"
 EPOCH = "member-epoch"
+INSTANCE = "fenced-instance"
 
 
 @dataclass(slots=True, eq=False)
@@ -55,6 +57,8 @@ class ConsumerGroupHistory(GroupHistory):
     term_of: dict[str, Term] = field(default_factory=dict)
     """By the token of a commit."""
     answers: list[AnsweredEpoch] = field(default_factory=list)
+    fenced: list[str] = field(default_factory=list)
+    """Members that were told FENCED_INSTANCE_ID. Each instance id has one process, whose newest member asks."""
     _epochs: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Group and assignment epoch that were seen committed, by group and the life of its coordinator."""
 
@@ -108,6 +112,18 @@ def epochs_back(history: ConsumerGroupHistory, lost_ms: int) -> Iterable[Finding
             highest[one.member] = one
 
 
+def fenced_instances(history: ConsumerGroupHistory, lost_ms: int) -> Iterable[Finding]:
+    for member in history.fenced:
+        joined_ms = next((one.sent_ms for one in history.answers if one.member == member), None)
+        if joined_ms is None or joined_ms > lost_ms:
+            yield Finding(INSTANCE, f"{history.group}: {member} was fenced, and nobody else had its instance id")
+
+
 def consumer_findings(history: ConsumerGroupHistory, losses: Collection[KnownLoss]) -> list[Finding]:
     lost_ms = lossy_moments(losses)
-    return [*late_owners(history, lost_ms), *epochs_back(history, lost_ms), *lost_commit(history, lost_ms)]
+    return [
+        *late_owners(history, lost_ms),
+        *epochs_back(history, lost_ms),
+        *fenced_instances(history, lost_ms),
+        *lost_commit(history, lost_ms),
+    ]

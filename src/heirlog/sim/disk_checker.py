@@ -48,6 +48,8 @@ class _Held:
     """The one that was started last."""
     found: Digest | None = None
     """The files that it found; None without clean-shutdown files."""
+    is_damaged: bool = False
+    """Its files have changed while it was down, and it has not been registered since."""
 
 
 @dataclass(slots=True)
@@ -72,7 +74,7 @@ class DiskChecker:
     def registered(self, broker: BrokerId) -> None:
         """From now on its files change."""
         held = self._of(self._seen.cluster.broker(broker).name)
-        held.stopped, held.starts = None, 0
+        held.stopped, held.starts, held.is_damaged = None, 0, False
 
     # what a broker does
 
@@ -90,9 +92,12 @@ class DiskChecker:
         self._held[name] = _Held()
 
     def disk_damaged(self, name: str) -> None:
-        """Files of a machine that is down have changed, and no start did it: the former stop does not count."""
+        """Files of a machine that is down have changed, and no start did it: the former stop does not count, and a
+        start may repair a log that it finds damaged.
+        """
         held = self._of(name)
         held.stopped = held.found = None
+        held.is_damaged = True
 
     def truncated(self, line: LogLine) -> None:
         """A replica has truncated its log: check that the metadata are not older than what this broker has applied."""
@@ -137,7 +142,7 @@ class DiskChecker:
         if found is not None and found == held.found:
             _left_as_found(held.process)
         held.process, held.found = process, found
-        if held.stopped is None:
+        if held.stopped is None and not held.is_damaged:
             held.stopped = found
         process.on_end.append(lambda: self._ended(machine, held))
 

@@ -137,6 +137,11 @@ class LeaderEpochCache:
         i = bisect_right(starts, offset) - 1
         return self._epochs[i] if i >= 0 else UNDEFINED_EPOCH
 
+    def start_above(self, epoch: int) -> int | None:
+        """Where the first epoch above this one begins; None if there is none."""
+        i = bisect_right(self._epochs, epoch)
+        return self._starts[i] if i < len(self._epochs) else None
+
     def agrees(self, header: BatchHeader) -> bool:
         """Whether the batch is of the epoch in which its offsets were written, as far as that is known."""
         offset = header.base_offset

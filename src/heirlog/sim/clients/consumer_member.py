@@ -116,8 +116,14 @@ class ConsumerMember(GroupClient):
             try:
                 step = member.answered(request, response)
             except KafkaError as error:
-                # its former process may still have the instance
-                assert error.code is ErrorCode.UNRELEASED_INSTANCE_ID, str(error)
+                if error.code is ErrorCode.FENCED_INSTANCE_ID:
+                    # a lossy election may have brought its former process back
+                    self.consumer_history.fenced.append(member.member_id)
+                    self._membership = self._new_member()
+                    self._settle()
+                else:
+                    # its former process may still have the instance
+                    assert error.code is ErrorCode.UNRELEASED_INSTANCE_ID, str(error)
                 step = Step.PAUSE
             if step is Step.HEARTBEAT:
                 self._epoch_before = request.member_epoch
