@@ -4,7 +4,7 @@
                   (G4): member epoch <= assignment epoch <= group epoch, and none of them goes back
     late-owner    a member committed offsets of a partition after a commit of its next owner was answered (G3, G9)
     epoch         a member was answered with an epoch below one that it had (G4)
-    instance      a member was told that another one has its instance id, although no later one has joined
+    instance      a member got the error that another one has its instance id, although no later one has joined
     lost-commit   as for classic groups (`group_history`)
 
 A *term* is the time from the answer that gives a partition to a member until it gives it up, leaves, or is fenced. The
@@ -58,7 +58,7 @@ class ConsumerGroupHistory(GroupHistory):
     """By the token of a commit."""
     answers: list[AnsweredEpoch] = field(default_factory=list)
     fenced: list[str] = field(default_factory=list)
-    """Members that were told FENCED_INSTANCE_ID. Each instance id has one process, whose newest member asks."""
+    """Members that got FENCED_INSTANCE_ID. Each instance id has one process, whose newest member asks."""
     _epochs: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Group and assignment epoch that were seen committed, by group and the life of its coordinator."""
 
@@ -116,7 +116,7 @@ def fenced_instances(history: ConsumerGroupHistory, lost_ms: int) -> Iterable[Fi
     for member in history.fenced:
         joined_ms = next((one.sent_ms for one in history.answers if one.member == member), None)
         if joined_ms is None or joined_ms > lost_ms:
-            yield Finding(INSTANCE, f"{history.group}: {member} was fenced, and nobody else had its instance id")
+            yield Finding(INSTANCE, f"{history.group}: {member} was fenced, and no other member had its instance id")
 
 
 def consumer_findings(history: ConsumerGroupHistory, losses: Collection[KnownLoss]) -> list[Finding]:
