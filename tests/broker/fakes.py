@@ -71,7 +71,7 @@ def registered(broker_id: int, epoch: int | None = None, **kwargs: Any) -> Broke
     return BrokerRegistration(
         id=BrokerId(broker_id),
         epoch=BrokerEpoch(100 + broker_id if epoch is None else epoch),
-        incarnation_id=Uuid(bytes(16)),
+        incarnation_id=kwargs.pop("incarnation_id", Uuid(bytes(16))),
         fenced=kwargs.pop("fenced", False),
         **kwargs,
     )
@@ -188,6 +188,7 @@ class Rig:
         )
         for broker in (1, 2, 3):
             self.set_broker(broker)
+        self.set_broker(me, epoch, incarnation_id=self.broker.lifecycle.incarnation_id)
         self.env.take("heartbeat").on_result(BrokerHeartbeatResponse(is_caught_up=True, is_fenced=True))
         for _ in range(100):
             if self.caught_up:

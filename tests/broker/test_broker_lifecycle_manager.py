@@ -11,6 +11,7 @@ from heirlog.broker.replica_manager import ReplicaManager
 from heirlog.env import SendFailure
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import BrokerHeartbeatResponse, BrokerRegistrationResponse
+from heirlog.protocol.types import ZERO_UUID, Uuid
 
 from .fakes import Rig, restarted, state
 
@@ -130,6 +131,44 @@ def test_a_broker_that_the_controller_does_not_know_registers_again_and_claims_n
     assert again.request.previous_broker_epoch == -1
     again.on_result(BrokerRegistrationResponse(broker_epoch=300))
     assert rig.env.take("heartbeat").request.broker_epoch == 300
+
+
+def test_a_process_whose_place_another_one_has_taken_ends_and_leads_nothing() -> None:
+    rig = Rig().started()
+    assert rig.show(state([1], leader_epoch=1)).leader_epoch == 1
+    rig.set_broker(1, epoch=300, incarnation_id=Uuid(b"the other one".ljust(16)))
+    rig.set_partition(state([1], leader_epoch=2, partition_epoch=1))
+    rig.publish()
+    assert rig.env.stopped is not None
+    code, reason = rig.env.stopped
+    assert code == 1 and "another process has registered as broker 1 (PLAINTEXT://broker1:9092)" in reason
+    assert rig.partition().leader_epoch == 1, "the leadership is the other process's"
+
+
+def test_a_process_that_registers_again_is_not_another_one() -> None:
+    rig = Rig().started()
+    rig.env.advance(2000)
+    rig.env.take("heartbeat").on_result(BrokerHeartbeatResponse(error_code=ErrorCode.BROKER_ID_NOT_REGISTERED))
+    again = rig.env.take("heartbeat")
+    rig.set_broker(1, epoch=300, incarnation_id=again.request.incarnation_id)
+    rig.publish()
+    again.on_result(BrokerRegistrationResponse(broker_epoch=300))
+    rig.publish()
+    assert rig.env.stopped is None
+
+
+def test_a_registration_that_a_seeded_controller_has_renewed_is_of_no_other_process() -> None:
+    rig = Rig().started()
+    rig.set_broker(1, epoch=300, incarnation_id=ZERO_UUID)
+    rig.publish()
+    assert rig.env.stopped is None
+
+
+def test_a_process_that_has_just_registered_may_see_the_one_before_it_in_its_metadata() -> None:
+    rig = Rig().started(epoch=300)
+    rig.set_broker(1, epoch=200, incarnation_id=Uuid(b"the one before".ljust(16)))
+    rig.publish()
+    assert rig.env.stopped is None
 
 
 def test_a_second_registration_does_not_double_the_upkeep(monkeypatch: pytest.MonkeyPatch) -> None:

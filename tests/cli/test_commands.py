@@ -182,6 +182,8 @@ def test_an_expression_chooses_topics_and_deleting_them_needs_a_yes(heirlog: Hei
     create(heirlog, cluster, "some-a", "some-b", "awesome-c")
     assert [row["topic"] for row in rows(heirlog, "topics", "list", "--include", "some-.")] == ["some-a", "some-b"]
     assert [row["topic"] for row in rows(heirlog, "topics", "describe", "--include", "some-b")] == ["some-b"]
+    internal = heirlog("topics", "delete", "some-1", "__consumer_offsets")
+    assert internal.code == 2 and "asks for confirmation" in internal.err and "--yes" in internal.err
     asked = heirlog("topics", "delete", "--include", "some-.")
     assert (asked.code, "--yes" in asked.err) == (2, True)
     assert len(rows(heirlog, "topics", "delete", "--include", "some-.", "--yes")) == 2

@@ -222,6 +222,21 @@ def test_it_refuses_what_is_not_safe_and_changes_nothing(
     assert 0 < refused.find("without it they are lost") < refused.find("move the folder away")
 
 
+def test_a_folder_or_a_target_whose_identity_is_damaged_is_refused_with_a_sentence(
+    heirlog: Heirlog,  # noqa: F811
+    config: Path,
+    tmp_path: Path,
+) -> None:
+    good, damaged = broker(tmp_path / "good", [records()]), broker(tmp_path / "damaged", [records()])
+    (damaged / "meta.properties").write_bytes(b"\xff")
+    refused = run(heirlog, config, good, damaged)
+    assert f"{damaged}/meta.properties is damaged" in refused and "storage format" not in refused
+    (tmp_path / "controller").mkdir()
+    (tmp_path / "controller" / "meta.properties").write_bytes(b"\xff")
+    assert f"{tmp_path / 'controller'}/meta.properties is damaged" in run(heirlog, config, good)
+    assert [path.name for path in (tmp_path / "controller").iterdir()] == ["meta.properties"]
+
+
 # a quorum that lost its majority
 
 THREE = [

@@ -14,6 +14,9 @@
 * `want_fence` stays true until the first image is applied: an unfenced broker is elected, and must know what it leads.
 * A broker whose registration the controller does not know (unregistered by an operator) registers again. By then its
   logs are in use, so it no longer claims to have stopped cleanly.
+* A newer registration with another incarnation id is of another process with the same `node.id`: a copy of the folder
+  that was started while this process was paused or cut off. From then on "broker 1 leads" means that one. This process
+  ends, because what it acknowledged would be on its disk only.
 * A stop while a registration request is in flight waits for the answer: the controller may have written a new broker
   epoch, and then the epoch of the clean stop before no longer proves anything.
 * If no controller answers during a controlled shutdown for a whole session timeout, the broker stops anyway: it is
@@ -245,6 +248,24 @@ class BrokerLifecycleManager:
         backoff_ms = self._registration_backoff_ms
         self._registration_backoff_ms = min(2 * backoff_ms, REGISTRATION_BACKOFF_MAX_MS)
         self._cancel_registration = self._env.call_later(backoff_ms, self._register)
+
+    def is_superseded(self) -> bool:
+        """Whether another process has taken this one's place; ends the process if so."""
+        own = self._registered_brokers
+        known = own.brokers.get(own.broker_id)
+        if not self.was_registered or known is None or known.epoch <= own.broker_epoch:
+            return False
+        if known.incarnation_id in (self.incarnation_id, ZERO_UUID):
+            # it registers again, and the answer is on its way; or a seeded controller has renewed all registrations
+            return False
+        places = ", ".join(f"{each.name}://{each.endpoint.host}:{each.endpoint.port}" for each in known.listeners)
+        self._env.stop(
+            1,
+            f"another process has registered as broker {own.broker_id} ({places}) while this one was paused or cut "
+            "off, and leads its partitions. This process ends, because what it acknowledged would be lost. Their "
+            "folders differ from now on: start only one of them",
+        )
+        return True
 
     # -- heartbeats ---------------------------------------------------------------------------------------------
 

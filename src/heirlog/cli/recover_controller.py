@@ -101,11 +101,20 @@ class _Seeding:
             return [*lines, *(self._price(lost) if self._majority_lost else [])]
 
     def _cluster_id(self, disk: Disk) -> str:
+        from heirlog.storage.errors import StorageFormatError
         from heirlog.storage.identity import read_meta_properties
 
         found: dict[str, str] = {}
         for path in self._sources:
-            identity = read_meta_properties(disk.files, path)
+            try:
+                identity = read_meta_properties(disk.files, path)
+            except StorageFormatError as error:
+                # its own advice ends with formatting, which would take what may be the newest copy
+                raise CommandError(
+                    f"{path}/meta.properties is damaged, so nothing shows whose folder it is: write it again by hand "
+                    "(version, cluster.id, node.id and directory.id, without the line with the checksum), as the node "
+                    "had it. If you leave the folder out and its copy is the newest, later changes are lost"
+                ) from error
             if identity is None:
                 raise CommandError(f"{path} is not a node's log directory: it has no meta.properties")
             found.setdefault(identity.cluster_id, path)
@@ -118,10 +127,14 @@ class _Seeding:
 
     def _refuse_target(self, disk: Disk, cluster_id: str) -> None:
         from heirlog.raft.snapshot import BOOTSTRAP
+        from heirlog.storage.errors import StorageFormatError
         from heirlog.storage.identity import read_meta_properties
 
         path = self._static.metadata_log_dir
-        identity = read_meta_properties(disk.files, path) if disk.files.is_dir(path) else None
+        try:
+            identity = read_meta_properties(disk.files, path) if disk.files.is_dir(path) else None
+        except StorageFormatError as error:
+            raise CommandError(str(error)) from error
         if identity is not None and (identity.cluster_id, identity.node_id) != (cluster_id, self._static.node_id):
             raise CommandError(
                 f"{path} belongs to node {identity.node_id} of cluster {identity.cluster_id}, not to node "

@@ -321,15 +321,25 @@ def delete(
     names: Names = None,
     topic: NamedTopics = None,
     include: Include = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="With --include: do not ask for confirmation.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     if_exists: IfExists = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
     as_json: Json = False,
 ) -> None:
-    """Delete topics with all their records. --include leaves internal topics out, and asks before it deletes."""
+    """Delete topics with all their records. --include leaves internal topics out, and asks before it deletes.
+
+    It also asks before it deletes an internal topic that is named.
+    """
+    from heirlog.metadata.topic_name import INTERNAL_TOPICS
     from heirlog.protocol.messages import DeleteTopicsRequest
 
     wanted = at_least_one(names, topic) if include is None else _named_or_included(names, topic, include)
+    internal = ", ".join(name for name in wanted if name in INTERNAL_TOPICS)
+    if internal and not yes:
+        confirm(
+            f"Delete {internal}? Groups lose the offsets, and transactional ids the state, that the cluster stores "
+            "there; consumers may wait for ever for the end of transactions that are open now."
+        )
     with connected(bootstrap_server) as client:
         if include is not None:
             wanted = some_matching(client.topic_names(), include)

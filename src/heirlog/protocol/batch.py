@@ -392,10 +392,13 @@ def put_varint(out: bytearray, value: int) -> None:
 def read_varint(data: Buffer, position: int) -> tuple[int, int]:
     """The value and the position behind it. Raises IndexError at the end of the data."""
     byte = data[position]
-    position += 1
     if byte < 0x80:
-        return (byte >> 1) ^ -(byte & 1), position
-    value, shift = byte & 0x7F, 7
+        return (byte >> 1) ^ -(byte & 1), position + 1
+    second = data[position + 1]
+    if second < 0x80:  # written out for the lengths of most records
+        value = byte & 0x7F | second << 7
+        return (value >> 1) ^ -(value & 1), position + 2
+    value, shift, position = byte & 0x7F | (second & 0x7F) << 7, 14, position + 2
     while True:
         byte = data[position]
         position += 1

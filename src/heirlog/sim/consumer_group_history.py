@@ -4,7 +4,7 @@
                   (G4): member epoch <= assignment epoch <= group epoch, and none of them goes back
     late-owner    a member committed offsets of a partition after a commit of its next owner was answered (G3, G9)
     epoch         a member was answered with an epoch below one that it had (G4)
-    instance      a member got the error that another one has its instance id, although no later one has joined
+    instance      a member was fenced as if another one had its instance id, although no later one has joined
     lost-commit   as for classic groups (`group_history`)
 
 A *term* is the time from the answer that gives a partition to a member until it gives it up, leaves, or is fenced. The

@@ -238,6 +238,17 @@ def test_a_batch_that_is_delivered_often_is_alone_in_its_answer() -> None:
     assert fetch(share, *log) == [(2, 3, 2)]
 
 
+def test_records_that_were_delivered_less_often_may_use_up_the_half() -> None:
+    share = opened(delivery_count=5)
+    fetch(share, (0, 1))
+    for _ in range(2):
+        acknowledge(share, 1, 1, RELEASE)
+        fetch(share, (0, 1))
+    share.release("m")
+    assert states(share) == [(0, 0, "available", 1), (1, 1, "available", 3)]
+    assert fetch(share, (0, 1), (2, 3)) == [(0, 0, 2), (1, 1, 4)], "and nothing of another batch"
+
+
 def test_acquired_records_are_divided_at_batches_of_the_log() -> None:
     log = tuple((first, first + 9) for first in range(0, 60, 10))
     assert fetch(opened(), *log, batch_size=25) == [(0, 29, 1), (30, 59, 1)]
