@@ -17,6 +17,27 @@ POLL_S = 0.1
 T = TypeVar("T")
 
 
+def on_one_node(home: Path, plain: str, controller: str) -> dict[str, object]:
+    """server.properties of a node with both roles, number 1, which has no other node to copy its internal topics to.
+
+    plain, controller: addresses of its listeners.
+    """
+    return {
+        "process.roles": "broker,controller",
+        "node.id": 1,
+        "listeners": f"PLAIN://{plain},CONTROLLER://{controller}",
+        "listener.security.protocol.map": "PLAIN:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "controller.listener.names": "CONTROLLER",
+        "controller.quorum.voters": f"1@{controller}",
+        "inter.broker.listener.name": "PLAIN",
+        "log.dirs": home / "log",
+        "offsets.topic.replication.factor": 1,
+        "transaction.state.log.replication.factor": 1,
+        "transaction.state.log.min.isr": 1,
+        "transaction.state.log.num.partitions": 2,
+    }
+
+
 @contextmanager
 def started(home: Path, *options: str, jvm: Sequence[str] = ("-Xmx512m",)) -> Iterator[ApacheKafkaNode]:
     """A node from `home`/server.properties; it is ended with the block.

@@ -22,7 +22,7 @@ from urllib.request import urlopen
 
 import jars
 import jmx_rules
-from apache_kafka import PATIENCE_S, started
+from apache_kafka import PATIENCE_S, on_one_node, started
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from prometheus_client.parser import text_string_to_metric_families
@@ -160,22 +160,10 @@ def apache_kafka() -> Iterator[tuple[str, str]]:
             yield servers, f"http://127.0.0.1:{ports['METRICS']}/metrics"
 
 
-def _properties(ports: dict[str, int], directory: Path) -> dict[str, str]:
+def _properties(ports: dict[str, int], directory: Path) -> dict[str, object]:
     plain, controller = (f"127.0.0.1:{ports[name]}" for name in ("PLAIN", "CONTROLLER"))
-    return {
-        "process.roles": "broker,controller",
-        "node.id": "1",
-        "listeners": f"PLAIN://{plain},CONTROLLER://{controller}",
-        "advertised.listeners": f"PLAIN://{plain}",
-        "listener.security.protocol.map": "PLAIN:PLAINTEXT,CONTROLLER:PLAINTEXT",
-        "controller.listener.names": "CONTROLLER",
-        "controller.quorum.voters": f"1@{controller}",
-        "inter.broker.listener.name": "PLAIN",
-        "log.dirs": str(directory / "log"),
-        "offsets.topic.replication.factor": "1",
-        "offsets.topic.num.partitions": "2",
-        "group.initial.rebalance.delay.ms": "0",
-    }
+    own = {"offsets.topic.num.partitions": 2, "group.initial.rebalance.delay.ms": 0}
+    return {**on_one_node(directory, plain, controller), **own}
 
 
 def main() -> int:

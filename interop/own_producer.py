@@ -15,7 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 import jars
-from apache_kafka import eventually, started
+from apache_kafka import eventually, on_one_node, started
 
 from heirlog.blocking import LATEST, READ_COMMITTED, Client, CommittedOffset, OpenTransaction, ProducerFenced
 from heirlog.client.aborted import AbortedTransactions
@@ -53,25 +53,8 @@ def _node(level: int, config: Mapping[str, str] = MappingProxyType({})) -> Itera
     with tempfile.TemporaryDirectory(prefix="heirlog-interop-") as name:
         home = Path(name)
         plain, controller = (f"127.0.0.1:{port}" for port in free_ports(2))
-        write_properties(
-            home,
-            {
-                "process.roles": "broker,controller",
-                "node.id": 1,
-                "listeners": f"PLAIN://{plain},CONTROLLER://{controller}",
-                "listener.security.protocol.map": "PLAIN:PLAINTEXT,CONTROLLER:PLAINTEXT",
-                "controller.listener.names": "CONTROLLER",
-                "controller.quorum.voters": f"1@{controller}",
-                "inter.broker.listener.name": "PLAIN",
-                "log.dirs": home / "log",
-                "offsets.topic.replication.factor": 1,
-                "offsets.topic.num.partitions": 1,
-                "transaction.state.log.replication.factor": 1,
-                "transaction.state.log.min.isr": 1,
-                "transaction.state.log.num.partitions": 2,
-                **config,
-            },
-        )
+        properties = {**on_one_node(home, plain, controller), "offsets.topic.num.partitions": 1, **config}
+        write_properties(home, properties)
         with started(home, "--feature", f"transaction.version={level}") as node:
             node.wait_until_it_knows({1}, plain)
             with Client(plain) as client:

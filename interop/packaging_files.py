@@ -7,15 +7,13 @@ an engine.
 from __future__ import annotations
 
 import subprocess
-import sys
-from pathlib import Path
 
+import environments
 import jars
 
 ROOT = jars.HERE.parent
 PACKAGING = ROOT / "packaging"
 EXAMPLE = ROOT / "examples" / "kubernetes"
-LOCK = ROOT / "requirements" / "packaging.txt"
 COMPOSE = """
 import sys
 from compose_spec import PyCompose, PyOptions
@@ -29,7 +27,7 @@ print(len(found.services))
 
 def check() -> str:
     """For `make interop`. Raises AssertionError."""
-    programs = _environment() / "bin"
+    programs = environments.prepared("packaging") / "bin"
     _run(programs / "hadolint", PACKAGING / "Containerfile")
     _run(programs / "hadolint", EXAMPLE / "Containerfile")
     manifests = (PACKAGING / "kubernetes.yaml", EXAMPLE / "pipeline.yaml")
@@ -37,16 +35,6 @@ def check() -> str:
     services = int(_run(programs / "python", "-c", COMPOSE, PACKAGING / "compose.yaml"))
     assert (kinds, services) == ([7, 3], 6)
     return f"two container files, {services} services, {sum(kinds)} objects of Kubernetes"
-
-
-def _environment() -> Path:
-    path = jars.CACHE / "packaging"
-    stamp = path / "lock.txt"
-    if not (stamp.exists() and stamp.read_bytes() == LOCK.read_bytes()):
-        _run(sys.executable, "-m", "venv", "--clear", path)
-        jars.retried([str(path / "bin" / "pip"), "install", "--quiet", "--require-hashes", "-r", str(LOCK)])
-        stamp.write_bytes(LOCK.read_bytes())
-    return path
 
 
 def _run(*command: object) -> str:

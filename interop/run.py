@@ -34,6 +34,7 @@ import later_groups
 import messages
 import mixed_transactions
 import monitoring
+import notebook
 import own_producer
 import packaging_files
 import permissions
@@ -136,6 +137,7 @@ CHECKS: list[Check] = [
     ("suites: kafkajs, in our words", kafkajs.check),
     ("values with a schema registry", registries.check),
     ("Spark pipeline over Spark Connect", spark_lake.connect),
+    ("Spark in a notebook", notebook.check),
     ("Spark finds the source by itself", spark_found.check),
     ("Declarative Pipelines", spark_declarative.check),
     ("Spark Connect", spark.connect),

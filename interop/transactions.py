@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import jars
-from apache_kafka import PATIENCE_S, started
+from apache_kafka import PATIENCE_S, on_one_node, started
 from clients import dump
 
 from heirlog.blocking import LATEST, READ_COMMITTED, Client
@@ -75,23 +75,7 @@ def check() -> str:
 
 def _played_on_kafka(home: Path) -> Seen:
     plain, controller = (f"127.0.0.1:{port}" for port in free_ports(2))
-    write_properties(
-        home,
-        {
-            "process.roles": "broker,controller",
-            "node.id": 1,
-            "listeners": f"PLAIN://{plain},CONTROLLER://{controller}",
-            "listener.security.protocol.map": "PLAIN:PLAINTEXT,CONTROLLER:PLAINTEXT",
-            "controller.listener.names": "CONTROLLER",
-            "controller.quorum.voters": f"1@{controller}",
-            "inter.broker.listener.name": "PLAIN",
-            "log.dirs": home / "log",
-            "offsets.topic.replication.factor": 1,
-            "transaction.state.log.replication.factor": 1,
-            "transaction.state.log.min.isr": 1,
-            "transaction.state.log.num.partitions": 2,
-        },
-    )
+    write_properties(home, on_one_node(home, plain, controller))
     with started(home) as node:
         node.wait_until_it_knows({1}, plain)
         with Client(plain) as client:

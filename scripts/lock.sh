@@ -10,3 +10,5 @@ compile --extra schemas --extra spark pyproject.toml requirements/runtime.txt re
 compile requirements/confluent-kafka-2.5.0.in -o requirements/confluent-kafka-2.5.0.txt
 compile requirements/docs.in -o requirements/docs.txt
 compile requirements/packaging.in -o requirements/packaging.txt
+# of one version with the tests: the check imports both
+compile --constraints requirements/dev.txt requirements/notebook.in -o requirements/notebook.txt

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 from cli.conftest import Heirlog, heirlog, rows  # noqa: F401  # the fixture
-from confluent_kafka import Consumer, Producer, TopicPartition
 from patience import eventually
 from processes.observing import client_of
+from processes.transacting import committed_values, transactional
 
 from heirlog.client.admin import describe_topic_partitions
 from heirlog.protocol.messages import CreateTopicsRequest
@@ -63,32 +63,6 @@ def create(cluster: Cluster) -> None:
     with client_of(cluster) as client:
         (answer,) = client.send_to_any(CreateTopicsRequest(topics=[topic], timeout_ms=10_000)).topics
     assert not answer.error_code, answer.error_message
-
-
-def transactional(cluster: Cluster, name: str) -> Producer:
-    producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "transactional.id": name})
-    producer.init_transactions(LIMIT_S)
-    return producer
-
-
-def committed(cluster: Cluster) -> list[bytes]:
-    consumer = Consumer(
-        {
-            "bootstrap.servers": cluster.bootstrap_servers,
-            "group.id": "reader",
-            "isolation.level": "read_committed",
-            "enable.partition.eof": True,
-        }
-    )
-    consumer.assign([TopicPartition(TOPIC, 0, 0)])
-    found = []
-    while True:
-        message = consumer.poll(LIMIT_S)
-        assert message is not None, "neither a record nor the end of the partition"
-        if message.error():
-            consumer.close()
-            return found
-        found.append(message.value())
 
 
 def stopped_and_examined(cluster: Cluster, heirlog: Heirlog, copy: Path) -> list[tuple[str, int]]:  # noqa: F811
@@ -143,7 +117,7 @@ def test_lost_markers_are_found_named_and_aborted(
     assert [each["transactional_id"] for each in report["hanging_transactions"]] == ["half"]
     said = heirlog("recover", "report", TOPIC).out
     assert "last transaction of half is CompleteCommit" in said and "--start-offset 0" in said, said
-    assert committed(cluster) == []
+    assert not committed_values(cluster, TOPIC)
 
     cluster.start(HOLDER)
     eventually(lambda: view(cluster, TOPIC)[1] == {HOLDER, WITHOUT}, "both replicas")
@@ -165,4 +139,4 @@ def test_lost_markers_are_found_named_and_aborted(
     whole.begin_transaction()
     whole.produce(TOPIC, b"later", partition=0)
     whole.commit_transaction(LIMIT_S)
-    eventually(lambda: committed(cluster) == [b"later"], "the next transaction")
+    eventually(lambda: committed_values(cluster, TOPIC) == {b"later": 1}, "the next transaction")

@@ -24,7 +24,7 @@ def files() -> MemoryFiles:
     return MemoryFiles()
 
 
-def refused(log, records, code: ErrorCode) -> None:
+def assert_refused(log, records, code: ErrorCode) -> None:
     before = log.log_end_offset
     with pytest.raises(KafkaError) as raised:
         log.append_as_leader(records, 0, 0)
@@ -64,23 +64,23 @@ def test_what_a_producer_may_not_write_is_refused_with_kafkas_code(files: Memory
     wrong_count[17:21] = crc32c(wrong_count[21:]).to_bytes(4, "big")
     old = batch("a")
     old[16] = 1
-    refused(log, damaged, ErrorCode.CORRUPT_MESSAGE)
-    refused(log, batch("a")[:-1], ErrorCode.INVALID_RECORD)
-    refused(log, batch("x" * 1000), ErrorCode.MESSAGE_TOO_LARGE)
-    refused(log, wrong_count, ErrorCode.INVALID_RECORD)
-    refused(log, old, ErrorCode.INVALID_RECORD)
-    refused(log, bytearray(), ErrorCode.INVALID_RECORD)
-    refused(log, batch("a", control=True), ErrorCode.INVALID_RECORD)
-    refused(log, batch("a") + batch("b"), ErrorCode.INVALID_RECORD)
-    refused(log, batch("a", base_offset=7), ErrorCode.INVALID_RECORD)
-    refused(log, batch("a", producer_id=1, producer_epoch=0), ErrorCode.INVALID_RECORD)
-    refused(log, batch("a", transactional=True), ErrorCode.INVALID_RECORD)
+    assert_refused(log, damaged, ErrorCode.CORRUPT_MESSAGE)
+    assert_refused(log, batch("a")[:-1], ErrorCode.INVALID_RECORD)
+    assert_refused(log, batch("x" * 1000), ErrorCode.MESSAGE_TOO_LARGE)
+    assert_refused(log, wrong_count, ErrorCode.INVALID_RECORD)
+    assert_refused(log, old, ErrorCode.INVALID_RECORD)
+    assert_refused(log, bytearray(), ErrorCode.INVALID_RECORD)
+    assert_refused(log, batch("a", control=True), ErrorCode.INVALID_RECORD)
+    assert_refused(log, batch("a") + batch("b"), ErrorCode.INVALID_RECORD)
+    assert_refused(log, batch("a", base_offset=7), ErrorCode.INVALID_RECORD)
+    assert_refused(log, batch("a", producer_id=1, producer_epoch=0), ErrorCode.INVALID_RECORD)
+    assert_refused(log, batch("a", transactional=True), ErrorCode.INVALID_RECORD)
     unverified = batch("a", transactional=True, producer_id=1, producer_epoch=0, base_sequence=0)
-    refused(log, unverified, ErrorCode.INVALID_TXN_STATE)
+    assert_refused(log, unverified, ErrorCode.INVALID_TXN_STATE)
 
 
 def test_a_batch_larger_than_a_segment_is_refused(files: MemoryFiles) -> None:
-    refused(open_log(files, LogConfig(segment_bytes=100)), batch("x" * 200), ErrorCode.RECORD_LIST_TOO_LARGE)
+    assert_refused(open_log(files, LogConfig(segment_bytes=100)), batch("x" * 200), ErrorCode.RECORD_LIST_TOO_LARGE)
 
 
 def test_a_repeated_batch_answers_with_the_originals_offsets(files: MemoryFiles) -> None:
@@ -92,7 +92,9 @@ def test_a_repeated_batch_answers_with_the_originals_offsets(files: MemoryFiles)
     again = log.append_as_leader(batch("a", timestamp_ms=3, producer_id=9, producer_epoch=0, base_sequence=3), 0, 0)
     assert (again.first_offset, again.last_offset, again.append_time_ms, again.duplicate) == (3, 3, 3, True)
     assert log.log_end_offset == 6
-    refused(log, batch("a", producer_id=9, producer_epoch=0, base_sequence=0), ErrorCode.DUPLICATE_SEQUENCE_NUMBER)
+    assert_refused(
+        log, batch("a", producer_id=9, producer_epoch=0, base_sequence=0), ErrorCode.DUPLICATE_SEQUENCE_NUMBER
+    )
 
 
 def test_a_follower_keeps_offsets_and_epochs(files: MemoryFiles) -> None:

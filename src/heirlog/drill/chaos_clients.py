@@ -272,6 +272,22 @@ def named(error: Exception) -> str:
     return type(error).__name__
 
 
+def group_consumer(servers: Servers, name: str, group: str) -> Consumer:
+    """Of a member that a fault costs its place within seconds."""
+    return Consumer(
+        {
+            **servers.librdkafka(),
+            "client.id": name,
+            "group.id": group,
+            "enable.auto.commit": False,
+            "auto.offset.reset": "earliest",
+            "session.timeout.ms": 6_000,
+            "heartbeat.interval.ms": 500,
+            **RECONNECT,
+        }
+    )
+
+
 class ChaosMember(Loop):
     """One of a group that shares KEPT. Every commit has a token of its own as its metadata; the new owner of a
     partition asks for what is committed. leaves_every_s: closes its consumer and joins again; 0: never."""
@@ -292,18 +308,7 @@ class ChaosMember(Loop):
         self._consumer = self._joined()
 
     def _joined(self) -> Consumer:
-        consumer = Consumer(
-            {
-                **self._servers.librdkafka(),
-                "client.id": self._name,
-                "group.id": GROUP,
-                "enable.auto.commit": False,
-                "auto.offset.reset": "earliest",
-                "session.timeout.ms": 6_000,
-                "heartbeat.interval.ms": 500,
-                **RECONNECT,
-            }
-        )
+        consumer = group_consumer(self._servers, self._name, GROUP)
         consumer.subscribe([KEPT], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._revoked)
         return consumer
 

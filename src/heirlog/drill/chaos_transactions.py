@@ -32,7 +32,7 @@ from confluent_kafka import TopicPartition as Place
 
 from heirlog.blocking import Client
 from heirlog.blocking.hanging_transactions import NO_TRANSACTION, producers_of
-from heirlog.drill.chaos_clients import FLUSH_S, RECONNECT, SILENT, named
+from heirlog.drill.chaos_clients import FLUSH_S, RECONNECT, SILENT, group_consumer, named
 from heirlog.drill.chaos_record import COPIED, KEPT, PARTITIONS, ClientRecord, encode, now_ms, value_of
 from heirlog.drill.servers import Servers
 from heirlog.drill.workload import Loop
@@ -79,18 +79,7 @@ class ChaosCopier(Loop):
         self._producer: Producer | None = None
 
     def _joined(self) -> Consumer:
-        consumer = Consumer(
-            {
-                **self._servers.librdkafka(),
-                "client.id": self._name,
-                "group.id": GROUP,
-                "enable.auto.commit": False,
-                "auto.offset.reset": "earliest",
-                "session.timeout.ms": 6_000,
-                "heartbeat.interval.ms": 500,
-                **RECONNECT,
-            }
-        )
+        consumer = group_consumer(self._servers, self._name, GROUP)
         consumer.subscribe([KEPT])
         return consumer
 

@@ -133,53 +133,36 @@ def leader_endpoint(request: BeginQuorumEpochRequest | EndQuorumEpochRequest) ->
 
 
 def vote_answer(leadership: LeaderAndEpoch, error: ErrorCode = ErrorCode.NONE, granted: bool = False) -> VoteResponse:
-    nested = VoteResponse
+    answer: VoteResponse = _answer(VoteResponse, leadership, error, vote_granted=granted)
+    return answer
+
+
+def begin_answer(leadership: LeaderAndEpoch, error: ErrorCode = ErrorCode.NONE) -> BeginQuorumEpochResponse:
+    answer: BeginQuorumEpochResponse = _answer(BeginQuorumEpochResponse, leadership, error)
+    return answer
+
+
+def end_answer(leadership: LeaderAndEpoch, error: ErrorCode = ErrorCode.NONE) -> EndQuorumEpochResponse:
+    answer: EndQuorumEpochResponse = _answer(EndQuorumEpochResponse, leadership, error)
+    return answer
+
+
+def _answer(nested: Any, leadership: LeaderAndEpoch, error: ErrorCode, **of_partition: Any) -> Any:
+    """The three answers have members of the same names, in classes of their own."""
     partition = nested.PartitionData(
         partition_index=0,
         error_code=error,
         leader_id=leadership.leader_id,
         leader_epoch=leadership.epoch,
-        vote_granted=granted,
+        **of_partition,
     )
+    known = leadership.endpoint if leadership.leader_id != NOBODY else None
+    endpoints = []
+    if known is not None:
+        endpoints.append(nested.NodeEndpoint(node_id=leadership.leader_id, host=known.host, port=known.port))
     return nested(
-        topics=[nested.TopicData(topic_name=METADATA_TOPIC, partitions=[partition])],
-        node_endpoints=[
-            nested.NodeEndpoint(node_id=leadership.leader_id, host=known.host, port=known.port)
-            for known in _known(leadership)
-        ],
+        topics=[nested.TopicData(topic_name=METADATA_TOPIC, partitions=[partition])], node_endpoints=endpoints
     )
-
-
-def begin_answer(leadership: LeaderAndEpoch, error: ErrorCode = ErrorCode.NONE) -> BeginQuorumEpochResponse:
-    nested = BeginQuorumEpochResponse
-    partition = nested.PartitionData(
-        partition_index=0, error_code=error, leader_id=leadership.leader_id, leader_epoch=leadership.epoch
-    )
-    return nested(
-        topics=[nested.TopicData(topic_name=METADATA_TOPIC, partitions=[partition])],
-        node_endpoints=[
-            nested.NodeEndpoint(node_id=leadership.leader_id, host=known.host, port=known.port)
-            for known in _known(leadership)
-        ],
-    )
-
-
-def end_answer(leadership: LeaderAndEpoch, error: ErrorCode = ErrorCode.NONE) -> EndQuorumEpochResponse:
-    nested = EndQuorumEpochResponse
-    partition = nested.PartitionData(
-        partition_index=0, error_code=error, leader_id=leadership.leader_id, leader_epoch=leadership.epoch
-    )
-    return nested(
-        topics=[nested.TopicData(topic_name=METADATA_TOPIC, partitions=[partition])],
-        node_endpoints=[
-            nested.NodeEndpoint(node_id=leadership.leader_id, host=known.host, port=known.port)
-            for known in _known(leadership)
-        ],
-    )
-
-
-def _known(leadership: LeaderAndEpoch) -> list[Endpoint]:
-    return [] if leadership.endpoint is None or leadership.leader_id == NOBODY else [leadership.endpoint]
 
 
 def heard(response: EpochResponse) -> Heard | None:

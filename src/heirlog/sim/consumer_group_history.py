@@ -58,7 +58,7 @@ class ConsumerGroupHistory(GroupHistory):
     """By the token of a commit."""
     answers: list[AnsweredEpoch] = field(default_factory=list)
     fenced: list[str] = field(default_factory=list)
-    """Members that were answered with FENCED_INSTANCE_ID. Each instance id has one process, whose newest member asks."""
+    """Members that got FENCED_INSTANCE_ID. Each instance id has one process, whose newest member asks."""
     _epochs: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Group and assignment epoch that were seen committed, by group and the life of its coordinator."""
 

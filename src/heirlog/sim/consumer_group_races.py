@@ -6,13 +6,13 @@
     subscribe, bump, target, assign, remove    the record is in the coordinator's log, and not below the high watermark
     load                                       a coordinator is reading its log
 
-What happens to the broker is what happens in `transaction_races`. In the end the members that are left share all
+What happens to the broker is what happens in `coordinator_hits`. In the end the members that are left share all
 partitions within three rounds of heartbeats, once the sessions of others are over (G7).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from random import Random
 
 from heirlog.broker.groups.consumer.group import ConsumerGroup
@@ -24,21 +24,18 @@ from heirlog.broker.groups.consumer.records import (
     is_tombstone,
 )
 from heirlog.broker.groups.records import read_record
-from heirlog.broker.partition import ReplicaRole
 from heirlog.metadata.topic_name import OFFSETS_TOPIC
 from heirlog.node.node import Node
-from heirlog.protocol.batch import decode_records, walk
 from heirlog.sim.clients.consumer_member import CONFIG, ConsumerMember
 from heirlog.sim.clients.member import OffsetsReader
 from heirlog.sim.consumer_group_history import OWNERS, ConsumerGroupHistory, doubly_owned
+from heirlog.sim.coordinator_hits import play_rounds, uncommitted_records
 from heirlog.sim.oracle import Violation
 from heirlog.sim.plan import RunPlan
 from heirlog.sim.simulation import TOPIC, Simulation
-from heirlog.sim.transaction_races import ACTIONS, hit_broker
 
 CONSUMER_GROUP = "k848"
 ROUNDS = 4
-STEP_LIMIT_MS = 4000
 SETTLE_LIMIT_MS = 30_000
 STEP_OF = {
     MemberSubscription: "subscribe",
@@ -67,18 +64,12 @@ def consumer_groups(simulation: Simulation) -> None:
     cluster, random = simulation.cluster, simulation.random
     members = start_members(simulation, random.randrange(2, 4))
     cluster.run_for(random.randrange(500, 2500))
-    for _ in range(ROUNDS):
-        step = STEPS[random.randrange(0, len(STEPS))]
-        hit: list[str] = []
 
-        def is_there(step: str = step, hit: list[str] = hit) -> bool:
-            hit[:] = _at(simulation, step)
-            return bool(hit)
+    def at(step: str) -> list[str]:
+        _check_owners(simulation)
+        return _at(simulation, step)
 
-        if cluster.run_until(_watched(simulation, is_there), STEP_LIMIT_MS):
-            simulation.world.counters[HIT_AT + step] += 1
-            hit_broker(simulation, step, hit[random.randrange(0, len(hit))], ACTIONS[random.randrange(0, len(ACTIONS))])
-        cluster.run_for(random.randrange(300, 3000))
+    play_rounds(simulation, ROUNDS, STEPS, at, HIT_AT)
     simulation.heal()
     settle(simulation, members)
 
@@ -111,8 +102,12 @@ def settle(simulation: Simulation, members: list[ConsumerMember]) -> None:
     # no member leaves any more
     for member in members:
         member.settle_down()
-    complete = _watched(simulation, lambda: _complete(simulation, members))
-    simulation.wait("the group shares all partitions", complete, SETTLE_LIMIT_MS)
+
+    def is_complete() -> bool:
+        _check_owners(simulation)
+        return _complete(simulation, members)
+
+    simulation.wait("the group shares all partitions", is_complete, SETTLE_LIMIT_MS)
     for member in members:
         member.stop()
     reader = cluster.run_client(
@@ -133,17 +128,12 @@ def _complete(simulation: Simulation, members: list[ConsumerMember]) -> bool:
     ) == list(range(simulation.plan.partitions))
 
 
-def _watched(simulation: Simulation, done: Callable[[], bool]) -> Callable[[], bool]:
-    """`done`; looks meanwhile at what coordinators have committed (G1, G4)."""
-
-    def look() -> bool:
-        for group in _groups(simulation):
-            sentence = doubly_owned(group.committed)
-            if sentence is not None:
-                raise Violation(OWNERS, sentence)
-        return done()
-
-    return look
+def _check_owners(simulation: Simulation) -> None:
+    """Of what coordinators have committed (G1, G4)."""
+    for group in _groups(simulation):
+        sentence = doubly_owned(group.committed)
+        if sentence is not None:
+            raise Violation(OWNERS, sentence)
 
 
 def _groups(simulation: Simulation) -> Iterator[ConsumerGroup]:
@@ -169,15 +159,8 @@ def _at(simulation: Simulation, step: str) -> list[str]:
 def _uncommitted(node: Node) -> set[str]:
     """Steps whose records a coordinator has written, and that are not committed."""
     steps = set()
-    for partition in node.broker.replicas.partitions_named(OFFSETS_TOPIC).values():
-        start, end = partition.high_watermark, partition.log.log_end_offset
-        if partition.role is not ReplicaRole.LEADER or start >= end:
-            continue
-        for region in partition.log.read(start, 1 << 20, end).regions:
-            data = region.read()
-            for position, header in walk(data):
-                for record in decode_records(data, position) if header.base_offset >= start else ():
-                    stored = read_record(record.key, record.value)
-                    if isinstance(stored, MemberSubscription | GroupEpoch | TargetEpoch | CurrentMember):
-                        steps.add(REMOVE if is_tombstone(stored) else STEP_OF[type(stored)])
+    for record in uncommitted_records(node, OFFSETS_TOPIC):
+        stored = read_record(record.key, record.value)
+        if isinstance(stored, MemberSubscription | GroupEpoch | TargetEpoch | CurrentMember):
+            steps.add(REMOVE if is_tombstone(stored) else STEP_OF[type(stored)])
     return steps

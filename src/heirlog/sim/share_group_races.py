@@ -8,7 +8,7 @@
     recover    a share coordinator is reading its log
     acquired   a leader has records locked for members
 
-What happens to the broker is what happens in `transaction_races`. In the end the members accept what comes, and the
+What happens to the broker is what happens in `coordinator_hits`. In the end the members accept what comes, and the
 group finishes every partition (S10); then each record was delivered at least once (S4).
 """
 
@@ -26,15 +26,14 @@ from heirlog.metadata.topic_name import SHARE_STATE_TOPIC
 from heirlog.protocol.types import Endpoint, PartitionKey
 from heirlog.sim.clients.admin import Operator, feature_level, group_config
 from heirlog.sim.clients.share_member import CONFIG, COUNT_LIMIT, ShareMember
+from heirlog.sim.coordinator_hits import play_rounds
 from heirlog.sim.oracle import Violation
 from heirlog.sim.plan import RunPlan
 from heirlog.sim.share_group_history import ShareGroupHistory, findings, never_delivered
 from heirlog.sim.simulation import TOPIC, Simulation
-from heirlog.sim.transaction_races import ACTIONS, hit_broker
 
 SHARE_GROUP = "k932"
 ROUNDS = 4
-STEP_LIMIT_MS = 4000
 SETTLE_LIMIT_MS = 60_000
 STORE, LOAD, RECOVER, ACQUIRED = "store", "load", "recover", "acquired"
 STEPS = (STORE, STORE, LOAD, RECOVER, ACQUIRED)
@@ -65,18 +64,7 @@ def share_groups(simulation: Simulation) -> None:
     cluster, random = simulation.cluster, simulation.random
     shares = start_members(simulation, random.randrange(2, 4))
     cluster.run_for(random.randrange(500, 2500))
-    for _ in range(ROUNDS):
-        step = STEPS[random.randrange(0, len(STEPS))]
-        hit: list[str] = []
-
-        def is_there(step: str = step, hit: list[str] = hit) -> bool:
-            hit[:] = _at(simulation, step)
-            return bool(hit)
-
-        if cluster.run_until(is_there, STEP_LIMIT_MS):
-            simulation.world.counters[HIT_AT + step] += 1
-            hit_broker(simulation, step, hit[random.randrange(0, len(hit))], ACTIONS[random.randrange(0, len(ACTIONS))])
-        cluster.run_for(random.randrange(300, 3000))
+    play_rounds(simulation, ROUNDS, STEPS, lambda step: _at(simulation, step), HIT_AT)
     simulation.heal()
     settle(simulation, shares)
 

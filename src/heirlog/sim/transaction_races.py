@@ -18,9 +18,8 @@
     markers                         the outcome is committed, and some partition has no marker yet
     load                            a coordinator is reading its log
 
-The broker is the coordinator, or at the step `markers` the leader of a partition. It is killed, loses its power, is
-paused, or is cut off from the others; all brokers lose their power at once; or what it sends arrives seconds later, and
-in some cases after it was replaced. Then it returns.
+The broker is the coordinator, or at the step `markers` the leader of a partition. What happens to it is in
+`coordinator_hits`; if what it sends arrives late at the step `prepare`, it is replaced meanwhile.
 Clients are those of every swarm with transactions (`heirlog.sim.transactional_load`).
 """
 
@@ -35,16 +34,15 @@ from heirlog.broker.transactions.records import read_record
 from heirlog.broker.transactions.state import NO_PRODUCER_ID, TransactionState
 from heirlog.metadata.topic_name import TRANSACTIONS_TOPIC
 from heirlog.node.node import Node
-from heirlog.protocol.batch import decode_records, walk
 from heirlog.protocol.messages import AddPartitionsToTxnRequest, WriteTxnMarkersRequest
 from heirlog.protocol.transaction_marker import EPOCH_PER_TRANSACTION
+from heirlog.sim.coordinator_hits import ACTIONS, LATE, STEP_LIMIT_MS, play_rounds, uncommitted_records
 from heirlog.sim.loose_transport import LooseTransport
 from heirlog.sim.plan import RunPlan
 from heirlog.sim.simulation import TRANSACTIONAL, Simulation
 from heirlog.sim.swarms import drawn_transaction_version, let_ids_expire
 
 ROUNDS, LATE_ROUNDS = 4, 6
-STEP_LIMIT_MS = 4000
 INIT, ADD, PREPARE, COMPLETE, MARKERS, LOAD = "init", "add", "prepare", "complete", "markers", "load"
 EXPIRE = "expire"
 EXPIRING_STEPS, EXPIRING_ROUNDS = (EXPIRE, EXPIRE, INIT, ADD), 6
@@ -59,8 +57,6 @@ LATE_STEPS = (ADD, PREPARE)
 LATE_VERIFICATIONS_MS, VERIFICATIONS_LATE, VERIFICATION_LATE_US = 20_000, 0.1, (2_500_000, 7_000_000)
 HIT_AT = "transaction.hit-at-"
 """Counters: something happened at this step."""
-KILL, POWER_CUT, PAUSE, CUT_OFF, ALL, LATE = "kill", "power-cut", "pause", "cut-off", "all", "late"
-ACTIONS = (KILL, POWER_CUT, POWER_CUT, PAUSE, PAUSE, CUT_OFF, ALL, LATE, LATE)
 _STEP_OF = {
     TransactionState.EMPTY: INIT,
     TransactionState.ONGOING: ADD,
@@ -289,20 +285,10 @@ def cleaned_transactions(simulation: Simulation) -> None:
 
 
 def _play(simulation: Simulation, steps: Sequence[str], actions: Sequence[str], rounds: int) -> None:
-    cluster, random = simulation.cluster, simulation.random
-    cluster.run_for(random.randrange(500, 2000))
-    for _ in range(rounds):
-        step = steps[random.randrange(0, len(steps))]
-        hit: list[str] = []
-
-        def is_there(step: str = step, hit: list[str] = hit) -> bool:
-            hit[:] = _at(simulation, step)
-            return bool(hit)
-
-        if cluster.run_until(is_there, STEP_LIMIT_MS):
-            simulation.world.counters[HIT_AT + step] += 1
-            hit_broker(simulation, step, hit[random.randrange(0, len(hit))], actions[random.randrange(0, len(actions))])
-        cluster.run_for(random.randrange(300, 3000))
+    simulation.cluster.run_for(simulation.random.randrange(500, 2000))
+    play_rounds(
+        simulation, rounds, steps, lambda step: _at(simulation, step), HIT_AT, actions=actions, replaced_at=PREPARE
+    )
 
 
 def _at(simulation: Simulation, step: str) -> list[str]:
@@ -330,66 +316,8 @@ def _at(simulation: Simulation, step: str) -> list[str]:
 
 def _uncommitted(node: Node) -> Iterator[TransactionState]:
     """States in records that a coordinator has written, and that are not committed; DEAD for a tombstone."""
-    for partition in node.broker.replicas.partitions_named(TRANSACTIONS_TOPIC).values():
-        start, end = partition.high_watermark, partition.log.log_end_offset
-        if partition.role is not ReplicaRole.LEADER or start >= end:
-            continue
-        for region in partition.log.read(start, 1 << 20, end).regions:
-            data = region.read()
-            for position, header in walk(data):
-                for record in decode_records(data, position) if header.base_offset >= start else ():
-                    stored = read_record(record.key, record.value)
-                    if stored is not None:
-                        known = stored.transaction
-                        yield TransactionState.DEAD if known is None else known.state
-
-
-def hit_broker(simulation: Simulation, step: str, name: str, action: str) -> None:
-    """Something happens to a broker, and it comes back."""
-    cluster, random = simulation.cluster, simulation.random
-    others = [other for other in cluster.broker_names if other != name]
-    if action == PAUSE:
-        cluster.pause(name)
-        cluster.run_for(random.randrange(500, 6000))
-        cluster.resume(name)
-        return
-    if action == LATE:
-        _late(simulation, name, pauses=step == PREPARE)
-        return
-    if action == CUT_OFF:
-        peers = [*others, *cluster.controller_names]
-        cluster.say(f"cut off {name}")
-        for peer in peers:
-            cluster.block(name, peer)
-            cluster.block(peer, name)
-        cluster.run_for(random.randrange(1500, 5000))
-        cluster.say(f"connect {name}")
-        for peer in peers:
-            cluster.heal(name, peer)
-            cluster.heal(peer, name)
-        return
-    victims = [name, *others] if action == ALL else [name]
-    for victim in victims:
-        cluster.kill(victim, lose_unflushed=action != KILL)
-    cluster.run_for(random.randrange(0, 4000))
-    random.shuffle(victims)
-    for victim in victims:
-        cluster.start(victim)
-        cluster.run_for(random.randrange(0, 300))
-
-
-def _late(simulation: Simulation, name: str, *, pauses: bool) -> None:
-    """What the broker sends to another one in the next moments arrives late. pauses: meanwhile it is replaced."""
-    cluster, random = simulation.cluster, simulation.random
-    others = [other for other in cluster.broker_names if other != name]
-    other = others[random.randrange(0, len(others))]
-    extra_us = random.randrange(3_500_000, 7_000_000)
-    cluster.say(f"late {name}>{other} by {extra_us / 1e6:.1f} s")
-    cluster.network.link(name, other).low_us += extra_us
-    cluster.run_for(random.randrange(5, 60))
-    cluster.network.link(name, other).low_us -= extra_us
-    if pauses:
-        cluster.pause(name)
-    cluster.run_for(random.randrange(4000, 7000))
-    if pauses:
-        cluster.resume(name)
+    for record in uncommitted_records(node, TRANSACTIONS_TOPIC):
+        stored = read_record(record.key, record.value)
+        if stored is not None:
+            known = stored.transaction
+            yield TransactionState.DEAD if known is None else known.state
