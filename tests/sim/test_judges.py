@@ -13,6 +13,7 @@ from heirlog.sim.cluster import says_clean
 from heirlog.sim.oracle import Violation
 from heirlog.sim.plan import RunPlan
 from heirlog.sim.simulation import TOPIC, Simulation
+from heirlog.storage.clean_shutdown import CLEAN_SHUTDOWN_FILE
 
 STOP_LIMIT_MS = 30_000
 
@@ -76,7 +77,7 @@ def test_a_broker_that_could_not_close_a_directory_has_not_stopped_cleanly() -> 
     node = cluster.machine("broker-2").running
     assert node is not None
     directory_failed_on, *_ = [directory for directory in node.directories if directory.logs]
-    cluster.machines.disk("broker-2").break_at(next(iter(directory_failed_on.logs.values())).dir_path, "dead")
+    cluster.machines.disk("broker-2").break_at(f"{directory_failed_on.path}/{CLEAN_SHUTDOWN_FILE}", "dead")
     cluster.stop("broker-2")
     assert cluster.run_until(lambda: not cluster.is_up("broker-2"), STOP_LIMIT_MS)
     assert simulation.world.counters["log.log-directory-offline"] == 0, "it failed as it was closed"

@@ -94,8 +94,15 @@ class TransactionChecker:
                 self._ends[key] = header.next_offset
 
     def _may_have_lost(self, partition: TopicPartition) -> bool:
-        """Whether markers of this partition may be gone."""
-        return partition[0] in self.recreated or partition in self._lossy_names
+        """Whether markers of this partition may be gone, or were not seen."""
+        return partition[0] in self.recreated or partition in self._lossy_names or self._is_unseen(*partition)
+
+    def _is_unseen(self, topic: str, index: int) -> bool:
+        """Whether its log is offline on a broker: it may have led, and its high watermark may have moved in the event
+        in which the disk failed.
+        """
+        found = (node.broker.replicas.partitions_named(topic).get(index) for _, node in self._oracle.running_brokers())
+        return any(partition is not None and partition.offline for partition in found)
 
     def in_doubt(self, key: Key, topic: str) -> None:
         """An election on a lossy basis has lost nothing, which no coordinator can know."""
