@@ -64,6 +64,14 @@ def test_a_transaction_is_complete_once_every_partition_has_its_marker() -> None
         assert apply(log, COMPLETE_COMMIT, exempt=exempt) == rule
 
 
+def test_a_marker_that_was_not_seen_in_time_may_be_seen_during_the_next_transaction() -> None:
+    log = TransactionLog()
+    assert apply(log, EMPTY, ONGOING, PREPARE_COMMIT, COMPLETE_COMMIT, ONGOING, exempt=True) is None
+    assert log.marked((7, 0), X0, commit=True, ends_open=True) is None
+    second = log.marked((7, 0), X0, commit=True, ends_open=True)
+    assert second is not None and second[0] == "X2", "it is seen once"
+
+
 def test_an_open_transaction_is_not_deleted() -> None:
     log = TransactionLog()
     assert apply(log, EMPTY, ONGOING) is None

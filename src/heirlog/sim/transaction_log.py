@@ -55,6 +55,8 @@ class TransactionLog:
         """Per transactional id, the producers that it had outside of an end of a transaction."""
         self._decided: dict[Producer, list[tuple[bool, frozenset[TopicPartition]]]] = {}
         """Per producer of a Prepare record, in their order: whether it commits, and the partitions."""
+        self._unseen: set[tuple[Producer, TopicPartition]] = set()
+        """Markers of completed transactions that were not seen, from partitions that were exempt."""
         self._id_of: dict[int, str] = {}
         self._index_of: dict[str, int] = {}
         """The partition of `__transaction_state` with the records of each id."""
@@ -91,6 +93,9 @@ class TransactionLog:
         unmarked = set(now.partitions) if now.state in _PREPARED else set()
         self.ids[name] = KnownId(now, unmarked)
         producer = (now.producer_id, now.producer_epoch)
+        if before is not None and now.state in _COMPLETE:
+            decided = (before.transaction.producer_id, before.transaction.producer_epoch)
+            self._unseen.update((decided, partition) for partition in before.unmarked)
         if now.state is _ONGOING:
             self.added.setdefault(producer, set()).update(now.partitions)
         elif now.state in _PREPARED:
@@ -137,7 +142,9 @@ class TransactionLog:
         now = known.transaction
         if now.state in _PREPARED and (now.producer_id, now.producer_epoch) == producer:
             known.unmarked.discard(partition)
-        if ends_open and now.state is _ONGOING and (now.producer_id, now.producer_epoch) == producer:
+        if (producer, partition) in self._unseen:
+            self._unseen.discard((producer, partition))
+        elif ends_open and now.state is _ONGOING and (now.producer_id, now.producer_epoch) == producer:
             return "X2", f"{what} ends a transaction that is still open"
         return None
 
