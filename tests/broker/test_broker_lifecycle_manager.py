@@ -9,6 +9,7 @@ import pytest
 from heirlog.broker.broker_lifecycle_manager import BrokerState
 from heirlog.broker.replica_manager import ReplicaManager
 from heirlog.env import SendFailure
+from heirlog.metadata.apply import image_of_snapshot
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import BrokerHeartbeatResponse, BrokerRegistrationResponse
 from heirlog.protocol.types import ZERO_UUID, Uuid
@@ -133,9 +134,14 @@ def test_a_broker_that_the_controller_does_not_know_registers_again_and_claims_n
     assert rig.env.take("heartbeat").request.broker_epoch == 300
 
 
-def test_a_process_whose_place_another_one_has_taken_ends_and_leads_nothing() -> None:
+@pytest.mark.parametrize("as_snapshot", [False, True])
+def test_a_process_whose_place_another_one_has_taken_ends_and_leads_nothing(as_snapshot: bool) -> None:
     rig = Rig().started()
     assert rig.show(state([1], leader_epoch=1)).leader_epoch == 1
+    if as_snapshot:
+        # a new image: what was looked up in the one before does not change
+        rig.image = image_of_snapshot(list(rig.image.records()), rig.image.offset + 5, 1)
+        rig.journal = rig.image.journal()
     rig.set_broker(1, epoch=300, incarnation_id=Uuid(b"the other one".ljust(16)))
     rig.set_partition(state([1], leader_epoch=2, partition_epoch=1))
     rig.publish()

@@ -27,7 +27,7 @@ Source: KIP-631, KIP-966 (previous broker epoch); kafka-behaviour 4.7, 2.9, 2.10
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
@@ -35,6 +35,7 @@ from heirlog.broker.followers import RegisteredBrokers
 from heirlog.env import Cancel, Env, SendFailure
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.features import SUPPORTED_FEATURES
+from heirlog.metadata.state import BrokerRegistration
 from heirlog.protocol.errors import ErrorCode, error_code
 from heirlog.protocol.messages import (
     BrokerHeartbeatRequest,
@@ -42,7 +43,7 @@ from heirlog.protocol.messages import (
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
 )
-from heirlog.protocol.types import NO_BROKER_EPOCH, ZERO_UUID, BrokerEpoch, Endpoint, Uuid
+from heirlog.protocol.types import NO_BROKER_EPOCH, ZERO_UUID, BrokerEpoch, BrokerId, Endpoint, Uuid
 
 CHANNEL = "heartbeat"
 _NO_CONTROLLER = "no controller is known to be active"
@@ -249,10 +250,10 @@ class BrokerLifecycleManager:
         self._registration_backoff_ms = min(2 * backoff_ms, REGISTRATION_BACKOFF_MAX_MS)
         self._cancel_registration = self._env.call_later(backoff_ms, self._register)
 
-    def is_superseded(self) -> bool:
-        """Whether another process has taken this one's place; ends the process if so."""
+    def is_superseded(self, brokers: Mapping[BrokerId, BrokerRegistration]) -> bool:
+        """Whether another process has taken this one's place, by these registrations; ends the process if so."""
         own = self._registered_brokers
-        known = own.brokers.get(own.broker_id)
+        known = brokers.get(own.broker_id)
         if not self.was_registered or known is None or known.epoch <= own.broker_epoch:
             return False
         if known.incarnation_id in (self.incarnation_id, ZERO_UUID):
