@@ -252,6 +252,38 @@ def test_a_log_in_which_the_start_has_tidied_up_is_finished(files: MemoryFiles) 
     assert f"sync {PATH}/quiet-0" in files.operations and f"sync {PATH}/busy-0" not in files.operations
 
 
+@pytest.mark.parametrize("place", [0, -1], ids=["closed segment", "active segment"])
+def test_indexes_that_a_read_has_rebuilt_are_flushed_by_the_next_clean_stop(files: MemoryFiles, place: int) -> None:
+    directory = opened(files)
+    log = directory.create_log("quiet", 0, TOPIC_ID, LogConfig(segment_bytes=20_000))
+    for number in range(400):
+        log.append_as_leader(batch("c" * 100, timestamp_ms=1000 + number), 3, 0)
+    assert closed(files, directory, 1) == [None]
+    directory = opened(files)
+    segment = directory.logs["quiet", 0].segments[place]
+    largest = segment.max_timestamp
+    segment.distrust_indexes()
+    assert closed(files, directory, 2) == [None]
+    files.crash()
+    directory = loaded(files)
+    assert directory.clean_broker_epoch == 2
+    segment = directory.logs["quiet", 0].segments[place]
+    assert (segment.max_timestamp, segment.indexes_rebuilt) == (largest, False)
+
+
+@pytest.mark.parametrize(("timestamp_ms", "rebuilt"), [(1000, True), (-1, False)])
+def test_a_time_index_that_a_power_cut_has_emptied_is_rebuilt(
+    files: MemoryFiles, timestamp_ms: int, rebuilt: bool
+) -> None:
+    directory = opened(files)
+    log = directory.create_log("t", 0, TOPIC_ID, LogConfig())
+    log.append_as_leader(batch("a", timestamp_ms=timestamp_ms), 3, 0)
+    assert closed(files, directory, 1) == [None]
+    files.inodes[f"{PATH}/t-0/00000000000000000000.timeindex"].data[:] = b""
+    (segment,) = loaded(files).logs["t", 0].segments
+    assert (segment.max_timestamp, segment.indexes_rebuilt) == (timestamp_ms, rebuilt)
+
+
 def test_a_log_without_records_is_stopped_cleanly_without_files_of_indexes_and_producers(files: MemoryFiles) -> None:
     directory = with_three_logs_stopped_cleanly(files)
     assert {name.rpartition(".")[2] for name in files.list(f"{PATH}/empty-0")} == {"log", "metadata"}

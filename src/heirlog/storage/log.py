@@ -574,6 +574,7 @@ class Log:
             and self.swaps.is_idle
             and self._flusher.is_idle
             and not self._flusher.has_index_files
+            and not any(segment.indexes_rebuilt for segment in self._segments.all)
             # of a log that was emptied, the newest epoch is all that is known (`broker/replica_log_info.py`)
             and self.epochs.lacks_no_records(self.log_end_offset)
             and (self.epochs.durable or self.log_start_offset < self.log_end_offset or not self.log_end_offset)
@@ -584,9 +585,12 @@ class Log:
         """Before a clean stop: write indexes and the producer snapshot, then flush everything. Raises OSError."""
         self.cut_count += 1
         self.swaps.settle()
-        if self._segments.active.size or self._segments.active.has_index_files:
-            self._flusher.add_index_files(self._segments.active.write_sparse_indexes())
-            self._directory.changed()
+        active = self._segments.active
+        for segment in self._segments.all:
+            # what a start or a read has rebuilt was not flushed
+            if segment.indexes_rebuilt or (segment is active and (active.size or active.has_index_files)):
+                self._flusher.add_index_files(segment.write_sparse_indexes())
+                self._directory.changed()
         # without one the next start takes it that there are no producers, if it finds no older one
         if self.producers.producers or snapshot_offsets(self._directory.files, self.dir_path):
             self._write_snapshot()

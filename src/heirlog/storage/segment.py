@@ -520,8 +520,14 @@ class Segment:
         time_path = segment_path(self.dir_path, self.base_offset, ".timeindex")
         self._offset_index = read_offset_index(self._files, offset_path, self.base_offset, max(self.log.size, 1))
         self._time_index = read_time_index(self._files, time_path, self.base_offset)
-        if self._offset_index is None or self._time_index is None:
+        if self._offset_index is None or self._time_index is None or self._lacks_timestamps():
             self._rebuild_indexes()
+
+    def _lacks_timestamps(self) -> bool:
+        """Whether the time index is empty, as after a power cut, although the first batch has a timestamp."""
+        if self.time_index.last[0] >= 0:
+            return False
+        return next(self.headers_from(0))[1].max_timestamp >= 0
 
     def _rebuild_indexes(self, *, is_contiguous: bool = False) -> None:
         """is_contiguous: raise InvalidBatch also for a batch that does not begin where the one before it ended, or that
