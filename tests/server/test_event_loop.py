@@ -9,6 +9,7 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -159,6 +160,71 @@ def test_reading_and_writing_of_one_socket_begin_and_end_apart(
     run(loop, lambda: len(seen) == 3)
     assert seen == ["w", "r", "w"]
     assert not loop.remove_reader(fd)
+
+
+def test_a_socket_that_has_the_number_of_one_that_was_closed_is_watched(
+    loop: asyncio.AbstractEventLoop, pairs: Callable[[int], list[Pair]]
+) -> None:
+    ((ours, theirs),) = pairs(1)
+    seen: list[str] = []
+    forgotten = socket.socketpair()
+    number = forgotten[0].fileno()
+    loop.add_reader(number, seen.append, "forgotten")
+    forgotten[0].close()
+    os.dup2(ours.fileno(), number)
+    loop.add_reader(number, lambda: seen.append(os.read(number, 1).decode()))
+    theirs.send(b"r")
+    run(loop, lambda: seen)
+    assert seen == ["r"]
+    assert loop.remove_reader(number)
+    os.close(number)
+    forgotten[1].close()
+
+
+def test_a_descriptor_that_cannot_be_watched_has_no_reader_afterwards(
+    loop: asyncio.AbstractEventLoop, tmp_path: Path
+) -> None:
+    with (tmp_path / "file").open("w") as file:
+        with pytest.raises(PermissionError):
+            loop.add_reader(file.fileno(), print)
+        assert not loop.remove_reader(file.fileno())
+
+
+def test_a_descriptor_may_be_closed_before_it_is_forgotten(loop: asyncio.AbstractEventLoop) -> None:
+    ours, theirs = socket.socketpair()
+    number = ours.fileno()
+    loop.add_reader(number, print)
+    ours.close()
+    theirs.close()
+    assert loop.remove_reader(number)
+
+
+def test_a_connection_that_asyncio_makes_may_be_closed_before_it_is_there(loop: asyncio.AbstractEventLoop) -> None:
+    failed: list[object] = []
+    loop.set_exception_handler(lambda _, found: failed.append(found))
+    listening = socket.create_server(("127.0.0.1", 0), backlog=0)
+    waiting = [socket.socket() for _ in range(6)]
+
+    async def scenario() -> None:
+        for one in waiting:
+            one.setblocking(False)
+            one.connect_ex(listening.getsockname())
+        late = socket.socket()
+        late.setblocking(False)
+        connecting = loop.create_task(loop.sock_connect(late, listening.getsockname()))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert not connecting.done(), "there is no room for it"
+        late.close()
+        connecting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await connecting
+        await asyncio.sleep(0)
+
+    loop.run_until_complete(scenario())
+    for one in (*waiting, listening):
+        one.close()
+    assert failed == []
 
 
 def test_a_peer_that_is_gone_wakes_reader_and_writer(

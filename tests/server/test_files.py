@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import heirlog.server.files as files_module
-from heirlog.server.files import RECENT_APPENDS, RECENT_BYTES, OsFile, OsFiles
+from heirlog.server.files import RECENT_APPENDS, RECENT_BYTES, RECENT_SHARE, OsFile, OsFiles
 
 
 class Inbox:
@@ -304,10 +304,13 @@ def test_the_last_append_is_kept_until_the_file_changes_in_another_way(files: Os
         assert file.recent is None
 
 
-def test_a_small_append_that_would_keep_a_large_buffer_is_not_kept(files: OsFiles, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("append", "kept"), [(10, True), (9, False), (0, False)])
+def test_a_small_append_that_would_keep_a_large_buffer_is_not_kept(
+    files: OsFiles, tmp_path: Path, append: int, kept: bool
+) -> None:
     file = files.open(f"{tmp_path}/f", create=True)
-    file.append(memoryview(bytes(RECENT_BYTES + 1))[:10])
-    assert file.recent is None
+    file.append(memoryview(bytes(RECENT_SHARE * 10))[:append])
+    assert (file.recent is not None) is kept
 
 
 def test_an_append_that_fails_leaves_what_was_kept(

@@ -22,6 +22,7 @@ import asyncio
 import math
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any, TypeAlias, TypeVarTuple
 
@@ -50,38 +51,52 @@ if sys.platform == "linux":
         # for owners
 
         def call_when_readable(self, fd: int, called: Called) -> None:
-            is_new = fd not in self._readers
-            self._readers[fd] = called
-            if is_new:
-                self._watch(fd, was_watched=fd in self._writers)
+            self._add(self._readers, fd, called)
 
         def call_when_writable(self, fd: int, called: Called) -> None:
-            is_new = fd not in self._writers
-            self._writers[fd] = called
-            if is_new:
-                self._watch(fd, was_watched=fd in self._readers)
+            self._add(self._writers, fd, called)
 
         def forget_reader(self, fd: int) -> bool:
             """Whether there was one."""
             if self._readers.pop(fd, None) is None:
                 return False
-            self._watch(fd, was_watched=True)
+            self._watch(fd)
             return True
 
         def forget_writer(self, fd: int) -> bool:
             if self._writers.pop(fd, None) is None:
                 return False
-            self._watch(fd, was_watched=True)
+            self._watch(fd)
             return True
 
-        def _watch(self, fd: int, *, was_watched: bool) -> None:
+        def _add(self, owners: dict[int, Called], fd: int, called: Called) -> None:
+            if fd in self._keys:
+                raise ValueError(f"asyncio watches descriptor {fd} for itself")
+            before = owners.get(fd)
+            owners[fd] = called
+            try:
+                self._watch(fd)
+            except OSError:
+                if before is None:
+                    del owners[fd]
+                raise
+
+        def _watch(self, fd: int) -> None:
+            """The system forgets a descriptor that is closed, and its number may be another socket's since: what it
+            watches is not remembered, but asked.
+            """
             events = (EPOLLIN if fd in self._readers else 0) | (EPOLLOUT if fd in self._writers else 0)
             if not events:
-                self._epoll.unregister(fd)
-            elif was_watched:
+                self._unwatch(fd)
+                return
+            try:
                 self._epoll.modify(fd, events)
-            else:
+            except FileNotFoundError:
                 self._epoll.register(fd, events)
+
+        def _unwatch(self, fd: int) -> None:
+            with suppress(OSError):  # it is closed
+                self._epoll.unregister(fd)
 
         # for asyncio
 
@@ -96,7 +111,7 @@ if sys.platform == "linux":
 
         def unregister(self, fileobj: Any) -> selectors.SelectorKey:
             key = self._keys.pop(_fileno(fileobj))
-            self._epoll.unregister(key.fd)
+            self._unwatch(key.fd)
             return key
 
         def modify(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:

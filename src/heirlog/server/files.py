@@ -59,6 +59,10 @@ RECENT_APPENDS = 16
 """Files whose last append is kept: as many as there are partitions to which records come at the same moment."""
 RECENT_BYTES = 128 * 1024
 """Of the buffer that holds an append. Larger ones are sent from the page cache, which costs less than copying them."""
+RECENT_SHARE = 4
+"""An append is kept if it is at least a fourth of its buffer: what waits to be sent to a slow peer keeps all of that,
+and is limited by the bytes that are to be sent.
+"""
 
 
 class RecentAppends:
@@ -134,7 +138,7 @@ class OsFile:
 
     def _keep(self, data: memoryview, position: int) -> None:
         assert self._recent_appends is not None
-        if len(data.obj) > RECENT_BYTES:  # type: ignore[arg-type]  # a Buffer
+        if len(data.obj) > min(RECENT_BYTES, RECENT_SHARE * len(data)):  # type: ignore[arg-type]  # a Buffer
             self.recent = None
             return
         if self.recent is None:
