@@ -133,6 +133,18 @@ def test_few_groups_are_kept_for_a_connection() -> None:
     assert cache.heard[-IDLE_GROUPS_MAX:] == [f"gone g{number + 1}" for number in range(IDLE_GROUPS_MAX)]
 
 
+def test_idle_groups_count_as_sessions_and_go_first() -> None:
+    cache = Cache(limit=3)
+    for number in range(4):
+        key = SessionKey(f"g{number}", "m")
+        cache.open(key, f"connection {number}")
+        cache.close(key)
+    assert [heard for heard in cache.heard if heard.startswith("gone")] == ["gone g0"]
+    for number in range(3):
+        cache.open(SessionKey("new", f"m{number}"), "connection")
+    assert [heard for heard in cache.heard if heard.startswith("gone")] == [f"gone g{number}" for number in range(4)]
+
+
 def test_beyond_the_limit_no_session_is_opened() -> None:
     cache = Cache(limit=1)
     cache.open(A, "connection")

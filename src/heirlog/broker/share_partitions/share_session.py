@@ -38,7 +38,7 @@ PARTITIONS_MAX: Final = 100_000
 UNREADABLE_MAX: Final = 1000
 """Limit of those among them that the member could not read when it named them."""
 IDLE_GROUPS_MAX: Final = 10
-"""Limit of the groups without a session that are kept for one connection."""
+"""Limit of the groups without a session that are kept for one connection. They count as sessions too, and go first."""
 
 
 class SessionKey(NamedTuple):
@@ -126,6 +126,7 @@ class ShareSessionCache:
         self._sessions[key] = session
         self._of_connection.setdefault(connection, {})[key] = None
         self._of_group[key.group_id] = self._of_group.get(key.group_id, 0) + 1
+        self._keep_to_limit()
         return session
 
     def advance(self, key: SessionKey, epoch: int) -> ShareSession:
@@ -159,6 +160,16 @@ class ShareSessionCache:
             idle[key.group_id] = None
             if len(idle) > IDLE_GROUPS_MAX:
                 self._gone_if_idle(idle.popitem(last=False)[0])
+            self._keep_to_limit()
+
+    def _keep_to_limit(self) -> None:
+        """Sessions and idle groups together are at most as many as sessions may be."""
+        while self._idle_groups and len(self._sessions) + sum(map(len, self._idle_groups.values())) > self._limit:
+            connection, idle = next(iter(self._idle_groups.items()))
+            group_id, _ = idle.popitem(last=False)
+            if not idle:
+                del self._idle_groups[connection]
+            self._gone_if_idle(group_id)
 
     def connection_closed(self, connection: object) -> None:
         """The sessions of the connection end."""
