@@ -35,6 +35,8 @@ def groups() -> Iterator[Any]:
         (["topics", "frobnicate"], "`heirlog topics --help` lists the commands"),
         (["consume", "t", "--property", "print.key=true"], "consume has --print-key"),
         (["produce", "--broker-list", "localhost:9092", "t"], "--bootstrap-server (-b) names the brokers"),
+        (["produce", "--brokers", "localhost:9092", "t"], "--bootstrap-server (-b) names the brokers"),
+        (["up", "--brokers", "3"], "--nodes says how many brokers"),
         (["consume", "-C", "-t", "t"], "consume needs no such option"),
         (["produce", "t", "-X", "acks=1"], "--command-config FILE has the client properties"),
         (["users", "set", "a", "--password", "p"], "read from the standard input"),
