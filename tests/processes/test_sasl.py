@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import struct
 import time
 from collections.abc import Iterator
@@ -241,9 +242,20 @@ def test_the_principal_is_who_logged_in(cluster: Cluster) -> None:
     assert codes == {"alice": 0, "bob": ErrorCode.TOPIC_AUTHORIZATION_FAILED}
 
 
-def test_a_client_that_says_nothing_is_closed_in_time(talk: Talk) -> None:
+def test_a_client_that_says_nothing_or_never_ends_is_closed_in_time(cluster: Cluster, talk: Talk) -> None:
     talk.versions()
+    slow = Talk(cluster)
+    slow.handshake()
+    slow.sock.sendall(struct.pack(">i", 100_000))
+    slow.sock.settimeout(0.05)
     began = time.monotonic()
+    with pytest.raises(ConnectionError):
+        # a byte of a token, again and again: no pause is long
+        while time.monotonic() - began < 10:
+            slow.sock.sendall(b"\0")
+            with contextlib.suppress(TimeoutError):
+                if not slow.sock.recv(1):
+                    raise ConnectionError
     assert talk.is_closed()
     assert 1.0 < time.monotonic() - began < 10
 
@@ -282,6 +294,17 @@ def test_a_connection_keeps_its_principal(talk: Talk, token: bytes) -> None:
     until_reauthentication_is_allowed(began)
     assert talk.handshake().error_code == 0
     assert talk.token(token).error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
+    assert talk.is_closed()
+
+
+def test_a_connection_keeps_its_mechanism(cluster: Cluster, talk: Talk) -> None:
+    with by_alice(cluster) as client:
+        client.run(set_password("alice", ScramMechanism.SHA_256, "alice secret", new_salt(), 4096))
+    began = time.monotonic()
+    talk.log_in(RIGHT)
+    until_reauthentication_is_allowed(began)
+    answer = scram(talk, "alice")
+    assert answer.error_code == ErrorCode.SASL_AUTHENTICATION_FAILED and "mechanism" in answer.error_message
     assert talk.is_closed()
 
 
