@@ -125,21 +125,29 @@ class ConsumerGroupProtocol:
 
     # -- requests -----------------------------------------------------------------------------------------------
 
+    def heartbeat_without_news(
+        self, group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest, context: Context
+    ) -> ConsumerGroupHeartbeatResponse | Pending[Any] | None:
+        """The answer to a heartbeat that changes nothing; None for any other one."""
+        if group.metadata_is_due or not is_unchanged(group.state, request, context):
+            return None
+        times = self._times_of(group.group_id)
+        self._sessions.touch(group, request.member_id, times.session_ms)
+        if group.state.regex_subscribers:
+            self._resolve_if_due(group, context.refuses)
+        answer = ConsumerGroupHeartbeatResponse(
+            member_id=request.member_id,
+            member_epoch=request.member_epoch,
+            heartbeat_interval_ms=times.interval_ms,
+        )
+        return self.once_committed(group, answer, heartbeat_refusal) if group.writes_in_flight else answer
+
     def heartbeat(
         self, group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest, context: Context
     ) -> ConsumerGroupHeartbeatResponse | Pending[Any]:
-        """The group exists, possibly new: then the request joins it."""
+        """Of one with news. The group exists, possibly new: then the request joins it."""
         times = self._times_of(group.group_id)
         client = (context.client_id, f"/{context.client_host}")
-        if not group.metadata_is_due and is_unchanged(group.state, request, client):
-            self.touch(group, request.member_id, times.session_ms)
-            self._resolve_if_due(group, context.refuses)
-            unchanged = ConsumerGroupHeartbeatResponse(
-                member_id=request.member_id,
-                member_epoch=request.member_epoch,
-                heartbeat_interval_ms=times.interval_ms,
-            )
-            return self.once_committed(group, unchanged, heartbeat_refusal)
         try:
             member_id = request.member_id or uuid_text(self._env.random.randbytes(16))
             plan = heartbeat_plan(group.state, member_id, request, client, self.surroundings(group))
