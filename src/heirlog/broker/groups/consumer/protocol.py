@@ -428,7 +428,8 @@ class ConsumerGroupProtocol:
         if not state.regex_subscribers or group.is_resolving:
             return
         since_ms = None if group.resolved_at_ms is None else now_ms - group.resolved_at_ms
-        if since_ms is not None and since_ms <= REFRESH_MIN_MS:
+        # a group whose first member brings an expression does not wait
+        if state.regexes and since_ms is not None and since_ms <= REFRESH_MIN_MS:
             return
         is_old = since_ms is None or since_ms > REFRESH_INTERVAL_MS
         is_incomplete = state.regexes.keys() != state.regex_subscribers.keys()
