@@ -273,7 +273,7 @@ class GroupCoordinator:
         shard = self.shard_of(request.group_id)
         if not isinstance(shard, ErrorCode):
             # nearly every heartbeat; what it says was checked when the member joined
-            unchanged = shard.consumer_heartbeat_without_news(request, context)
+            unchanged = shard.unchanged_consumer_heartbeat(request, context)
             if unchanged is not None:
                 return unchanged
         try:
@@ -298,7 +298,7 @@ class GroupCoordinator:
             return share_refusal(ErrorCode.UNSUPPORTED_VERSION)
         shard = self.shard_of(request.group_id)
         if not isinstance(shard, ErrorCode):
-            unchanged = shard.share_heartbeat_without_news(request, context)
+            unchanged = shard.unchanged_share_heartbeat(request, context)
             if unchanged is not None:
                 return unchanged
         try:

@@ -125,7 +125,7 @@ class ConsumerGroupProtocol:
 
     # -- requests -----------------------------------------------------------------------------------------------
 
-    def heartbeat_without_news(
+    def unchanged_heartbeat(
         self, group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest, context: Context
     ) -> ConsumerGroupHeartbeatResponse | Pending[Any] | None:
         """The answer to a heartbeat that changes nothing; None for any other one."""
@@ -145,7 +145,7 @@ class ConsumerGroupProtocol:
     def heartbeat(
         self, group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest, context: Context
     ) -> ConsumerGroupHeartbeatResponse | Pending[Any]:
-        """Of one with news. The group exists, possibly new: then the request joins it."""
+        """Of one that changes something. The group exists, possibly new: then the request joins it."""
         times = self._times_of(group.group_id)
         client = (context.client_id, f"/{context.client_host}")
         try:

@@ -123,7 +123,7 @@ class ShareGroups:
 
     # -- requests -----------------------------------------------------------------------------------------------
 
-    def heartbeat_without_news(
+    def unchanged_heartbeat(
         self, group: ShareGroup, request: ShareGroupHeartbeatRequest, context: Context
     ) -> ShareGroupHeartbeatResponse | Pending[Any] | None:
         """The answer to a heartbeat that changes nothing; None for any other one."""
@@ -141,7 +141,7 @@ class ShareGroups:
     def heartbeat(
         self, group: ShareGroup, request: ShareGroupHeartbeatRequest, context: Context
     ) -> ShareGroupHeartbeatResponse | Pending[Any]:
-        """Of one with news. The group exists, possibly new: then the request joins it."""
+        """Of one that changes something. The group exists, possibly new: then the request joins it."""
         times = self._times_of(group.group_id)
         client = (context.client_id, f"/{context.client_host}")
         try:
