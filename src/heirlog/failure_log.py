@@ -44,12 +44,14 @@ class FailureLog:
         if len(self._logged_ms) >= REASONS_MAX:
             self._logged_ms.clear()
         self._logged_ms[reason] = now_ms
-        self._log(level, self._event, **values, failures=self._failures)
+        event = self._event
+        self._log(level, event, **values, failures=self._failures)
 
     def worked(self) -> None:
         if self._failures:
             if self._is_silent:
-                self._log("info", self._over, failures=self._failures)
+                event = self._over
+                self._log("info", event, failures=self._failures)
             self._failures = 0
             self._is_silent = False
             self._logged_ms.clear()
