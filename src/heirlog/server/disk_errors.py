@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Final
 
 _SPACE: Final = "free space there, and start the node again"
-_PERMISSION: Final = "let the user that the node runs as write there, and start the node again"
+_PERMISSION: Final = "let the user that the node runs as read and write there, and start the node again"
 _DESCRIPTORS: Final = "raise the limit of open files (ulimit -n), and start the node again"
 ADVICE: Final = {
     errno.ENOSPC: _SPACE,
