@@ -480,7 +480,7 @@ class Quorum:
         accept = self._older_metadata.accept()
         if accept is None:
             self._stop()
-            refused = refusal_of_older(seen)
+            refused = refusal_of_older(seen, is_controller=self._replica.is_controller)
             # without this the next start could follow the leader that this one refuses
             log.finish(lambda error: self._older_metadata.on_refused(refused))
             return
