@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,8 @@ from heirlog.protocol.batch import HEADER_SIZE, read_header
 
 MIB = 1 << 20
 SETTLE_S = 10.0
+SCHEDULER_CLOCK = 2
+"""The kernel's number of a process's clock (CPUCLOCK_SCHED of include/linux/posix-timers.h, clock_getcpuclockid(3))."""
 
 
 class Nodes(Protocol):
@@ -48,11 +51,18 @@ class Cost:
 
     @staticmethod
     def of(pids: list[int]) -> Cost:
-        processes = [psutil.Process(pid) for pid in pids]
-        cpu = [process.cpu_times() for process in processes]
-        return Cost(
-            sum(times.user + times.system for times in cpu), sum(process.memory_info().rss for process in processes)
-        )
+        return Cost(sum(map(cpu_seconds, pids)), sum(psutil.Process(pid).memory_info().rss for pid in pids))
+
+
+def cpu_seconds(pid: int) -> float:
+    """Of all threads of a process so far, ended ones too: in nanoseconds on Linux, in hundredths of a second elsewhere.
+
+    150 MB are read for six hundredths of a second of a broker's time, so hundredths are too coarse to compare.
+    """
+    if sys.platform == "linux":
+        return time.clock_gettime((~pid << 3) | SCHEDULER_CLOCK)
+    times = psutil.Process(pid).cpu_times()
+    return times.user + times.system
 
 
 def shared_memory_bytes(pids: list[int]) -> int:
