@@ -255,6 +255,10 @@ def test_a_transaction_that_is_open_for_longer_than_any_producer_may_ask_for_is_
         for at_ms in (timestamp_ms + allowed_ms, timestamp_ms + allowed_ms + 1)
     ]
     assert late == [0, 1]
+    partition.log.producers.producers[7].last_timestamp = -1
+    found = at_once(count_replicas(rig.broker.replicas, rig.image, timestamp_ms + 1))
+    assert found.partitions_with_late_transactions == 0, "records without a time"
+    partition.log.producers.producers[7].last_timestamp = timestamp_ms
     assert late_since_ms(rig.broker._static, timestamp_ms + allowed_ms) == timestamp_ms
     end(rig, partition, 7, ABORT)
     found = at_once(count_replicas(rig.broker.replicas, rig.image, timestamp_ms + 1))

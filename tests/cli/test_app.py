@@ -79,6 +79,17 @@ def test_the_help_has_each_command_once_under_a_heading(heirlog: Heirlog) -> Non
     assert "which directories are offline." in " ".join(text.split())
 
 
+@pytest.mark.parametrize(
+    ("command", "shown"),
+    [("topics create", "  TOPIC  Topic names."), ("up", "  --nodes <int> "), ("dump", "  FILE... ")],
+)
+def test_help_has_no_types_of_python(heirlog: Heirlog, command: str, shown: str) -> None:
+    for _ in range(2):
+        text = heirlog(*command.split(), "--help").out
+        assert shown in text
+        assert "list[" not in text and " range>" not in text and "<Path>" not in text
+
+
 @pytest.mark.parametrize("arguments", [[], ["topics"], ["storage"]])
 def test_a_group_without_a_command_shows_its_help(heirlog: Heirlog, arguments: list[str]) -> None:
     outcome = heirlog(*arguments)
