@@ -255,6 +255,9 @@ def test_at_version_1_an_unknown_producer_may_begin_a_transaction_anywhere(parti
     with pytest.raises(LogError) as gap:
         partition.write(5, PRODUCER + 1, epoch=3, guard=of_version_2)
     assert refused(gap) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    with pytest.raises(LogError) as plain:
+        partition.write(1, PRODUCER + 1, epoch=3, transactional=False)
+    assert refused(plain) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, "as on Apache Kafka"
 
 
 def test_no_batch_overtakes_one_that_is_being_verified(partition: Partition) -> None:
@@ -263,6 +266,17 @@ def test_no_batch_overtakes_one_that_is_being_verified(partition: Partition) -> 
         partition.write(4, guard=guard)
     assert refused(overtaking) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
     assert partition.states.guards.get(PRODUCER) is guard
+    partition.write(0, guard=guard)
+
+
+def test_a_guard_of_a_higher_epoch_lets_no_batch_begin_anywhere(partition: Partition) -> None:
+    """Its coordinator refuses that epoch; what was asked for with it stays the guard of the producer."""
+    refused_epoch = partition.states.guards.guard(PRODUCER, 1, 1, raises_epoch=False, wall_ms=0)
+    guard = partition.states.guards.guard(PRODUCER, 0, 2, raises_epoch=True, wall_ms=0)
+    assert guard is refused_epoch
+    with pytest.raises(LogError) as gap:
+        partition.write(2, guard=guard)
+    assert refused(gap) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
     partition.write(0, guard=guard)
 
 

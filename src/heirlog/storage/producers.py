@@ -185,14 +185,21 @@ class ProducerStateManager:
         if guard is UNVERIFIED:
             return
         self.guards.check(header, guard)
-        if guard is not None and guard.raises_epoch and header.base_sequence and (state is None or not state.batches):
-            raise self._out_of_order(header, "each transaction begins at sequence 0")
+        self._check_begin(header, state)
 
     def _check_order(self, header: BatchHeader, state: ProducerStateEntry | None) -> None:
         """Of a batch without a transaction, while the first one of a transaction is being verified. Raises LogError."""
         if state is not None and header.producer_epoch < state.epoch:
             raise _fenced(header.producer_id, state.epoch, "batch", header.producer_epoch)
         self.guards.check_order(header)
+        self._check_begin(header, state)
+
+    def _check_begin(self, header: BatchHeader, state: ProducerStateEntry | None) -> None:
+        """Of the first batch of a producer that raises its epoch with each transaction. Raises LogError."""
+        guard = self.guards.get(header.producer_id)
+        is_first = state is None or not state.batches
+        if guard is not None and guard.raises_epoch and header.base_sequence and is_first:
+            raise self._out_of_order(header, "each transaction begins at sequence 0")
 
     def check_marker(
         self, marker: TransactionMarker, producer_id: int, producer_epoch: int, transaction_version: int

@@ -83,8 +83,7 @@ class VerificationGuards:
                 f"producer {header.producer_id}: the coordinator has not confirmed that this partition takes part in a "
                 f"transaction of epoch {header.producer_epoch}, or it has ended meanwhile",
             )
-        if header.producer_epoch == guard.epoch:
-            self.check_order(header)
+        self.check_order(header)
 
     def check_order(self, header: BatchHeader) -> None:
         """No batch is appended before an earlier one that is being verified. Raises LogError."""
