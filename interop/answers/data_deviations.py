@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from answers.deviation import A, B, C, Deviation, asked, at, new_topics, topic
+from answers.deviation import A, B, C, D, Deviation, asked, at, new_topics, topic
 from answers.players import Difference
 from answers.shape import Plan
 from answers.world import Batch
@@ -36,7 +36,49 @@ def _produced(difference: Difference) -> list[tuple[Any, int]]:
     ]
 
 
+def _has_negative_limit(difference: Difference) -> bool:
+    if difference.plan.key != 1 or "error_code': -1" not in str(difference.answer):
+        return False
+    return any(part["partition_max_bytes"] < 0 for t in difference.plan.fields["topics"] for part in t["partitions"])
+
+
 DATA_DEVIATIONS: list[Deviation] = [
+    Deviation(
+        "a negative limit",
+        "a negative `partition_max_bytes` in a Fetch",
+        _has_negative_limit,
+        (
+            new_topics(topic(D)),
+            Plan(
+                0,
+                9,
+                {
+                    "acks": -1,
+                    "timeout_ms": 5000,
+                    "topic_data": [{"name": D, "partition_data": [{"index": 0, "records": Batch()}]}],
+                },
+            ),
+            Plan(
+                1,
+                11,
+                {
+                    "replica_id": -1,
+                    "max_wait_ms": 0,
+                    "min_bytes": 0,
+                    "max_bytes": 1 << 20,
+                    "isolation_level": 0,
+                    "session_id": 0,
+                    "session_epoch": -1,
+                    "topics": [
+                        {
+                            "topic": D,
+                            "partitions": [{"partition": 0, "fetch_offset": 0, "partition_max_bytes": -3}],
+                        }
+                    ],
+                },
+            ),
+        ),
+    ),
     Deviation(
         "the newest timestamp of deleted records",
         "the newest timestamp (ListOffsets -3) after DeleteRecords",
@@ -102,7 +144,8 @@ DATA_DEVIATIONS: list[Deviation] = [
     Deviation(
         "a partition twice in a Produce",
         "a partition that is twice in a Produce",
-        lambda d: len(_produced(d)) > len(set(_produced(d))),
+        # two topics that do not exist have the same id
+        lambda d: len(_produced(d)) > len(set(_produced(d))) or (d.plan.key == 0 and d.path.endswith("]#2]")),
         (
             Plan(
                 0,

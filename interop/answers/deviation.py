@@ -25,6 +25,8 @@ class Deviation:
     examples: tuple[Plan, ...] = ()
     is_harmless: bool = True
     """The nodes hold the same afterwards: the sequence continues with the same names."""
+    by_chance: bool = False
+    """Too rare to be seen in each run, and without an example."""
 
 
 def at(difference: Difference, *ends: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +16,10 @@ from heirlog.protocol.api import request_class
 
 PRODUCE, FETCH, METADATA, JOIN, SYNC, INIT_PRODUCER = 0, 1, 3, 11, 14, 22
 CREATE_TOPICS, CREATE_ACLS, DESCRIBE_ACLS, API_VERSIONS, DESCRIBE_LOG_DIRS = 19, 30, 29, 18, 35
-END_TXN, WRITE_TXN_MARKERS, LIST_TRANSACTIONS = 26, 27, 66
+END_TXN, WRITE_TXN_MARKERS, LIST_TRANSACTIONS, UPDATE_FEATURES = 26, 27, 66, 57
+TRANSACTION_VERSION, TRANSACTION_VERSION_OF_NEW_CLUSTERS = "transaction.version", 2
+UPGRADE, SAFE_DOWNGRADE = 1, 2
+"""Types of change of a feature's level."""
 OFFSET_FETCH, DESCRIBE_GROUPS, LIST_GROUPS, DELETE_GROUPS = 9, 15, 16, 42
 CONSUMER_GROUP_HEARTBEAT, CONSUMER_GROUP_DESCRIBE = 68, 69
 SHARES, SHARE_FETCH = (76, 77), 78
@@ -94,12 +97,8 @@ class Player:
                 self.world.learn_topic(topic.name, topic.topic_id)
         elif plan.key == JOIN and answer.error_code in (0, MEMBER_ID_REQUIRED):
             self.world.learn_member(plan.keeps, answer.member_id)
-        elif plan.key == INIT_PRODUCER and not answer.error_code:
-            self.world.producers[plan.keeps] = (answer.producer_id, answer.producer_epoch)
-            self.world.producer_ids[plan.keeps] = answer.producer_id
-            self.world.names["producer", answer.producer_id] = f"producer {plan.keeps}"
-        elif plan.key == END_TXN and answer.producer_id >= 0:
-            self.world.producers[plan.keeps] = (answer.producer_id, answer.producer_epoch)
+        elif (plan.key == INIT_PRODUCER and not answer.error_code) or (plan.key == END_TXN and answer.producer_id >= 0):
+            self.world.learn_producer(plan.keeps, answer.producer_id, answer.producer_epoch)
         elif plan.key == FETCH and answer.session_id:
             self.world.sessions[plan.client] = answer.session_id
             self.world.names["session", answer.session_id] = f"session of {plan.client}"
@@ -116,6 +115,17 @@ class Player:
         while not self.server.ask(request_of(asked, self.world)).resources:
             assert time.monotonic() < deadline, f"{self.name} does not follow its controller"
             time.sleep(0.002)
+
+    def set_transaction_version(self, level: int, upgrade_type: int) -> None:
+        update = {"feature": TRANSACTION_VERSION, "max_version_level": level, "upgrade_type": upgrade_type}
+        answer = self.server.ask(request_of(Plan(UPDATE_FEATURES, 1, {"feature_updates": [update]}), self.world), 1)
+        assert not answer.error_code and not any(each.error_code for each in answer.results), answer
+
+    def is_open(self, transactional_id: str) -> bool:
+        """Whether it has a transaction that is not complete."""
+        asked = Plan(LIST_TRANSACTIONS, 1, {"state_filters": ["Ongoing", "PrepareAbort"]})
+        states = self.server.ask(request_of(asked, self.world), 1).transaction_states
+        return any(each.transactional_id == transactional_id for each in states)
 
     def undecided(self) -> set[str]:
         """Transactional ids of the sequence with markers to write. Some may never be written: `give_up`."""
@@ -212,13 +222,22 @@ class Table:
         self.noisy: Counter[str] = Counter()
         """The same by field."""
         self.answers = 0
+        self.played: Counter[str] = Counter()
+        """What sequences of transactions did that not every one does."""
         self._marks = 0
+        self.transaction_version = TRANSACTION_VERSION_OF_NEW_CLUSTERS
 
     def ask(self, plan: Plan) -> tuple[Any, list[Difference]]:
         """Apache Kafka's answer, or WAITING, and where heirlog's differs."""
+        (received,) = self.ask_at_once([plan])
+        return received
+
+    def ask_at_once(self, plans: Sequence[Plan]) -> list[tuple[Any, list[Difference]]]:
+        """`ask` for requests of one client that do not wait for each other's answers."""
         for player in self.players:
-            player.send(plan)
-        return self.receive(plan)
+            for plan in plans:
+                player.send(plan)
+        return [self.receive(plan) for plan in plans]
 
     def receive(self, plan: Plan) -> tuple[Any, list[Difference]]:
         """`receive` may be repeated after WAITING."""
@@ -270,6 +289,25 @@ class Table:
         asked = request_of(Plan(DESCRIBE_GROUPS, 5, {"groups": [group]}), player.world)
         state: str = player.server.ask(asked, 5).groups[0].group_state
         return state
+
+    def set_transaction_version(self, level: int) -> None:
+        """The finalised level of the feature, if it is another one."""
+        if level != self.transaction_version:
+            upgrade_type = UPGRADE if level > self.transaction_version else SAFE_DOWNGRADE
+            for player in self.players:
+                player.set_transaction_version(level, upgrade_type)
+            self.transaction_version = level
+            self.settle()
+
+    def wait_for_time_limit(self, transactional_id: str) -> None:
+        """Until every coordinator has aborted the transaction that is open for too long."""
+        deadline = time.monotonic() + PATIENCE_S
+        for player in self.players:
+            while player.is_open(transactional_id):
+                assert time.monotonic() < deadline, (
+                    f"{player.name} does not abort a transaction that is open for too long"
+                )
+                time.sleep(0.02)
 
     def settle(self) -> None:
         """Until every broker has taken in what was changed; the ids of topics are known then."""

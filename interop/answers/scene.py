@@ -18,6 +18,8 @@ class Scene:
     rng: random.Random
     name: str
     """Begins the names of its topics and groups."""
+    transaction_version: int = 2
+    """The finalised level of the feature."""
     generations: dict[str, int] = field(default_factory=dict)
     """Of its groups, as last answered."""
     sessions: dict[int, int] = field(default_factory=dict)

@@ -11,6 +11,7 @@ import os
 import random
 import time
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from answers import share_group_requests, tidying, transaction_requests
@@ -18,17 +19,24 @@ from answers.avoided import ends_it, goes_ahead, is_stored_in_two_ways
 from answers.deviation import SHOWN_NAMES
 from answers.deviations import explained
 from answers.families import ALL, FAMILIES, ONLY, TRANSACTIONS, Family
+from answers.group_requests import LONG_MS
 from answers.mutations import mutated
-from answers.players import NO_ANSWER, WAITING, Difference, Table
+from answers.players import NO_ANSWER, TRANSACTION_VERSION_OF_NEW_CLUSTERS, WAITING, Difference, Table
 from answers.scene import CLIENTS, Scene
 from answers.shape import Plan, topic_of
 from answers.world import Symbol
+from answers.worn_ids import LAST_EPOCH
 from heirlog.node.router import ROUTES, Role
 
 TIDIED_EVERY = 10
 """Sequences, where one family is played."""
 STEPS = (12, 30)
 MUTATED = 0.3
+AT_ONCE, REPEATED = 0.12, 0.05
+"""Shares of steps with transactions: several requests on one connection, and a request that is sent once more."""
+RUNS_OUT = 0.06
+"""Share of sequences with a transaction that is open for too long."""
+TRIES_TO_BEGIN = 3
 ON_CONTROLLER = 0.15
 ELECT_LEADERS_SHIPPED = 2
 READS = frozenset((2, 3, 9, 10, 15, 16, 18, 23, 29, 32, 35, 46, 55, 60, 61, 65, 66, 69, 74, 75, 77, 87, 90))
@@ -67,14 +75,72 @@ class Sequence:
         family = self._family = self._only or self._rng.choice(FAMILIES)
         for plan in family.preamble(self._scene):
             self.step(plan)
-        for _ in range(self._rng.randint(*STEPS)):
-            self.step(self._plan(ALL if family.mixes and self._scene.happens(0.15) else family))
+        if family is TRANSACTIONS:
+            self._play_transactions()
+        else:
+            self._table.set_transaction_version(TRANSACTION_VERSION_OF_NEW_CLUSTERS)
+            for _ in range(self._rng.randint(*STEPS)):
+                self.step(self._plan(ALL if family.mixes and self._scene.happens(0.15) else family))
         self.end()
+
+    def _play_transactions(self) -> None:
+        level = self._rng.choice(transaction_requests.LEVELS)
+        self._table.set_transaction_version(level)
+        self._scene.transaction_version = level
+        self._table.played[f"at transaction.version {level}"] += 1
+        steps = self._rng.randint(*STEPS)
+        runs_out_at = self._rng.randrange(steps) if self._rng.random() < RUNS_OUT else -1
+        for number in range(steps):
+            if number == runs_out_at:
+                self._let_run_out()
+            if self._rng.random() < AT_ONCE:
+                self._step_at_once()
+                continue
+            plan, scene = self._plan(TRANSACTIONS), self._scene
+            self.step(plan)
+            if self._rng.random() < REPEATED and self._scene is scene:
+                self.step(plan)
+
+    def _step_at_once(self) -> None:
+        """Several requests of one producer on a connection, before the first of them is answered."""
+        keys = self._rng.choices(transaction_requests.AT_ONCE, k=self._rng.choice((2, 3, 4)))
+        drawn = [self._plan(_only(key)) for key in keys]
+        name = drawn[0].fields["transactional_id"]
+        others = [plan for plan in drawn[1:] if transaction_requests.is_of(name, plan, self._scene)]
+        is_known = transaction_requests.is_of(name, drawn[0], self._scene)
+        plans = [replace(plan, client=drawn[0].client) for plan in (drawn[0], *(others if is_known else ()))]
+        if len(plans) > 1:
+            self._table.played["steps of several requests at once"] += 1
+        self._steps(plans)
+
+    def _let_run_out(self) -> None:
+        """A transaction is open for too long, its coordinator aborts it, and its producer continues."""
+        name, scene = f"{self._scene.name}-t", self._scene
+        for _ in range(TRIES_TO_BEGIN):
+            answers = self._steps([transaction_requests.with_limit(name, transaction_requests.SHORT_MS)])
+            if self._scene is not scene:
+                return
+            if isinstance(answers[0], dict) and not answers[0]["error_code"]:
+                break
+        else:
+            return
+        self.step(transaction_requests.adding(scene, name))
+        self.step(self._plan(_only(0)))
+        if self._scene is not scene:
+            return
+        self._table.wait_for_time_limit(name)
+        self._table.played["transactions that were open for too long"] += 1
+        for key in self._rng.choices(transaction_requests.LATE, k=self._rng.choice((1, 2, 3))):
+            self.step(self._plan(_only(key)))
+        # what is open for long may not run out at another moment on each node
+        for _ in range(TRIES_TO_BEGIN):
+            if self._scene is scene:
+                self.step(transaction_requests.with_limit(name, LONG_MS))
 
     def _begin(self) -> None:
         """With topics of its own."""
         suffix = f"r{self._restarts}" if self._restarts else ""
-        self._scene = Scene(self._rng, self._name + suffix)
+        self._scene = Scene(self._rng, self._name + suffix, self._table.transaction_version)
         for player in self._table.players:
             player.world.sessions.clear()
             player.sequence = self._scene.name
@@ -109,24 +175,38 @@ class Sequence:
         return chosen
 
     def step(self, plan: Plan) -> None:
-        if plan.client in self._waiting:
-            return
-        self.log.append(str(plan))
-        answer, found = self._table.ask(plan)
-        for _ in range(AGAIN if plan.key in READS else 0):
-            if all(map(explained, found)):
+        if plan.client not in self._waiting:
+            self._steps([plan])
+
+    def _steps(self, plans: list[Plan]) -> list[Any]:
+        """What each node answers, as one answer where they agree. Several requests are of one client, and none of them
+        only reads.
+        """
+        together = " with the next" if len(plans) > 1 else ""
+        self.log += [f"{plan}{together if plan is not plans[-1] else ''}" for plan in plans]
+        received = self._table.ask_at_once(plans)
+        for _ in range(AGAIN if plans[0].key in READS else 0):
+            if all(map(explained, received[0][1])):
                 break
             time.sleep(AGAIN_S)
-            answer, found = self._table.ask(plan)
-        if answer is WAITING:
-            self._waiting[plan.client] = plan
-        else:
-            self._take_in(plan, answer)
-        self._note(found)
-        is_done = self._wait(plan, answer)
+            received = self._table.ask_at_once(plans)
+        found: list[Difference] = []
+        for plan, (answer, differing) in zip(plans, received, strict=True):
+            if answer is WAITING:
+                self._waiting[plan.client] = plan
+            else:
+                self._take_in(plan, answer)
+            if any(map(_divides, found)):
+                # what comes after it in the same step is a consequence
+                continue
+            self._note(differing)
+            found += differing
+        answers = [answer for answer, _ in received]
+        is_done = self._wait(plans[-1], answers[-1])
         found += self._late_answers()
-        if answer is NO_ANSWER or not is_done or any(_divides(difference) for difference in found):
+        if NO_ANSWER in answers or not is_done or any(_divides(difference) for difference in found):
             self._continue_anew()
+        return answers
 
     def _take_in(self, plan: Plan, answer: Any) -> None:
         if not isinstance(answer, dict):
@@ -143,8 +223,10 @@ class Sequence:
         elif plan.key in (SHARE_FETCH, SHARE_ACKNOWLEDGE):
             self._take_in_share(plan, answer)
         elif plan.key in (22, END_TXN) and isinstance(plan.keeps, str):
-            if answer.get("producer_epoch", -1) >= 0:
-                self._scene.epochs[plan.keeps] = answer["producer_epoch"]
+            if (epoch := answer.get("producer_epoch", -1)) >= 0:
+                if self._scene.epochs.get(plan.keeps, 0) >= LAST_EPOCH > epoch:
+                    self._table.played["producer ids after one that was used up"] += 1
+                self._scene.epochs[plan.keeps] = epoch
         elif plan.key == 22 and not answer["error_code"] and plan.keeps not in self._scene.producers:
             self._scene.producers.append(plan.keeps)
 
@@ -244,6 +326,11 @@ class Sequence:
         every = TIDIED_EVERY if self._only else 1
         configs = self._only is None or bool(CONFIGURES & self._only.builders.keys())
         tidying.tidy(self._table, ("s", SHOWN_NAMES), topics=int(self._name[1:]) % every == 0, configs=configs)
+
+
+def _only(key: int) -> Family:
+    """Requests of one kind, about transactions."""
+    return Family({key: TRANSACTIONS.builders[key]})
 
 
 def _divides(difference: Difference) -> bool:

@@ -1,4 +1,8 @@
-"""heirlog, a node of Apache Kafka and its control, from the same configuration, until all of them can be asked."""
+"""heirlog, a node of Apache Kafka and its control, from the same configuration, until all of them can be asked.
+
+Where transactional ids are to be nearly used up (`worn_ids`), the nodes are restarted once, because a coordinator reads
+its log when it starts.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,7 @@ from pathlib import Path
 from apache_kafka import started
 from suites import nodes
 
+from answers import worn_ids
 from answers.players import HEIRLOG, Player, Table
 from answers.shape import Plan, request_of
 from answers.wire import Server
@@ -23,6 +28,8 @@ CONFIG = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "super.users": "User:ANONYMOUS;User:admin",
     "auto.create.topics.enable": "false",
+    # a transaction that is open for too long is aborted soon afterwards
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": 300,
     # the time of the records is in the past (world.TIME_MS)
     "log.retention.ms": -1,
     "group.consumer.assignors": "range,uniform",
@@ -33,7 +40,8 @@ CONFIG = {
 
 
 @contextmanager
-def three_nodes() -> Iterator[Table]:
+def three_nodes(*, worn: bool = False) -> Iterator[Table]:
+    """worn: the transactional ids of the sequences have used up nearly all of their epochs."""
     with ExitStack() as stack:
         homes = {}
         for name in ("kafka", "control", HEIRLOG):
@@ -44,12 +52,24 @@ def three_nodes() -> Iterator[Table]:
             directory, broker, _ = homes[name]
             home = directory / f"broker-{nodes.NODE_ID}"
             kafkas.append((stack.enter_context(started(home, "--release-version", RELEASE)), broker))
-        stack.enter_context(Cluster(data=homes[HEIRLOG][0], ledger=False))
+        heirlog = stack.enter_context(Cluster(data=homes[HEIRLOG][0], ledger=False))
         for node, broker in kafkas:
             node.wait_until_it_knows({nodes.NODE_ID}, f"127.0.0.1:{broker}")
         players = [Player(name, Server(broker, controller)) for name, (_, broker, controller) in homes.items()]
         table = Table(*players)
         warm_up(table)
+        if worn:
+            for _, broker, _ in homes.values():
+                worn_ids.store(broker)
+            table.disconnect()
+            for node, _ in kafkas:
+                node.stop()
+                node.start()
+            heirlog.stop(nodes.NODE_ID)
+            heirlog.start(nodes.NODE_ID)
+            for node, broker in kafkas:
+                node.wait_until_it_knows({nodes.NODE_ID}, f"127.0.0.1:{broker}")
+            warm_up(table)
         try:
             yield table
         finally:

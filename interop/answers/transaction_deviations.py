@@ -16,19 +16,59 @@ from answers.deviation import (
     new_topics,
     topic,
 )
-from answers.players import Difference
+from answers.players import SAFE_DOWNGRADE, TRANSACTION_VERSION, UPGRADE, Difference
 from answers.shape import Plan
 from answers.world import Batch, Symbol
+from answers.worn_ids import LAST_EPOCH
 
-PRODUCER, SUCCESSOR = f"{SHOWN_NAMES}t", f"{SHOWN_NAMES}s"
+PRODUCER, SUCCESSOR, LATER = (f"{SHOWN_NAMES}{letter}" for letter in "tsv")
 """Each of one example only: the epochs in it count from 0."""
+UNSUPPORTED_VERSION = 35
 INVALID_PRODUCER_ID_MAPPING, CONCURRENT_TRANSACTIONS, PRODUCER_FENCED = 49, 51, 90
 FENCED = (PRODUCER_FENCED, 47)
 """The second one below InitProducerId 4."""
+FIRST_OF_LEVEL_2 = {0: 12, 24: 4, 26: 5, 28: 5}
+"""Versions of Produce, AddPartitionsToTxn, EndTxn and TxnOffsetCommit."""
 
 
-def _of_transaction(epoch: int) -> Batch:
-    return Batch(producer=PRODUCER, sequence=0, epoch_ahead=epoch, transactional=True)
+def _of_transaction(epoch: int, producer: str = PRODUCER) -> Batch:
+    return Batch(producer=producer, sequence=0, epoch_ahead=epoch, transactional=True)
+
+
+def _producing(producer: str, *topics: tuple[str, dict[int, Batch]]) -> Plan:
+    data = [
+        {"name": name, "partition_data": [{"index": index, "records": records} for index, records in parts.items()]}
+        for name, parts in topics
+    ]
+    return Plan(0, 12, {"transactional_id": producer, "acks": -1, "timeout_ms": 5000, "topic_data": data})
+
+
+def _level(level: int, upgrade_type: int) -> Plan:
+    update = {"feature": TRANSACTION_VERSION, "max_version_level": level, "upgrade_type": upgrade_type}
+    return Plan(57, 1, {"feature_updates": [update], "timeout_ms": 20_000, "validate_only": False})
+
+
+def _has_no_room(difference: Difference) -> bool:
+    """Apache Kafka cannot store that the client is of level 2."""
+    plan = difference.plan
+    is_of_2 = plan.version >= FIRST_OF_LEVEL_2.get(plan.key, 100)
+    fields = (".error_code", ".base_offset", ".log_start_offset", ".producer_id", ".producer_epoch")
+    # of a whole AddPartitionsToTxn
+    is_left_out = ".results_by_transaction[" in difference.path and difference.theirs == "not there"
+    return is_of_2 and (at(difference, *fields) or is_left_out) and UNSUPPORTED_VERSION in _codes(difference.answer)
+
+
+def _names_reserved_epoch(difference: Difference) -> bool:
+    fields = difference.plan.fields
+    epoch = fields.get("producer_epoch", fields.get("v3_and_below_producer_epoch"))
+    return epoch == LAST_EPOCH + 1 and difference.ours == INVALID_PRODUCER_ID_MAPPING
+
+
+def _codes(answer: Any) -> set[int]:
+    if isinstance(answer, dict):
+        own = {value for name, value in answer.items() if name.endswith("error_code")}
+        return own.union(*map(_codes, answer.values()))
+    return set().union(*map(_codes, answer)) if isinstance(answer, list) else set()
 
 
 def _id_of(producer: str) -> Symbol:
@@ -79,23 +119,21 @@ TRANSACTION_DEVIATIONS: list[Deviation] = [
         lambda d: d.plan.key == 0 and d.theirs == INVALID_PRODUCER_ID_MAPPING and d.ours in UNKNOWN_PARTITIONS,
         (
             new_topics(topic(D)),
-            Plan(
-                0,
-                12,
-                {
-                    "transactional_id": PRODUCER,
-                    "acks": -1,
-                    "timeout_ms": 5000,
-                    "topic_data": [
-                        {"name": A, "partition_data": [{"index": 0, "records": _of_transaction(0)}]},
-                        {
-                            "name": D,
-                            "partition_data": [{"index": n, "records": _of_transaction(n + 1)} for n in (0, 9)],
-                        },
-                    ],
-                },
-            ),
+            _producing(PRODUCER, (A, {0: _of_transaction(0)}), (D, {n: _of_transaction(n + 1) for n in (0, 9)})),
         ),
+    ),
+    Deviation(
+        "a client of level 2 at level 0",
+        "a transaction of a client of transaction.version 2",
+        _has_no_room,
+        (
+            new_topics(topic(D)),
+            _level(0, SAFE_DOWNGRADE),
+            _starting(LATER),
+            _producing(LATER, (D, {0: _of_transaction(0, LATER)})),
+            _level(2, UPGRADE),
+        ),
+        is_harmless=False,
     ),
     Deviation(
         "a marker with a negative epoch",
@@ -132,6 +170,39 @@ TRANSACTION_DEVIATIONS: list[Deviation] = [
             _starting(PRODUCER, _id_of(PRODUCER), 10),
         ),
         is_harmless=False,
+    ),
+    Deviation(
+        "a reserved epoch",
+        "a request with epoch 32767",
+        _names_reserved_epoch,
+        is_harmless=False,
+        by_chance=True,
+    ),
+    Deviation(
+        "the id after one that a coordinator has used up",
+        "a producer with the last epoch of its id whose transaction",
+        lambda d: d.plan.key == 22 and at(d, ".producer_epoch") and (d.theirs, d.ours) == (0, 1),
+        is_harmless=False,
+        by_chance=True,
+    ),
+    Deviation(
+        "an epoch below -1",
+        "a negative epoch other than -1 in InitProducerId",
+        lambda d: d.plan.key == 22 and d.plan.fields["producer_epoch"] < -1 and d.theirs == -1 and d.ours in FENCED,
+        is_harmless=False,
+        by_chance=True,
+    ),
+    Deviation(
+        "a part of a batch that is known to be written",
+        "repeat of a batch older than the last five",
+        lambda d: d.plan.key == 0 and (d.theirs, d.ours) == (45, 46),
+        by_chance=True,
+    ),
+    Deviation(
+        "a topic without partitions",
+        "a topic without partitions in a Produce",
+        lambda d: d.plan.key == 0 and d.theirs == "not there" and "'partition_responses': []" in str(d.ours),
+        by_chance=True,
     ),
     Deviation(
         "a transactional id twice",

@@ -10,6 +10,7 @@ from typing import Any
 
 from answers.group_requests import LONG_MS
 from answers.scene import Scene
+from answers.shape import Plan
 from answers.world import Batch, Symbol
 
 Fields = dict[str, Any]
@@ -18,6 +19,21 @@ HIGHER_COORDINATOR_EPOCH = 7
 """Than that of any coordinator: the nodes are never restarted."""
 WAITS = (0, 22, 24, 25, 26, 28)
 """After these a coordinator may have markers to write."""
+LEVELS = (2, 2, 1, 0)
+"""Of transaction.version, one for each sequence."""
+AT_ONCE = (0, 0, 0, 28)
+"""What a client sends without waiting for an answer."""
+SHORT_MS = 2500
+"""Time limit of a transaction that is to be aborted; longer than the few requests in it take."""
+LATE = (0, 22, 24, 26, 26, 28)
+"""What the producer of an aborted transaction may send."""
+
+
+def _version(scene: Scene, newest_below_2: int, *choices: int) -> Fields:
+    """At level 0 Apache Kafka cannot store what clients of level 2 ask for, so there they mostly are of level 0."""
+    if scene.transaction_version == 0 and scene.happens(0.95):
+        return {"version": min(scene.one(*choices), newest_below_2)}
+    return {"version": scene.one(*choices)}
 
 
 def transactional_id(scene: Scene) -> str:
@@ -64,7 +80,8 @@ def add_partitions_to_txn(scene: Scene) -> Fields:
         other = f"{scene.name}-u" if name != f"{scene.name}-u" else f"{scene.name}-t"
         more = {"transactional_id": other, **_who(scene, other), "topics": _topics(scene)}
         transactions.append(more | {"verify_only": scene.happens(0.5)})
-    return {"transactions": transactions, **{f"v3_and_below_{field}": value for field, value in old.items()}}
+    fields = {"transactions": transactions, **{f"v3_and_below_{field}": value for field, value in old.items()}}
+    return fields | _version(scene, 3, *range(6))
 
 
 def add_offsets_to_txn(scene: Scene) -> Fields:
@@ -74,7 +91,8 @@ def add_offsets_to_txn(scene: Scene) -> Fields:
 
 def end_txn(scene: Scene) -> Fields:
     name = transactional_id(scene)
-    return {"transactional_id": name, **_who(scene, name), "committed": scene.happens(0.6), "keeps": name}
+    fields = {"transactional_id": name, **_who(scene, name), "committed": scene.happens(0.6), "keeps": name}
+    return fields | _version(scene, 4, *range(6))
 
 
 def txn_offset_commit(scene: Scene) -> Fields:
@@ -103,6 +121,7 @@ def txn_offset_commit(scene: Scene) -> Fields:
         "member_id": Symbol("members", f"{group}/0", "stranger") if is_member else "",
         "group_instance_id": None,
         "topics": topics,
+        **_version(scene, 4, *range(6)),
     }
 
 
@@ -120,7 +139,7 @@ def produce(scene: Scene) -> Fields:
         "acks": -1,
         "timeout_ms": 5000,
         "topic_data": topics,
-        "version": scene.one(9, 10, 11, 12, 12, 12, 13, 13),
+        **_version(scene, 11, 9, 10, 11, 12, 12, 12, 13, 13),
     }
 
 
@@ -237,6 +256,31 @@ def offset_fetch(scene: Scene) -> Fields:
 def find_coordinator(scene: Scene) -> Fields:
     name = transactional_id(scene)
     return {"key": name, "key_type": 1, "coordinator_keys": [name, *scene.one([], [f"{scene.name}-u"])], "version": 4}
+
+
+def is_of(name: str, plan: Plan, scene: Scene) -> bool:
+    """Whether a Produce or a TxnOffsetCommit names the producer of this transactional id and its current epoch only."""
+    fields = plan.fields
+    if fields["transactional_id"] != name:
+        return False
+    if plan.key == 0:
+        batches = [part["records"] for topic in fields["topic_data"] for part in topic["partition_data"]]
+        return all(batch.producer == name and batch.epoch_ahead == 0 for batch in batches)
+    is_named = isinstance(fields["producer_id"], Symbol) and fields["producer_id"].name == name
+    return is_named and bool(fields["producer_epoch"] == scene.epochs.get(name, 0))
+
+
+def with_limit(name: str, limit_ms: int) -> Plan:
+    """InitProducerId of a new producer, with this limit for its transactions."""
+    fields = {"transactional_id": name, "transaction_timeout_ms": limit_ms, "producer_id": -1, "producer_epoch": -1}
+    return Plan(22, 4, fields, keeps=name)
+
+
+def adding(scene: Scene, name: str) -> Plan:
+    """AddPartitionsToTxn that begins a transaction."""
+    who = {"producer_id": Symbol("producer_ids", name, UNKNOWN_PRODUCER), "producer_epoch": scene.epochs.get(name, 0)}
+    fields = {"transactional_id": name, **who, "topics": [{"name": scene.topics[0], "partitions": [0, 1]}]}
+    return Plan(24, 3, {f"v3_and_below_{field}": value for field, value in fields.items()})
 
 
 BUILDERS = {

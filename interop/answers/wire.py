@@ -6,6 +6,7 @@ import select
 import socket
 import struct
 import time
+from collections import deque
 from typing import Any
 
 from heirlog.protocol.frames import RequestHeader, decode_response, encode_request
@@ -16,34 +17,37 @@ NO_ANSWER = "no answer, where another node has answered"
 ACCEPTED = "accepted without an answer"
 PATIENCE_S = 30.0
 HOST = "127.0.0.1"
+CLIENT_ID = "answers"
 
 
 class Connection:
-    """One request at a time."""
+    """Answers come in the order of the requests."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, client_id: str = CLIENT_ID) -> None:
         self._port = port
+        self._client_id = client_id
         self._socket: socket.socket | None = None
-        self._asked: tuple[int, int] | None = None
+        self._asked: deque[tuple[int, int]] = deque()
         self._data = b""
-
-    @property
-    def is_waiting(self) -> bool:
-        return self._asked is not None
 
     def send(self, request: Any, version: int, *, answered: bool = True) -> None:
         if self._socket is None:
+            self._asked.clear()
             self._socket = socket.create_connection((HOST, self._port), PATIENCE_S)
-        header = RequestHeader(request.API_KEY, version, 1, "answers")
+        header = RequestHeader(request.API_KEY, version, 1, self._client_id)
         try:
             self._socket.sendall(b"".join(encode_request(header, request)))  # type: ignore[arg-type]
         except ConnectionError:
             pass  # the answer is that there is none
-        self._asked = (request.API_KEY, version) if answered else None
+        if answered:
+            self._asked.append((request.API_KEY, version))
 
     def receive(self, within_s: float) -> Any:
-        """The answer, CLOSED or WAITING."""
-        assert self._socket is not None and self._asked is not None
+        """The answer to the oldest request without one, CLOSED or WAITING."""
+        assert self._asked
+        if self._socket is None:
+            self._asked.popleft()
+            return CLOSED
         deadline = time.monotonic() + within_s
         while (frame := self._frame()) is None:
             remaining_s = deadline - time.monotonic()
@@ -54,11 +58,11 @@ class Connection:
             except ConnectionError:
                 piece = b""
             if not piece:
-                self.close()
+                self._disconnect()
+                self._asked.popleft()
                 return CLOSED
             self._data += piece
-        asked, self._asked = self._asked, None
-        return decode_response(*asked, memoryview(frame))[1]
+        return decode_response(*self._asked.popleft(), memoryview(frame))[1]
 
     def _frame(self) -> bytes | None:
         if len(self._data) < 4:
@@ -70,9 +74,13 @@ class Connection:
         return frame
 
     def close(self) -> None:
+        self._disconnect()
+        self._asked.clear()
+
+    def _disconnect(self) -> None:
         if self._socket is not None:
             self._socket.close()
-        self._socket, self._asked, self._data = None, None, b""
+        self._socket, self._data = None, b""
 
 
 class Server:

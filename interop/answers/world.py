@@ -109,5 +109,13 @@ class World:
             self.members[symbol] = member_id
             self.names.setdefault(member_id, f"member {symbol}")
 
+    def learn_producer(self, symbol: Any, producer_id: int, epoch: int) -> None:
+        """It gets another id when the epochs of the one that it has are used up."""
+        self.producers[symbol] = producer_id, epoch
+        self.producer_ids[symbol] = producer_id
+        if ("producer", producer_id) not in self.names:
+            count = sum(1 for known in self.names.values() if known.startswith(f"producer {symbol}#"))
+            self.names["producer", producer_id] = f"producer {symbol}#{count + 1}"
+
     def name_of(self, value: Any) -> Any:
         return self.names.get(value, value)
