@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import heirlog
+from heirlog.failure_log import FailureLog
 from heirlog.log_levels import LOGGERS, ROOT, LogLevels
 from heirlog.rate_limited_log import RateLimitedLog
 from heirlog.server import logs
@@ -75,6 +76,21 @@ def test_a_line_that_is_limited_has_the_logger_and_the_level_of_who_says_it() ->
     assert "another" not in out.getvalue()
 
 
+def test_what_limits_or_counts_lines_logs_on_behalf_of_its_caller() -> None:
+    out = io.StringIO()
+    log = Logger(3, LogLevels(), out)
+    RateLimitedLog(log, lambda: 0.0)("warning", "frame-refused")
+    RateLimitedLog(log, lambda: 0.0).of_client("warning", "login-failed", "10.0.0.1")
+    failures = FailureLog(log, lambda: 0, "fetch-failed", "fetch-resumed")
+    failures.failed("warning", "refused")
+    failures.failed("warning", "refused")
+    failures.worked()
+    lines = [json.loads(line) for line in out.getvalue().splitlines()]
+    assert [(line["event"], line["logger"]) for line in lines] == [
+        (event, __name__) for event in ("frame-refused", "login-failed", "fetch-failed", "fetch-resumed")
+    ]
+
+
 def test_events_below_the_level_are_not_printed() -> None:
     both = ("info", "seen", {}), ("debug", "unseen", {})
     assert [line["event"] for line in lines_of(*both)] == ["seen"]
@@ -133,7 +149,7 @@ def test_every_module_that_logs_has_a_logger_and_no_field_hides_another() -> Non
                 continue
             where = f"{path}:{call.lineno}"
             module = ".".join(("heirlog", *path.relative_to(SOURCE).with_suffix("").parts))
-            assert module == LIMITS or any(module.startswith(logger + ".") for logger in LOGGERS), where
+            assert module in LIMITS or any(module.startswith(logger + ".") for logger in LOGGERS), where
             assert not {keyword.arg for keyword in call.keywords} & RESERVED, where
             if name in LIMITED:
                 continue  # `why` is a sentence there

@@ -305,5 +305,7 @@ class NodeServer:
 
 
 def _print_refusal(sentence: str) -> int:
-    print(f"heirlog: {sentence}", file=sys.stderr, flush=True)
+    # the disk that is full may be the one to which the node's output goes: the node would never end
+    with suppress(OSError):
+        print(f"heirlog: {sentence}", file=sys.stderr, flush=True)
     return 1
