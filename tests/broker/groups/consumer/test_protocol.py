@@ -601,6 +601,23 @@ def test_a_member_without_topics_is_a_member(rig: Coordinating) -> None:
     assert Consumer(rig, "b").join() == "2 foo:0,1,2,3,4,5"
 
 
+def test_a_member_without_topics_that_joins_takes_nothing_from_the_others(rig: Coordinating) -> None:
+    a, b = Consumer(rig, "a"), Consumer(rig, "b")
+    a.join(), b.join()
+    a.beat(), a.beat(owns=True), b.beat()
+    b.beat(member_epoch=-1)
+    assert Consumer(rig, "0", subscribed_topic_names=[]).join() == "3", "the group is assigned with its heartbeat"
+    assert a.beat() == "3 foo:0,1,2,3,4,5"
+
+
+def test_a_member_that_changes_its_instance_id_keeps_its_partitions(rig: Coordinating) -> None:
+    a = Consumer(rig, "a", "i1")
+    assert a.join() == "1 foo:0,1,2,3,4,5"
+    a.instance = "i2"
+    assert a.join() == "1 foo:0,1,2,3,4,5"
+    assert dict(rig.group().state.static_members) == {"i2": "a"}
+
+
 def test_a_full_group_takes_no_more_members() -> None:
     rig = Coordinating(group_consumer_max_size="1")
     a = Consumer(rig, "a")
