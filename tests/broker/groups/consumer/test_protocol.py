@@ -382,6 +382,23 @@ def test_an_expression_is_looked_up_at_once_if_the_group_has_no_other(rig: Coord
     assert "fo" not in rig.group().state.regexes, "the group has just looked at all topics"
 
 
+def test_a_lookup_that_cannot_be_written_is_repeated_after_a_while() -> None:
+    rig = Coordinating([1, 2], min_insync_replicas="2")
+    a = Consumer(rig, "a", subscribed_topic_names=None, subscribed_topic_regex="fo+")
+    joining = a.send(**a._join_fields())
+    rig.follow()
+    a.hear(joining)
+    rig.lead(5, isr=[1], partition_epoch=6)
+    rig.env.advance(10)
+    looked_at_ms = rig.group().resolved_at_ms
+    assert not rig.group().state.regexes, "below min ISR nothing is written"
+    a.beat()
+    assert rig.group().resolved_at_ms == looked_at_ms
+    rig.env.advance(10_000)
+    a.beat()
+    assert rig.group().resolved_at_ms != looked_at_ms
+
+
 def test_an_expression_that_matches_nothing_moves_no_member(rig: Coordinating) -> None:
     a = Consumer(rig, "a", subscribed_topic_regex="nothing")
     assert a.join() == "1 foo:0,1,2,3,4,5"
