@@ -36,6 +36,7 @@ from heirlog.cli.up import controllers_of
         (["broker", "unregister"], 2, "name one broker: as the argument ID, or with --id"),
         (["broker", "unregister", "3", "--id", "3"], 2, "name one broker"),
         (["transactions", "describe"], 2, "name one transactional id"),
+        (["transactions", "force-terminate"], 2, "name one transactional id"),
         (["elect", "--election-type", "preferred", "t", "--all-topic-partitions"], 2, "TOPIC or TOPIC:0,1"),
         (["delete-records", "t", "--topic", "t", "--partition", "0", "--offset", "1"], 2, "name one topic"),
         (["topics", "create", "t", "--config", "novalue"], 2, "NAME=VALUE"),

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
+import subprocess
+import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -24,6 +27,7 @@ from heirlog.blocking import Client
 from heirlog.protocol.messages import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
+    CreatePartitionsRequest,
     EndTxnRequest,
     FindCoordinatorRequest,
     InitProducerIdRequest,
@@ -79,7 +83,7 @@ def test_every_record_is_copied_exactly_once_while_brokers_are_killed(cluster: C
         create(cluster, topic, partitions=PARTITIONS)
     with_acks = Producer({"bootstrap.servers": cluster.bootstrap_servers, "enable.idempotence": True, **QUIET})
     wanted = [b"%d" % number for number in range(COPIED)]
-    copiers = [Copier(cluster, number, "bounce-in", "bounce-out") for number in range(2)]
+    copiers = [Copier(cluster.bootstrap_servers, number, "bounce-in", "bounce-out") for number in range(2)]
     seed = random.randrange(2**32)
     print(f"seed {seed}")
     chance = random.Random(seed)
@@ -114,6 +118,47 @@ def test_every_record_is_copied_exactly_once_while_brokers_are_killed(cluster: C
 
 def _have_committed(copiers: list[Copier], before: int) -> bool:
     return sum(copier.transactions for copier in copiers) > before
+
+
+def test_every_record_is_copied_exactly_once_although_copiers_are_killed(cluster: Cluster) -> None:
+    for topic in ("killed-in", "killed-out"):
+        create(cluster, topic, partitions=2)
+    with_acks = Producer({"bootstrap.servers": cluster.bootstrap_servers, "enable.idempotence": True, **QUIET})
+    wanted = [b"%d" % number for number in range(COPIED)]
+    for value in wanted:
+        with_acks.produce("killed-in", value)
+    assert with_acks.flush(LIMIT_S) == 0
+    command = [sys.executable, str(Path(__file__).with_name("copier_process.py")), cluster.bootstrap_servers]
+    path = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+
+    def start(number: int) -> subprocess.Popen[bytes]:
+        return subprocess.Popen([*command, str(number), "killed-in", "killed-out"], env=path)
+
+    def copied() -> int:
+        return sum(committed_values(cluster, "killed-out", range(2)).values())
+
+    copiers = [start(number) for number in range(2)]
+    try:
+        for kill in range(KILLS):
+            reached = kill * COPIED // (KILLS + 1)
+            eventually(partial(_is_above, copied, reached), f"more than {reached} copies", LIMIT_S)
+            victim = kill % 2
+            copiers[victim].kill()
+            copiers[victim].wait()
+            copiers[victim] = start(victim)
+        eventually(partial(_is_above, copied, COPIED - 1), "all copies", LIMIT_S)
+    finally:
+        for copier in copiers:
+            copier.kill()
+            copier.wait()
+    for number in range(2):
+        transactional(cluster, f"copier-{number}")
+    wait_until_decided(cluster, "killed-out", range(2))
+    assert committed_values(cluster, "killed-out", range(2)) == Counter(b"copy of " + value for value in wanted)
+
+
+def _is_above(count: Callable[[], int], reached: int) -> bool:
+    return count() > reached
 
 
 @pytest.mark.parametrize("how", ["killed", "without-power"] if LONG else ["without-power"])
@@ -182,6 +227,60 @@ def test_a_data_folder_is_stopped_and_started_with_transactions(tmp_path: Path) 
         successor.commit_transaction(LIMIT_S)
         wait_until_decided(cluster, "kept")
         assert committed_values(cluster, "kept") == Counter([b"committed", b"of the successor"])
+
+
+def test_no_record_is_lost_where_an_older_folder_of_the_coordinator_is_put_back(tmp_path: Path) -> None:
+    """librdkafka keeps its epoch from one transaction to the next, so one that it gets a second time has batches."""
+    committed: Counter[bytes] = Counter()
+
+    def commit(cluster: Cluster, label: str, count: int) -> None:
+        producer = transactional(cluster, "put-back")
+        for number in range(count):
+            producer.begin_transaction()
+            producer.produce("kept", f"{label} {number}".encode(), partition=0)
+            producer.commit_transaction(LIMIT_S)
+            committed[f"{label} {number}".encode()] += 1
+
+    with Cluster(nodes=1, data=tmp_path / "data", config={"transaction.state.log.num.partitions": 1}) as cluster:
+        (broker,) = cluster.brokers
+        create(cluster, "kept")
+        commit(cluster, "before", 2)
+        cluster.stop(broker)
+        (folder,) = (tmp_path / "data").rglob("__transaction_state-0")
+        shutil.copytree(folder, tmp_path / "copy")
+        cluster.start(broker)
+        cluster.wait_until_ready()
+        commit(cluster, "later", 5)
+        cluster.stop(broker)
+        shutil.rmtree(folder)
+        shutil.copytree(tmp_path / "copy", folder)
+        cluster.start(broker)
+        cluster.wait_until_ready()
+        commit(cluster, "again", 5)
+        wait_until_decided(cluster, "kept")
+        assert committed_values(cluster, "kept") == committed
+
+
+def test_partitions_that_a_topic_gets_meanwhile_take_part_in_an_open_transaction(cluster: Cluster) -> None:
+    create(cluster, "grows")
+    committing = open_transaction(cluster, "grows", "grows", b"first")
+    aborting = open_transaction(cluster, "grows too", "grows", b"aborted")
+    grown = CreatePartitionsRequest.CreatePartitionsTopic(name="grows", count=3, assignments=None)
+    with client_of(cluster) as client:
+        (answer,) = client.send_to_any(CreatePartitionsRequest(topics=[grown], timeout_ms=10_000)).results
+    assert not answer.error_code, answer
+    for producer, value in ((committing, b"second"), (aborting, b"aborted too")):
+        eventually(partial(_knows_partitions, producer, "grows", 3), "the new partitions", LIMIT_S)
+        producer.produce("grows", value, partition=2)
+        assert producer.flush(LIMIT_S) == 0
+    committing.commit_transaction(LIMIT_S)
+    aborting.abort_transaction(LIMIT_S)
+    wait_until_decided(cluster, "grows", range(3))
+    assert committed_values(cluster, "grows", range(3)) == Counter([b"first", b"second"])
+
+
+def _knows_partitions(producer: Producer, topic: str, count: int) -> bool:
+    return len(producer.list_topics(topic, LIMIT_S).topics[topic].partitions) == count
 
 
 def test_two_producers_of_one_id_never_mix_their_transactions(cluster: Cluster) -> None:
