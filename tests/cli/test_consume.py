@@ -183,7 +183,7 @@ def test_a_group_s_wait_is_said(monkeypatch: pytest.MonkeyPatch, capfd: pytest.C
         said.append(capfd.readouterr().err)
         return "".join(said).endswith("\n")
 
-    with Saying(once("waiting for it")):
+    with Saying(once(lambda: "waiting for it")):
         eventually(heard)
     assert "".join(said) + capfd.readouterr().err == "waiting for it\n"
 

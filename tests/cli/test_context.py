@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from cli.conftest import Heirlog, rows
 
+from heirlog.cli import connect
 from heirlog.client.security import security_from_properties
 from heirlog.local import contexts
 from heirlog.testing import Cluster
@@ -32,7 +33,8 @@ def test_a_context_is_made_chosen_shown_and_removed(heirlog: Heirlog) -> None:
     assert heirlog("context", "use", "test").out == "Commands talk to test (c:3) by default.\n"
     shown = [(row["context"], row["is_default"], row["bootstrap_servers"]) for row in rows(heirlog, "context", "list")]
     assert shown == [("prod", False, "a:1,b:2"), ("test", True, "c:3")]
-    assert "*  test" in heirlog("context", "list").out
+    starred = [line.split() for line in heirlog("context", "list").out.splitlines() if "*" in line]
+    assert [line[:2] for line in starred] == [["*", "test"]]
     again = heirlog("context", "create", "prod", "-b", "a:1")
     assert (again.code, "heirlog context delete prod" in again.err) == (1, True)
     assert heirlog("context", "delete", "prod").code == 0
@@ -74,6 +76,9 @@ def test_a_file_of_client_properties_becomes_a_context(heirlog: Heirlog, tmp_pat
     assert heirlog("context", "create", "prod", "--command-config", str(file), "-b", "b:2").code == 0
     assert contexts.read("prod").properties == {"bootstrap.servers": "b:2", "security.protocol": "SSL"}
     assert heirlog("context", "create", "empty").code == 2
+    contexts.path_of("wrong").write_text("no servers")
+    assert "heirlog context use prod" in connect._how_to_log_in("c:3,b:2")
+    assert "--command-config FILE" in connect._how_to_log_in("c:3")
 
 
 def test_the_context_of_a_local_cluster_whose_data_are_gone_is_marked_and_then_removed(

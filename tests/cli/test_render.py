@@ -136,6 +136,22 @@ def test_rows_that_fit_stay_a_table_and_a_long_last_value_is_wrapped_in_its_colu
     ]
 
 
+def test_headings_of_several_words_are_folded_where_a_row_would_not_fit_otherwise() -> None:
+    columns = {"topic": "Topic", "epoch": "LeaderEpoch", "elr": "LastKnownElr"}
+    rows = [{"topic": "x" * 20, "epoch": 7, "elr": [1, 2, 3]}]
+    assert [line.plain for line in laid_out(columns, rows, 47)] == [
+        "Topic                 LeaderEpoch  LastKnownElr",
+        "xxxxxxxxxxxxxxxxxxxx  7            1,2,3",
+    ]
+    assert [line.plain for line in laid_out(columns, rows, 46)] == [
+        "Topic                 Leader  Last",
+        "                      Epoch   Known",
+        "                              Elr",
+        "xxxxxxxxxxxxxxxxxxxx  7       1,2,3",
+    ]
+    assert laid_out(columns, rows, 34)[0].plain == "Topic", "a block"
+
+
 def test_rows_that_do_not_fit_become_blocks_of_headings_and_values() -> None:
     columns = {"first": "First", "second": "SecondHeading"}
     rows: list[dict[str, Any]] = [{"first": "a" * 24, "second": list(range(10))}, {"first": "b", "second": None}]

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
+import pytest
 from local.authorities import authority
 
+import heirlog.local
+from heirlog.local.errors import LocalError
 from heirlog.local.secure import close, write_private
 
 
@@ -40,3 +44,13 @@ def test_the_certificate_of_a_user_is_no_servers() -> None:
         usage = x509.load_pem_x509_certificate(pem.encode()).extensions.get_extension_for_class(x509.ExtendedKeyUsage)
         found.append(ExtendedKeyUsageOID.SERVER_AUTH in usage.value)
     assert found == [False, True]
+
+
+def test_without_the_package_for_certificates_nothing_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "heirlog.local.certificates", None)
+    monkeypatch.delattr(heirlog.local, "certificates", raising=False)
+    with pytest.raises(LocalError, match="pip install cryptography"):
+        close(tmp_path / "data", "SASL_SSL", "127.0.0.1:9092")
+    assert not (tmp_path / "data").exists()

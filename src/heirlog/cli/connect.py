@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -16,6 +16,7 @@ import typer
 from heirlog.cli import command_config
 from heirlog.cli.errors import CommandError, UsageError
 from heirlog.local import contexts
+from heirlog.local.errors import LocalError
 
 if TYPE_CHECKING:
     from heirlog.blocking import Client
@@ -85,6 +86,8 @@ def connected(bootstrap_servers: str, timeout_s: float = REQUEST_TIMEOUT_S) -> I
             ) from error
         except OSError as error:
             asked = "" if context is None else f" (context {context.name}; heirlog context list shows others)"
+            if "does it want TLS" in str(error) and not (given or {}).get("security.protocol"):
+                raise CommandError(f"{error}; {_how_to_log_in(servers)}") from error
             raise CommandError(
                 f"{error}; no broker answers{asked}: start the cluster, or give the address of a running broker with "
                 "--bootstrap-server (heirlog up starts a new cluster on this machine)"
@@ -95,6 +98,18 @@ def connected(bootstrap_servers: str, timeout_s: float = REQUEST_TIMEOUT_S) -> I
             raise CommandError(f"{error}; {_TIMED_OUT}") from error
     finally:
         client.close()
+
+
+def _how_to_log_in(servers: str) -> str:
+    """A context may have one of these addresses, and the password."""
+    for name in contexts.names():
+        with suppress(LocalError):  # a file that is no context
+            context = contexts.read(name)
+            if "security.protocol" in context.properties and not {*servers.split(",")}.isdisjoint(
+                context.bootstrap_servers.split(",")
+            ):
+                return f"context {name} has this address and how to log in: heirlog context use {name}"
+    return f"if it wants TLS or a password, give {command_config.OPTION} FILE with the client properties"
 
 
 def _with_ports(servers: str) -> str:

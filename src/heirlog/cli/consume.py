@@ -26,6 +26,7 @@ from heirlog.cli.record_format import Format, as_json, as_shared_json, as_text, 
 from heirlog.cli.record_reader import Reader
 from heirlog.cli.share_reader import ShareReader
 from heirlog.cli.start_offsets import Start
+from heirlog.cli.waiting import say
 from heirlog.client.offsets import TopicPartition
 from heirlog.protocol.batch import Record
 
@@ -151,6 +152,11 @@ def consume(
     isolation = int(isolation_level is IsolationLevel.READ_COMMITTED)
     with connected(bootstrap_server) as client, Interrupts() as interrupts:
         output = Output(sys.stdout.fileno(), interrupts)
+        if group is not None and not until_end:
+            unread = "all records" if start.from_beginning else "new records (--from-beginning: all)"
+            _say_on_terminal(f"reading from the committed offsets of group {group}, without one {unread}; Ctrl-C ends")
+        if share_group is not None:
+            _say_on_terminal(f"reading what members of share group {share_group} have not accepted; Ctrl-C ends")
         if share_group is not None:
             with interrupts.allowed():
                 names = _group_topics(client, topics, include, options, waits=True).names
@@ -179,14 +185,15 @@ def consume(
         with interrupts.allowed():
             names = topics or some_matching(client.topic_names(), include or "")
             begins, ends = start.offsets(client, list(_partitions(client, names, partition)), isolation)
-        if not start.is_given and sys.stderr.isatty():
+        if not start.is_given:
             # what is typed first shows nothing on a topic that has records
-            print(
-                "waiting for new records; --from-beginning prints those that are there; Ctrl-C ends",
-                file=sys.stderr,
-                flush=True,
-            )
+            _say_on_terminal("waiting for new records; --from-beginning prints those that are there; Ctrl-C ends")
         _write(Reader(client, begins, ends if until_end else None, isolation, max_records).rounds(), chosen, output)
+
+
+def _say_on_terminal(sentence: str) -> None:
+    if sys.stderr.isatty():
+        say(sentence)
 
 
 def _group_topics(

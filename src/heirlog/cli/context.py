@@ -40,7 +40,12 @@ def list_contexts(as_json: Json = False) -> None:
     if as_json:
         for row in rows:
             del row["default"], row["note"], row["shown_file"]
-    columns = {"default": "", "context": "Context", "bootstrap_servers": "BootstrapServers", "shown_file": "File"}
+    columns = {
+        "default": "Default",
+        "context": "Context",
+        "bootstrap_servers": "BootstrapServers",
+        "shown_file": "File",
+    }
     if any(context.is_left_over for context in found):
         columns["note"] = "Note"
     show_rows(columns, rows, as_json)

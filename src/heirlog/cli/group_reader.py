@@ -72,6 +72,7 @@ class GroupReader:
         """Positions after what was written to the output, of this generation's partitions."""
         self._committed: dict[TopicPartition, int] = {}
         self._next_heartbeat_s = 0.0
+        self._last_error = ErrorCode.NONE
         self._owned = OwnedPartitions()
         """What the last generation of this member assigned to it."""
         self._member = GroupMember(
@@ -104,8 +105,7 @@ class GroupReader:
 
     def _generations(self) -> Iterator[list[tuple[TopicPartition, list[Record]]]]:
         while True:
-            while self._member.state is not State.STABLE:
-                self._ask()
+            self._join()
             if self._gives_up_partitions():
                 continue
             try:
@@ -157,6 +157,12 @@ class GroupReader:
         self._member.rejoin()
         return True
 
+    def _join(self) -> None:
+        # around all requests: a coordinator that cannot store the group's state answers each of them soon
+        with self._waiting():
+            while self._member.state is not State.STABLE:
+                self._ask()
+
     def _rejoin(self) -> None:
         """With other topics. What was written is committed before, as the other members may get its partitions."""
         if self._member.state is State.STABLE:
@@ -168,17 +174,23 @@ class GroupReader:
         """One request of the membership; the caller looks at its state afterwards."""
         request = self._member.request()
         within_s = self._member.answer_within_ms / 1000 + ANSWER_S
-        with self._waiting():
-            response = self._client.send_to_coordinator(
-                self._group, request, error_code=lambda answer: int(answer.error_code), timeout_s=within_s
-            )
+        response = self._client.send_to_coordinator(
+            self._group, request, error_code=lambda answer: int(answer.error_code), timeout_s=within_s
+        )
+        self._last_error = error_code(response.error_code)
         step = self._member.answered(request, response)
         if step in (Step.PAUSE, Step.FIND_COORDINATOR):
             time.sleep(PAUSE_S)
         self._next_heartbeat_s = time.monotonic() + self._options.heartbeat_interval_ms / 1000
 
     def _waiting(self) -> Saying:
-        return Saying(once(f"waiting for the coordinator of group {self._group}, or for its other members"))
+        return Saying(once(self._waits_for))
+
+    def _waits_for(self) -> str:
+        sentence = f"waiting for the coordinator of group {self._group}, or for its other members"
+        if self._last_error not in COORDINATOR_LOST:
+            return sentence
+        return f"{sentence} ({self._last_error.name}); heirlog topics describe __consumer_offsets shows its replicas"
 
     def _is_member(self) -> bool:
         """Whether the generation is still the same. When a heartbeat is due, what was written is committed before it:
@@ -187,7 +199,8 @@ class GroupReader:
         if time.monotonic() >= self._next_heartbeat_s:
             self._commit(ANSWER_S)
             if self._member.state is State.STABLE:
-                self._ask()
+                with self._waiting():
+                    self._ask()
         if self._member.state is State.STABLE and self._topics.have_changed():
             self._rejoin()
         return self._member.state is State.STABLE

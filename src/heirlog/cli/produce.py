@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -29,6 +30,7 @@ from heirlog.cli.places import Places
 from heirlog.cli.progress import counted
 from heirlog.cli.record_format import unescaped
 from heirlog.cli.render import Json, show_json
+from heirlog.cli.waiting import Saying, Unanswered
 from heirlog.protocol.batch import NewRecord, advance_sequence, encode_batch
 from heirlog.protocol.compression import CODEC_NAMES
 from heirlog.protocol.errors import ErrorCode, error_code
@@ -174,7 +176,8 @@ def produce(
             print(f"each line becomes a record of {topic}; Ctrl-D ends", file=sys.stderr, flush=True)
         try:
             # a person who types lines sees them; a bar would be drawn over what is typed
-            with counted(f"{topic}: acknowledged", as_json or is_typed) as show:
+            waiting = Saying(writer.unanswered.said) if isinstance(writer, Writer) else nullcontext()
+            with counted(f"{topic}: acknowledged", as_json or is_typed) as show, waiting:
                 for some in given:
                     records: list[LineRecord] = []
                     try:
@@ -224,6 +227,15 @@ class Writer:
         self._tries: list[int | None] = []
         """Of the batch that is not acknowledged, for each request that was made: its error code, None without one."""
         self.offsets: dict[int, list[int]] = {}
+        self._sending_to = 0
+        self.unanswered = Unanswered(self._waits_for)
+
+    def _waits_for(self) -> str | None:
+        """None while a first answer may only be slow."""
+        refused = [code for code in self._tries if code is not None]
+        if not refused:
+            return None
+        return f"{self._topic}-{self._sending_to} refuses records now ({error_code(refused[-1]).name}): trying again"
 
     @property
     def may_be_stored(self) -> int:
@@ -272,8 +284,8 @@ class Writer:
             producer_epoch=producer_epoch,
             base_sequence=self._sequences[partition],
         )
-        self._sending, self._tries = len(records), []
-        with self._interrupts.allowed():
+        self._sending, self._tries, self._sending_to = len(records), [], partition
+        with self.unanswered, self._interrupts.allowed():
             answer = self._client.produce(self._topic, partition, batch, acks=self._acks, tries=self._tries)
         if answer.error_code not in ACKNOWLEDGED:
             code, plural = error_code(answer.error_code), "s" if len(records) != 1 else ""

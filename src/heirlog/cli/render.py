@@ -2,6 +2,7 @@
 
     no terminal (a file, a pipe)            a table, each row one line
     the rows fit the terminal's width       the same; so are headings without rows
+    they fit below narrow headings          a table; headings such as LeaderEpoch continue on lines of their own
     they fit once the last column wraps     a table; the last column continues on lines of its own
     otherwise                               a block for each row: heading and value, a line for each column
 
@@ -12,13 +13,15 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import sys
 from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from heirlog.cli.errors import UsageError
+from heirlog.cli.errors import CommandError, UsageError
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -55,21 +58,46 @@ def laid_out(columns: Mapping[str, str], rows: Sequence[Mapping[str, Any]], widt
     widths = [max(map(cell_len, column)) for column in zip(headings, *cells, strict=True)]
     before_last = sum(widths[:-1]) + len(GAP) * (len(widths) - 1)
     if width is None or not rows or before_last + widths[-1] <= width:
-        return _table(headings, cells, widths)
-    if before_last + WRAPPED_WIDTH_MIN <= width:
-        return _table(headings, cells, [*widths[:-1], width - before_last])
+        return _table([headings], cells, widths)
+    narrow = [
+        max(max(map(len, _words(heading))), *map(cell_len, column))
+        for heading, *column in zip(headings, *cells, strict=True)
+    ]
+    before_last = sum(narrow[:-1]) + len(GAP) * (len(narrow) - 1)
+    last = narrow[-1] if before_last + narrow[-1] <= width else width - before_last
+    if before_last + last <= width and last >= min(narrow[-1], WRAPPED_WIDTH_MIN):
+        return _table(_folded(headings, [*narrow[:-1], last]), cells, [*narrow[:-1], last])
     return _blocks(headings, cells, width)
 
 
-def _table(headings: list[str], cells: list[list[str]], widths: list[int]) -> list[Text]:
+def _words(heading: str) -> list[str]:
+    """LeaderEpoch has two."""
+    return re.findall(r"[A-Z]+[^A-Z]*|[^A-Z]+", heading) or [""]
+
+
+def _folded(headings: Sequence[str], widths: Sequence[int]) -> list[list[str]]:
+    """The lines of headings, none of which is wider than its column."""
+    columns = []
+    for heading, width in zip(headings, widths, strict=True):
+        lines = [""]
+        for word in _words(heading):
+            if len(lines[-1]) + len(word) <= width:
+                lines[-1] += word
+            else:
+                lines.append(word)
+        columns.append(lines)
+    return [list(line) for line in zip_longest(*columns, fillvalue="")]
+
+
+def _table(headings: list[list[str]], cells: list[list[str]], widths: list[int]) -> list[Text]:
     from rich.cells import set_cell_size
     from rich.text import Text
 
     lines = []
-    for number, row in enumerate([headings, *cells]):
+    for number, row in enumerate([*headings, *cells]):
         first, *further = _wrapped(row[-1], widths[-1])
         padded = [set_cell_size(cell, width) for cell, width in zip(row[:-1], widths, strict=False)]
-        style = "" if number else "bold"
+        style = "" if number >= len(headings) else "bold"
         lines.append(Text(GAP.join([*padded, first]).rstrip(), style))
         below = GAP.join([" " * width for width in widths[:-1]] + [""])
         lines += [Text(below + line, style) for line in further]
@@ -120,10 +148,11 @@ def cell(value: Any) -> str:
 
 
 def confirm(question: str, option: str = "--yes") -> None:
-    """Returns only after a yes, which `option` spares. Raises typer.Abort, and UsageError without a terminal."""
+    """Returns only after a yes, which `option` spares. Raises CommandError, and UsageError without a terminal."""
     if not sys.stdin.isatty():
         raise UsageError(f"this command asks for confirmation, and standard input is not a terminal: give {option}")
-    typer.confirm(question, abort=True, err=True)
+    if not typer.confirm(question, err=True):
+        raise CommandError("the answer was no: nothing is changed")
 
 
 def text_or_base64(data: bytes | None) -> str | dict[str, str] | None:

@@ -271,7 +271,13 @@ def partition_rows(
 @app.command("alter")
 def alter(
     partitions: Annotated[
-        int, typer.Option(min=1, help="The new number of partitions. It must be larger than the present number.")
+        int,
+        typer.Option(
+            "--partitions",
+            "-p",
+            min=1,
+            help="The new number of partitions. It must be larger than the present number.",
+        ),
     ],
     names: Names = None,
     topic: NamedTopics = None,
@@ -344,7 +350,8 @@ def delete(
         if include is not None:
             wanted = some_matching(client.topic_names(), include)
             if not yes:
-                confirm(f"Delete {len(wanted)} topics with all their records ({', '.join(wanted)})?")
+                plural = "s" if len(wanted) != 1 else ""
+                confirm(f"Delete {len(wanted)} topic{plural} with all records ({', '.join(wanted)})?")
         request = DeleteTopicsRequest(
             topics=[DeleteTopicsRequest.DeleteTopicState(name=name) for name in wanted], timeout_ms=TIMEOUT_MS
         )

@@ -110,6 +110,8 @@ def up(
         data_folder.refuse_others(data)
         nodes, port = nodes or DEFAULT_NODES, port or DEFAULT_PORT
         _racks(racks, nodes)
+        if is_secure:
+            secure.refuse_without_certificates()
         controllers = controllers_of(controllers, nodes, bool(combined))
         _refuse_busy_ports(
             [*range(port, port + nodes + controllers), *_metrics_ports(port, nodes, controllers, bool(combined))], data

@@ -44,7 +44,8 @@ class Unanswered:
     A context manager around each question.
     """
 
-    def __init__(self, sentence: str) -> None:
+    def __init__(self, sentence: str | Callable[[], str | None]) -> None:
+        """sentence: or what returns it, and None where there is nothing to say yet."""
         self._sentence = sentence
         self._asked_at_s: float | None = None
         self._said_of_s: float | None = None
@@ -61,14 +62,21 @@ class Unanswered:
         asked_at_s = self._asked_at_s
         if asked_at_s is None or asked_at_s == self._said_of_s or time.monotonic() - asked_at_s < SAID_EVERY_S:
             return None
-        self._said_of_s = asked_at_s
-        return self._sentence
+        sentence = self._sentence if isinstance(self._sentence, str) else self._sentence()
+        if sentence is not None:
+            self._said_of_s = asked_at_s
+        return sentence
 
 
 def say(sentence: str) -> None:
     print(sentence, file=sys.stderr, flush=True)
 
 
-def once(sentence: str) -> Callable[[], str | None]:
+def once(sentence: Callable[[], str]) -> Callable[[], str | None]:
     left = iter([sentence])
-    return lambda: next(left, None)
+
+    def said() -> str | None:
+        last = next(left, None)
+        return None if last is None else last()
+
+    return said

@@ -63,6 +63,8 @@ def close(data: Path, protocol: str, bootstrap_servers: str) -> ClosedCluster:
     They come before those of the nodes: a start that is interrupted between them is continued by the next one.
     """
     folder = data / FOLDER
+    if protocol.endswith("SSL"):
+        refuse_without_certificates()
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         data.chmod(0o700)
@@ -94,6 +96,16 @@ def close(data: Path, protocol: str, bootstrap_servers: str) -> ClosedCluster:
     return ClosedCluster(protocol, common)
 
 
+def refuse_without_certificates() -> None:
+    """Before anything is written. Raises LocalError where none can be made."""
+    try:
+        from heirlog.local import certificates  # noqa: F401
+    except ImportError as error:
+        raise LocalError(
+            "certificates are made by the package cryptography: pip install cryptography (heirlog's extra tls has it)"
+        ) from error
+
+
 def first_users(data: Path) -> list[Any]:
     """The records that a new cluster in the folder is formatted with; none for one without passwords."""
     path = data / CLIENT_FILE
@@ -102,12 +114,8 @@ def first_users(data: Path) -> list[Any]:
 
 
 def _tls(folder: Path, protocol: str) -> dict[str, str]:
-    try:
-        from heirlog.local.certificates import Authority
-    except ImportError as error:
-        raise LocalError(
-            "certificates are made by the package cryptography: install it (it is part of the extra tls)"
-        ) from error
+    from heirlog.local.certificates import Authority
+
     authority = Authority.new()
     (folder / "ca.pem").write_text(authority.certificate_pem, encoding="utf-8")
     write_private(folder / "ca.key", authority.key_pem)
