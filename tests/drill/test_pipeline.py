@@ -12,7 +12,7 @@ import pytest
 from cli.json_shapes import mistakes
 
 
-@pytest.mark.parametrize("form", [[], ["--quick"]], ids=["four JVMs", "quick"])
+@pytest.mark.parametrize("form", [[], ["--quick", "--secure"]], ids=["four JVMs", "quick, on a closed cluster"])
 @pytest.mark.skipif("HEIRLOG_ALL_KILLS" not in os.environ, reason="a minute and a half of JVMs: runs in .ci/run")
 def test_the_table_counts_each_line_once_though_the_job_was_killed_three_times(form: list[str], tmp_path: Path) -> None:
     command = [sys.executable, "-m", "heirlog", "drill", "pipeline", "--records", "12000", "--json", *form]
