@@ -43,7 +43,7 @@ from heirlog.broker.isr import (
 )
 from heirlog.broker.truncation import cut_for
 from heirlog.env import Buffer
-from heirlog.metadata.basis import Basis
+from heirlog.metadata.basis import Basis, ElectionBasis
 from heirlog.metadata.loss_report import Certainty, loss_of
 from heirlog.metadata.state import PartitionRegistration
 from heirlog.protocol.errors import ErrorCode, KafkaError
@@ -111,30 +111,28 @@ def is_committed(high_watermark: int, required_offset: int) -> bool:
     return high_watermark >= required_offset
 
 
-def _lossy_epoch(state: PartitionRegistration) -> int:
-    return -1 if state.basis is None else state.basis.leader_epoch
+def _lossy_elections(state: PartitionRegistration) -> tuple[ElectionBasis, ...]:
+    """Newest first."""
+    return () if state.basis is None else (state.basis, *state.earlier)
 
 
-def _doubtful_epoch(state: PartitionRegistration) -> int:
-    """Of the newest lossy election after which another replica may hold more than the winner.
+def _is_doubtful(election: ElectionBasis) -> bool:
+    """Whether another replica may hold more than the winner.
 
     Where all have answered and the winner has the most, or the last leader leads again, nothing is known to be gone.
     """
-    for basis in () if state.basis is None else (state.basis, *state.earlier):
-        certainty = loss_of(basis.leader, basis.replicas).certainty
-        if certainty is Certainty.CERTAIN or (
-            basis.basis is not Basis.LAST_KNOWN and (certainty is Certainty.POSSIBLE or not basis.replicas)
-        ):
-            return basis.leader_epoch
-    return -1
+    certainty = loss_of(election.leader, election.replicas).certainty
+    return certainty is Certainty.CERTAIN or (
+        election.basis is not Basis.LAST_KNOWN and (certainty is Certainty.POSSIBLE or not election.replicas)
+    )
 
 
 class Partition:
     __slots__ = (
         "_answered_isrs",
+        "_lossy_elections",
         "_proposal",
         "_registered_brokers",
-        "doubtful_epoch",
         "failed_isr_updates",
         "followers",
         "high_watermark",
@@ -149,7 +147,6 @@ class Partition:
         "leader_epoch",
         "leader_epoch_start_offset",
         "log",
-        "lossy_epoch",
         "min_isr",
         "offline",
         "partition_epoch",
@@ -191,8 +188,7 @@ class Partition:
         self.leader_epoch = LeaderEpoch(-1)
         self.partition_epoch = PartitionEpoch(-1)
         self.leader_epoch_start_offset = 0
-        self.lossy_epoch = self.doubtful_epoch = -1
-        """The leader epoch of the newest election on a lossy basis; -1: there was none."""
+        self._lossy_elections: tuple[ElectionBasis, ...] = ()
         self.replicas: Members = ()
         self.isr: Isr = CommittedPartitionState(())
         self.image_isr: Members = ()
@@ -206,6 +202,16 @@ class Partition:
         self.isr_shrinks = 0
 
     # metadata
+
+    @property
+    def lossy_epoch(self) -> int:
+        """The leader epoch of the newest election on a lossy basis; -1: there was none."""
+        return self._lossy_elections[0].leader_epoch if self._lossy_elections else -1
+
+    @property
+    def doubtful_epoch(self) -> int:
+        """That of the newest of them after which another replica may hold more than the winner; -1: there was none."""
+        return next((election.leader_epoch for election in self._lossy_elections if _is_doubtful(election)), -1)
 
     def become_leader(self, state: PartitionRegistration, min_isr: int, now_ms: int) -> None:
         """The image says that this broker leads, or that a partition which it leads has changed."""
@@ -221,8 +227,7 @@ class Partition:
             self._proposal = None
         self._take_assignment(state, new_epoch, now_ms)
         if new_epoch:
-            self.lossy_epoch = _lossy_epoch(state)
-            self.doubtful_epoch = _doubtful_epoch(state)
+            self._lossy_elections = _lossy_elections(state)
             self.leader_epoch = state.leader_epoch
             self.leader_epoch_start_offset = self.log.log_end_offset
             self.log.producers.guards.clear()
@@ -242,8 +247,7 @@ class Partition:
         self.min_isr = min_isr
         self.leader = state.leader
         self.leader_epoch = state.leader_epoch
-        self.lossy_epoch = _lossy_epoch(state)
-        self.doubtful_epoch = _doubtful_epoch(state)
+        self._lossy_elections = _lossy_elections(state)
         self.partition_epoch = state.partition_epoch
         return restart
 
