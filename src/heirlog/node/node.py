@@ -29,6 +29,7 @@ from heirlog.metadata.image import Image
 from heirlog.metadata.journal import ImageJournal
 from heirlog.metadata.listener_security import ListenerSecurity
 from heirlog.metadata.state import BrokerRegistration
+from heirlog.node.audit import AuditLog
 from heirlog.node.authentication import AuthenticationCounts, Authenticators
 from heirlog.node.auto_topic_creation import AutoTopicCreationManager
 from heirlog.node.connection import ClientConnection, ReadAhead, Transport
@@ -157,7 +158,9 @@ class Node:
             config, lambda: self.image, lambda: self.cluster_id, env.wall_ms, signatures or {}
         )
         self.authentications = AuthenticationCounts()
-        self._dispatcher = RequestDispatcher(self, self.every_broker)
+        audit = AuditLog(env.log, env.now_ms)
+        self.log_denied = audit.denied
+        self._dispatcher = RequestDispatcher(self, self.every_broker, audit)
         self._stores = DynamicStores(stores, config.node_id)
         self._stopping = False
 
@@ -450,7 +453,7 @@ class Node:
     def authentication_failed(self, connection: ClientConnection, mechanism: str, name: str, why: str) -> None:
         self.authentications.failed[connection.listener.name] += 1
         peer = connection.transport.peer_host
-        self.log_limited.of_host(
+        self.log_limited.of_client(
             "info",
             "authentication-failed",
             peer,
