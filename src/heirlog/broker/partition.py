@@ -130,6 +130,8 @@ def _is_doubtful(election: ElectionBasis) -> bool:
 class Partition:
     __slots__ = (
         "_answered_isrs",
+        "_lacks_committed",
+        "_lacks_committed_since",
         "_lossy_elections",
         "_proposal",
         "_registered_brokers",
@@ -181,6 +183,10 @@ class Partition:
         self._registered_brokers = registered_brokers
         self.lag_max_ms = lag_max_ms
         self.high_watermark = min(max(high_watermark, log.log_start_offset), log.log_end_offset)
+        self._lacks_committed = high_watermark > log.log_end_offset
+        """Committed records are gone from this log: its disk has lost them, or the folder is an older copy."""
+        self._lacks_committed_since = -1
+        """The leader epoch in which it first led without them; -1: it did not."""
         self._decide_transactions()
         self.role = ReplicaRole.IDLE
         self.offline = False
@@ -210,8 +216,9 @@ class Partition:
 
     @property
     def doubtful_epoch(self) -> int:
-        """That of the newest of them after which another replica may hold more than the winner; -1: there was none."""
-        return next((election.leader_epoch for election in self._lossy_elections if _is_doubtful(election)), -1)
+        """Leader epoch of the newest leader that may lack records of others; -1: there was none."""
+        doubtful = (election.leader_epoch for election in self._lossy_elections if _is_doubtful(election))
+        return max(next(doubtful, -1), self._lacks_committed_since)
 
     def become_leader(self, state: PartitionRegistration, min_isr: int, now_ms: int) -> None:
         """The image says that this broker leads, or that a partition which it leads has changed."""
@@ -227,6 +234,8 @@ class Partition:
             self._proposal = None
         self._take_assignment(state, new_epoch, now_ms)
         if new_epoch:
+            if self._lacks_committed:
+                self._lacks_committed, self._lacks_committed_since = False, state.leader_epoch
             self._lossy_elections = _lossy_elections(state)
             self.leader_epoch = state.leader_epoch
             self.leader_epoch_start_offset = self.log.log_end_offset
@@ -247,6 +256,9 @@ class Partition:
         self.min_isr = min_isr
         self.leader = state.leader
         self.leader_epoch = state.leader_epoch
+        if state.leader != NO_LEADER:
+            # that one decides what is committed
+            self._lacks_committed = False
         self._lossy_elections = _lossy_elections(state)
         self.partition_epoch = state.partition_epoch
         return restart
