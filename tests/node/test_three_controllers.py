@@ -83,3 +83,18 @@ def test_all_are_registered_after_the_start_and_after_a_fail_over(combined: bool
 
     cluster.cluster.start(first.name)
     cluster.wait_until_registered()
+
+
+def test_only_the_active_controller_has_an_image_of_its_own() -> None:
+    cluster = Cluster(combined=False)
+    active = cluster.cluster.controller
+    for machine in cluster.controllers:
+        node = machine.running
+        assert node is not None
+        assert node.controller.is_active is (machine is active)
+        assert (node.controller.image is node.image) is (machine is not active)
+    node = active.running
+    assert node is not None
+    node.on_leader_change(-1, node.controller.epoch + 1, False)
+    assert not node.controller.is_active and node.controller.image is node.image
+    assert node.image.controllers.keys() == {machine.node_id for machine in cluster.controllers}

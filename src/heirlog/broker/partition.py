@@ -43,7 +43,7 @@ from heirlog.broker.isr import (
 )
 from heirlog.broker.truncation import cut_for
 from heirlog.env import Buffer
-from heirlog.metadata.basis import Basis
+from heirlog.metadata.basis import Basis, ElectionBasis
 from heirlog.metadata.loss_report import Certainty, loss_of
 from heirlog.metadata.state import PartitionRegistration
 from heirlog.protocol.errors import ErrorCode, KafkaError
@@ -111,22 +111,20 @@ def is_committed(high_watermark: int, required_offset: int) -> bool:
     return high_watermark >= required_offset
 
 
-def _lossy_epoch(state: PartitionRegistration) -> int:
-    return -1 if state.basis is None else state.basis.leader_epoch
+def _lossy_elections(state: PartitionRegistration) -> tuple[ElectionBasis, ...]:
+    """Newest first."""
+    return () if state.basis is None else (state.basis, *state.earlier)
 
 
-def _doubtful_epoch(state: PartitionRegistration) -> int:
-    """Of the newest lossy election after which another replica may hold more than the winner.
+def _is_doubtful(election: ElectionBasis) -> bool:
+    """Whether another replica may hold more than the winner.
 
     Where all have answered and the winner has the most, or the last leader leads again, nothing is known to be gone.
     """
-    for basis in () if state.basis is None else (state.basis, *state.earlier):
-        certainty = loss_of(basis.leader, basis.replicas).certainty
-        if certainty is Certainty.CERTAIN or (
-            basis.basis is not Basis.LAST_KNOWN and (certainty is Certainty.POSSIBLE or not basis.replicas)
-        ):
-            return basis.leader_epoch
-    return -1
+    certainty = loss_of(election.leader, election.replicas).certainty
+    return certainty is Certainty.CERTAIN or (
+        election.basis is not Basis.LAST_KNOWN and (certainty is Certainty.POSSIBLE or not election.replicas)
+    )
 
 
 class Partition:
@@ -134,9 +132,9 @@ class Partition:
         "_answered_isrs",
         "_lacks_committed",
         "_lacks_committed_since",
+        "_lossy_elections",
         "_proposal",
         "_registered_brokers",
-        "doubtful_epoch",
         "failed_isr_updates",
         "followers",
         "high_watermark",
@@ -151,7 +149,6 @@ class Partition:
         "leader_epoch",
         "leader_epoch_start_offset",
         "log",
-        "lossy_epoch",
         "min_isr",
         "offline",
         "partition_epoch",
@@ -197,9 +194,7 @@ class Partition:
         self.leader_epoch = LeaderEpoch(-1)
         self.partition_epoch = PartitionEpoch(-1)
         self.leader_epoch_start_offset = 0
-        self.lossy_epoch = self.doubtful_epoch = -1
-        """Leader epoch of the newest election on a lossy basis, and of the newest leader that may lack records of
-        others; -1: there was none."""
+        self._lossy_elections: tuple[ElectionBasis, ...] = ()
         self.replicas: Members = ()
         self.isr: Isr = CommittedPartitionState(())
         self.image_isr: Members = ()
@@ -213,6 +208,17 @@ class Partition:
         self.isr_shrinks = 0
 
     # metadata
+
+    @property
+    def lossy_epoch(self) -> int:
+        """The leader epoch of the newest election on a lossy basis; -1: there was none."""
+        return self._lossy_elections[0].leader_epoch if self._lossy_elections else -1
+
+    @property
+    def doubtful_epoch(self) -> int:
+        """Leader epoch of the newest leader that may lack records of others; -1: there was none."""
+        doubtful = (election.leader_epoch for election in self._lossy_elections if _is_doubtful(election))
+        return max(next(doubtful, -1), self._lacks_committed_since)
 
     def become_leader(self, state: PartitionRegistration, min_isr: int, now_ms: int) -> None:
         """The image says that this broker leads, or that a partition which it leads has changed."""
@@ -230,8 +236,7 @@ class Partition:
         if new_epoch:
             if self._lacks_committed:
                 self._lacks_committed, self._lacks_committed_since = False, state.leader_epoch
-            self.lossy_epoch = _lossy_epoch(state)
-            self.doubtful_epoch = max(_doubtful_epoch(state), self._lacks_committed_since)
+            self._lossy_elections = _lossy_elections(state)
             self.leader_epoch = state.leader_epoch
             self.leader_epoch_start_offset = self.log.log_end_offset
             self.log.producers.guards.clear()
@@ -254,8 +259,7 @@ class Partition:
         if state.leader != NO_LEADER:
             # that one decides what is committed
             self._lacks_committed = False
-        self.lossy_epoch = _lossy_epoch(state)
-        self.doubtful_epoch = _doubtful_epoch(state)
+        self._lossy_elections = _lossy_elections(state)
         self.partition_epoch = state.partition_epoch
         return restart
 

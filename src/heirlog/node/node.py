@@ -509,12 +509,9 @@ class Node:
 
     def on_snapshot(self, records: list[Message], offset: int, epoch: int) -> None:
         self._publisher.on_snapshot(records, offset, epoch)
-        self._controller_follows()
-        self._own_image.applied()
-
-    def _controller_follows(self) -> None:
-        if self._controller is not None and not self._controller.is_active:
+        if self._controller is not None:
             self._controller.follow(self._publisher.image)
+        self._own_image.applied()
 
     def on_commit(self, batches: list[CommittedBatch]) -> None:
         if self.commit_latency is not None and self._controller is not None and self._controller.is_active:
@@ -538,7 +535,8 @@ class Node:
         self._leave_former_controller()
         if self._controller is not None:
             self._controller.on_leader_change(leader_id, epoch, is_me)
-            self._controller_follows()
+            if not self._controller.is_active:
+                self._controller.follow(self._publisher.image)
         if self._registration is not None:
             self._registration.leader_changed()
 
