@@ -21,6 +21,7 @@ FLOORS = {
     "rates": 0,
     "context": 0,
     "log_levels": 0,
+    "failure_log": 0,
     "rate_limited_log": 0,
     "version": 0,
     "security": 1,

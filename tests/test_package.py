@@ -25,6 +25,7 @@ MODULES = {
     "bounded_file.py",
     "context.py",
     "env.py",
+    "failure_log.py",
     "log_levels.py",
     "pending.py",
     "rate_limited_log.py",

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from heirlog.broker.broker_lifecycle_manager import BrokerState
+from heirlog.broker.partition import ReplicaRole
 from heirlog.broker.replica_manager import ReplicaManager
 from heirlog.env import SendFailure
 from heirlog.metadata.apply import image_of_snapshot
@@ -14,7 +15,7 @@ from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import BrokerHeartbeatResponse, BrokerRegistrationResponse
 from heirlog.protocol.types import ZERO_UUID, Uuid
 
-from .fakes import Rig, restarted, state
+from .fakes import TOPIC_IDS, Rig, restarted, state
 
 
 def loaded() -> Rig:
@@ -149,6 +150,64 @@ def test_a_process_whose_place_another_one_has_taken_ends_and_leads_nothing(as_s
     code, reason = rig.env.stopped
     assert code == 1 and "another process has registered as broker 1 (PLAINTEXT://broker1:9092)" in reason
     assert rig.partition().leader_epoch == 1, "the leadership is the other process's"
+
+
+def starting() -> Rig:
+    """Registered with epoch 200, fenced, and with its first image."""
+    rig = loaded()
+    rig.env.take("heartbeat").on_result(BrokerRegistrationResponse(broker_epoch=200))
+    rig.set_broker(1, 200, fenced=True, incarnation_id=rig.broker.lifecycle.incarnation_id)
+    rig.env.take("heartbeat").on_result(BrokerHeartbeatResponse(is_caught_up=True, is_fenced=True))
+    rig.env.advance(10)
+    rig.publish()
+    assert (rig.caught_up, rig.broker.state) == (1, BrokerState.RECOVERY)
+    return rig
+
+
+THE_OTHER = Uuid(b"the other one".ljust(16))
+
+
+def test_a_late_registration_of_the_process_before_it_does_not_end_a_start() -> None:
+    """That process was killed while it registered; its request arrives after this one was answered."""
+    rig = starting()
+    rig.set_broker(1, 300, fenced=True, incarnation_id=THE_OTHER)
+    rig.set_partition(state([1, 2], leader=2))
+    rig.publish()
+    assert rig.env.stopped is None
+    under_way = rig.env.take("heartbeat")
+    again = rig.env.take("heartbeat")
+    assert again.request.incarnation_id == rig.broker.lifecycle.incarnation_id
+    assert again.request.previous_broker_epoch == -1
+    under_way.on_result(BrokerHeartbeatResponse(error_code=ErrorCode.STALE_BROKER_EPOCH))
+    assert not [sent for sent in rig.env.sent if sent.channel == "heartbeat"], "one registration is on its way"
+    again.on_result(BrokerRegistrationResponse(broker_epoch=301))
+    rig.set_broker(1, 301, incarnation_id=rig.broker.lifecycle.incarnation_id)
+    rig.publish()
+    heartbeat = rig.env.take("heartbeat")
+    assert (heartbeat.request.broker_epoch, heartbeat.request.want_fence) == (301, False)
+    heartbeat.on_result(BrokerHeartbeatResponse(is_caught_up=True, is_fenced=False))
+    assert rig.broker.state is BrokerState.RUNNING
+    assert rig.partition().role is ReplicaRole.FOLLOWER, "what changed while the place was another's is applied, too"
+
+
+def test_a_start_applies_no_metadata_that_are_of_another_process_and_ends_once_that_one_may_lead() -> None:
+    rig = starting()
+    rig.set_broker(1, 300, fenced=True, incarnation_id=THE_OTHER)
+    rig.set_partition(state([1], leader=1))
+    rig.publish()
+    assert rig.env.stopped is None
+    assert rig.broker.replicas.partition((TOPIC_IDS["foo"], 0)) is None
+    rig.set_broker(1, 300, fenced=False, incarnation_id=THE_OTHER)
+    rig.publish()
+    assert rig.env.stopped is not None and "another process has registered" in rig.env.stopped[1]
+    assert rig.broker.replicas.partition((TOPIC_IDS["foo"], 0)) is None
+
+
+def test_a_process_that_was_unfenced_ends_even_if_the_other_one_is_still_fenced() -> None:
+    rig = Rig().started()
+    rig.set_broker(1, 300, fenced=True, incarnation_id=THE_OTHER)
+    rig.publish()
+    assert rig.env.stopped is not None and rig.env.stopped[0] == 1
 
 
 def test_a_process_that_registers_again_is_not_another_one() -> None:

@@ -12,6 +12,7 @@ from cli.conftest import Heirlog, heirlog  # noqa: F401  # the fixture
 
 from heirlog.cli.offline.doctor import OfflineEnv
 from heirlog.controller import seeding
+from heirlog.controller.reset_partition import LEADER_EPOCH_MARGIN
 from heirlog.local.format import Disk
 from heirlog.metadata.image import Image
 from heirlog.protocol.batch import encode_batch
@@ -153,6 +154,36 @@ def test_no_isr_no_broker_epoch_and_no_producer_id_of_the_copy_is_believed(
     assert registered.fenced and registered.epoch > 5 and registered.incarnation_id == ZERO_UUID
     assert image.next_producer_id > 3000 + 1_000_000
     assert image.recovery_manager_enabled
+
+
+@pytest.mark.parametrize("epochs", ["missing", "damaged"])
+def test_a_log_without_a_readable_checkpoint_of_epochs_counts_with_those_of_its_records(
+    heirlog: Heirlog,  # noqa: F811
+    config: Path,
+    tmp_path: Path,
+    epochs: str,
+) -> None:
+    path = broker(tmp_path / "b1", [records()], log_epoch=3)
+    log = path / "orders-0"
+    checkpoint = log / "leader-epoch-checkpoint"
+    checkpoint.write_text("0\n1\n900 0 \t \n") if epochs == "damaged" else checkpoint.unlink()
+    for base_offset, epoch in ((0, 70_000), (1, 80_000)):
+        batch = bytes(encode_batch([(None, b"x", (), 1000)], base_offset=base_offset, leader_epoch=epoch))
+        # the newest segment ends with half a batch, as after a kill
+        (log / f"{base_offset:020d}.log").write_bytes(batch + batch[:20] * base_offset)
+    (log / f"{2:020d}.log").touch()
+    assert run(heirlog, config, path) == ""
+    assert seeded(config)[0].partitions[TOPIC][0].leader_epoch > 80_000 + LEADER_EPOCH_MARGIN // 2
+
+
+def test_a_log_of_an_unknown_topic_is_named(heirlog: Heirlog, config: Path, tmp_path: Path) -> None:  # noqa: F811
+    path = broker(tmp_path / "b1", [records()], log_epoch=900)
+    (path / "orders-0" / "partition.metadata").write_text("damaged")
+    (path / "empty-0").mkdir()
+    outcome = heirlog("recover", "controller", "--config", config, "--from", path)
+    assert outcome.code == 0
+    named = [line for line in outcome.out.splitlines() if "partition.metadata" in line]
+    assert len(named) == 1 and named[0].startswith(f"The log in {path}/orders-0 was left out")
 
 
 def test_the_newest_copy_is_chosen_and_half_a_metadata_transaction_is_dropped(

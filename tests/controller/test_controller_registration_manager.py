@@ -159,3 +159,15 @@ def test_a_refusal_that_lasts_is_a_warning() -> None:
     controller = registering()
     controller.answer(ControllerRegistrationResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
     assert ("controller-registration-again", {"why": "CLUSTER_AUTHORIZATION_FAILED"}) in controller.env.events
+
+
+def test_a_process_that_takes_the_place_of_a_registered_one_is_an_error_in_the_log() -> None:
+    """Two processes with one folder vote as one voter. The process before this one is no such case."""
+    controller = registering()
+    controller.apply(Uuid(b"the one before".ljust(16)))
+    controller.apply(controller.manager.incarnation_id)
+    assert "controller-registered-elsewhere" not in dict(controller.env.events)
+    controller.apply(Uuid(b"a copy".ljust(16)))
+    controller.apply()
+    names = [name for name, _ in controller.env.events]
+    assert names.count("controller-registered-elsewhere") == 1

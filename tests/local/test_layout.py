@@ -32,6 +32,29 @@ def test_with_combined_roles_broker_1_is_the_controller_and_stops_last(tmp_path:
     assert layout.bootstrap_servers == "127.0.0.1:9092,127.0.0.1:9093"
 
 
+@pytest.mark.parametrize("written", range(6))
+def test_a_creation_that_was_interrupted_has_left_no_cluster_and_is_repeated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: int
+) -> None:
+    """Its files could be taken for a cluster with fewer nodes."""
+    left = iter(range(written))
+    write = layouts.write_private
+
+    def interrupted(path: Path, text: str) -> None:
+        if next(left, None) is None:
+            raise KeyboardInterrupt
+        write(path, text)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(layouts, "write_private", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            layouts.create(tmp_path, [9092, 9093, 9094], [9095, 9096, 9097])
+    assert layouts.load(tmp_path) is None
+    layouts.create(tmp_path, [9092, 9093], [9094])
+    found = layouts.load(tmp_path)
+    assert found is not None and [node.node_id for node in found.nodes] == [1, 2, 100]
+
+
 def test_three_controllers_have_nodes_of_their_own_or_are_the_first_brokers(tmp_path: Path) -> None:
     apart = layouts.create(tmp_path / "apart", [9092], [9093, 9094, 9095])
     assert apart.controller_ids == [100, 101, 102]

@@ -117,6 +117,7 @@ def test_lost_markers_are_found_named_and_aborted(
     assert [each["transactional_id"] for each in report["hanging_transactions"]] == ["half"]
     said = heirlog("recover", "report", TOPIC).out
     assert "last transaction of half is CompleteCommit" in said and "--start-offset 0" in said, said
+    assert "log-shorter-than-flushed" in said, "what the report cannot count"
     assert not committed_values(cluster, TOPIC)
 
     cluster.start(HOLDER)

@@ -6,7 +6,7 @@ What a node knows to be committed is cut, or overwritten, on nobody's word. Reco
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -35,11 +35,22 @@ def restore(world: World, kept: Backup) -> None:
     """Stop the leader, put the copy in the place of its folder, start it."""
     world.leader.kill()
     world.run_for(20)
-    world.leader.disk.now = copy.deepcopy(kept.files)
-    world.leader.disk.durable = dict(world.leader.disk.now)
-    for inode in world.leader.disk.now.values():
-        inode.durable = bytes(inode.data)
+    replace_log(world.leader, kept)
     world.start_leader()
+
+
+def lead(world: World, controllers: Sequence[Node]) -> None:
+    world.run_until(lambda: any(node.quorum.is_leader for node in controllers))
+    world.leader = next(node for node in controllers if node.quorum.is_leader)
+
+
+def replace_log(node: Node, kept: Backup) -> None:
+    if node.incarnation.alive:
+        node.kill()
+    node.disk.now = copy.deepcopy(kept.files)
+    node.disk.durable = dict(node.disk.now)
+    for inode in node.disk.now.values():
+        inode.durable = bytes(inode.data)
 
 
 def metadata(node: Node) -> dict[str, bytes]:
@@ -114,6 +125,36 @@ def test_a_controller_restored_from_an_older_copy_is_refused_however_long_its_lo
     if not observer.incarnation.alive:
         observer.start()
     assert_refused(observer, world, before)
+
+
+def test_a_controller_refuses_a_majority_that_was_restored_from_older_copies() -> None:
+    """And advises what keeps the committed metadata that only it has."""
+    world = World(voters=3)
+    for node in world.nodes:
+        node.start()
+    lead(world, world.controllers)
+    world.commit("a")
+    world.run_until_all_have("a")
+    world.run_for(REMEMBERED_MS)
+    kept = [backup(node) for node in world.controllers]
+    world.commit("b")
+    world.run_until_all_have("a", "b")
+    world.run_for(REMEMBERED_MS)
+    newest = next(node for node in world.controllers if node is not world.leader)
+    others = [node for node in world.controllers if node is not newest]
+    for node, older in zip(world.controllers, kept, strict=True):
+        if node is not newest:
+            replace_log(node, older)
+    newest.kill()
+    for node in others:
+        node.start()
+    lead(world, others)
+    world.commit("other")
+    newest.start()
+    world.run_until(lambda: newest.stopped_because is not None)
+    said = str(newest.stopped_because)
+    assert "older than this controller's own copy" in said and "--majority-lost" in said
+    assert "--accept-older-metadata" not in said, "that is for brokers"
 
 
 @meeting

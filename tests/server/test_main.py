@@ -118,6 +118,15 @@ def test_a_node_that_stops_itself_leaves_its_sentence(tmp_path: Path) -> None:
     assert (code, last) == (1, "heirlog: the directory is not formatted")
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="Linux has /dev/full")
+@pytest.mark.parametrize("cause", ["self.env.stop(1, 'the disk is full')", "1 // 0"])
+def test_a_node_ends_also_if_its_output_goes_to_a_full_disk(tmp_path: Path, cause: str) -> None:
+    start = f"from heirlog.local.node_log import NodeLog; sys.stderr = NodeLog('/dev/full'); {cause}"
+    running = Running(tmp_path, start=start)
+    code, _ = running.end()
+    assert code == 1
+
+
 def test_an_error_inside_the_brain_ends_the_node(tmp_path: Path) -> None:
     code, last = Running(tmp_path, start="self.env.call_later(1, lambda: 1 // 0)").end()
     assert code == 1

@@ -322,7 +322,10 @@ class Broker:
         Nothing happens once the logs are being closed. Otherwise a partition could get records after the flush which
         the clean-shutdown file certifies.
         """
-        if self.state is BrokerState.SHUTTING_DOWN or self.lifecycle.is_superseded(image.brokers):
+        if self.state is BrokerState.SHUTTING_DOWN:
+            return
+        if self.lifecycle.has_lost_its_place(image.brokers):
+            self._has_image = False
             return
         changed = changed if self._has_image else None
         self.replicas.on_image(image, changed)

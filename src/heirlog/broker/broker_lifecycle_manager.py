@@ -14,9 +14,12 @@
 * `want_fence` stays true until the first image is applied: an unfenced broker is elected, and must know what it leads.
 * A broker whose registration the controller does not know (unregistered by an operator) registers again. By then its
   logs are in use, so it no longer claims to have stopped cleanly.
-* A newer registration with another incarnation id is of another process with the same `node.id`: a copy of the folder
-  that was started while this process was paused or cut off. From then on "broker 1 leads" means that one. This process
-  ends, because what it acknowledged would be on its disk only.
+* A newer registration with another incarnation id is of another process with the same `node.id`. It may be of the one
+  before this one: killed while it registered, and its request arrived late. Such a registration is never unfenced. So
+  while it is fenced, and this process was never unfenced, hence never led, this one registers again and applies no
+  metadata until then. In all other cases it is a copy of the folder that was started while this process was paused or
+  cut off. From then on "broker 1 leads" means that one. This process ends, because what it acknowledged would be on its
+  disk only.
 * A stop while a registration request is in flight waits for the answer: the controller may have written a new broker
   epoch, and then the epoch of the clean stop before no longer proves anything.
 * If no controller answers during a controlled shutdown for a whole session timeout, the broker stops anyway: it is
@@ -33,6 +36,7 @@ from enum import Enum
 
 from heirlog.broker.followers import RegisteredBrokers
 from heirlog.env import Cancel, Env, SendFailure
+from heirlog.failure_log import FailureLog
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.features import SUPPORTED_FEATURES
 from heirlog.metadata.state import BrokerRegistration
@@ -133,7 +137,10 @@ class BrokerLifecycleManager:
         """Cancels the next attempt."""
         self._registering = False
         """A registration request is in flight."""
+        self._was_unfenced = False
+        """Metadata have said that this process is active, so it may have led partitions."""
         self._in_flight = False
+        self._failure_log = FailureLog(env.log, env.now_ms, "heartbeat-failed", "heartbeats-resumed")
         self._ready_to_unfence = False
         self._cancel_next: Cancel | None = None
         self._reported_offline: list[Uuid] = []
@@ -250,16 +257,25 @@ class BrokerLifecycleManager:
         self._registration_backoff_ms = min(2 * backoff_ms, REGISTRATION_BACKOFF_MAX_MS)
         self._cancel_registration = self._env.call_later(backoff_ms, self._register)
 
-    def is_superseded(self, brokers: Mapping[BrokerId, BrokerRegistration]) -> bool:
-        """Whether another process has taken this one's place, by these registrations; ends the process if so."""
+    def has_lost_its_place(self, brokers: Mapping[BrokerId, BrokerRegistration]) -> bool:
+        """Whether these registrations name another process as this broker, so that they are not about this one.
+
+        Ends this process, or registers it again where the other one may be gone.
+        """
         own = self._registered_brokers
         known = brokers.get(own.broker_id)
-        if not self.was_registered or known is None or known.epoch <= own.broker_epoch:
+        if not self.was_registered or known is None:
             return False
-        if known.incarnation_id in (self.incarnation_id, ZERO_UUID):
+        if known.epoch <= own.broker_epoch or known.incarnation_id in (self.incarnation_id, ZERO_UUID):
             # it registers again, and the answer is on its way; or a seeded controller has renewed all registrations
+            self._was_unfenced |= known.incarnation_id == self.incarnation_id and not known.fenced
             return False
         places = ", ".join(f"{each.name}://{each.endpoint.host}:{each.endpoint.port}" for each in known.listeners)
+        if known.fenced and not self._was_unfenced:
+            if self._registered is RegistrationProgress.YES:
+                self._env.log("warning", "broker-registered-elsewhere", broker_epoch=known.epoch, listeners=places)
+            self._begin_registration()
+            return True
         self._env.stop(
             1,
             f"another process has registered as broker {own.broker_id} ({places}) while this one was paused or cut "
@@ -349,6 +365,7 @@ class BrokerLifecycleManager:
             self._no_answer(error_code(result.error_code).name)
             return
         self._last_answer_ms = self._env.now_ms()
+        self._failure_log.worked()
         self._proceed(result, asked_to_shut_down)
 
     def _proceed(self, result: BrokerHeartbeatResponse, asked_to_shut_down: bool) -> None:
@@ -373,7 +390,7 @@ class BrokerLifecycleManager:
             self._heartbeat_in(0 if is_new else self._interval_ms)
 
     def _no_answer(self, error: str) -> None:
-        self._env.log("info", "heartbeat-failed", error=error)
+        self._failure_log.failed("info", error, error=error)
         if self.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN and self._is_abandoned():
             self._release()
             return

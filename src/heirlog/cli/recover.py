@@ -49,6 +49,10 @@ ANSWER_WAIT_S = 5.0
 """For replicas that are asked only now."""
 POLL_S = 0.2
 ALL_LED = "every partition has a leader"
+NOT_COUNTED = (
+    "\nRecordsLost compares the logs as they were when the replicas answered. It does not count what a disk had lost\n"
+    "before: then the output of its broker has log-shorter-than-flushed (of flushed records) or log-cut-by-recovery."
+)
 WAITING_REPORTS = (
     ": every leader was elected cleanly, or the reports cannot be written yet "
     "(heirlog topics describe __heirlog_recoveries)"
@@ -308,6 +312,7 @@ def report(
         "silent": "NotAnswered",
     }
     show_rows(columns, report_rows(found), as_json=False)
+    print(NOT_COUNTED)
     if hanging is None:
         print("whether transactions hang in these partitions cannot be said now: not every coordinator answers")
     for each in hanging or ():

@@ -83,6 +83,8 @@ class _Seeding:
         self._majority_lost = majority_lost
         own = [self._own] if majority_lost else []
         self._sources = list(dict.fromkeys([*own, *(str(path.resolve()) for path in sources)]))
+        self._unknown_topics: list[str] = []
+        """Logs whose leader epochs say nothing, because no file says of which topic they are."""
 
     def run(self) -> list[str]:
         """What was done, and what to do next. Raises CommandError; then nothing has changed."""
@@ -249,7 +251,7 @@ class _Seeding:
         files = OverlayFiles()
         found: dict[PartitionKey, int] = {}
         for path in self._sources:
-            for key, epoch in newest_leader_epochs(files, path):
+            for key, epoch in newest_leader_epochs(files, path, self._unknown_topics.append):
                 found[key] = max(found.get(key, -1), epoch)
         return found
 
@@ -295,6 +297,11 @@ class _Seeding:
             *lines,
             f"{directory} holds the metadata of {newest.directory} up to offset {seeded.copied_to_offset}: "
             f"{seeded.topics} topics, {seeded.partitions} partitions.",
+            *(
+                f"The log in {path} was left out, because its partition.metadata is missing or damaged: restore "
+                "the file before the broker starts, or move the log away and keep it."
+                for path in self._unknown_topics
+            ),
             "A partition gets a leader once all of its replicas have reported what their logs hold.",
             f"Next: heirlog node --config {self._config}, then start every broker; heirlog recover plan shows for "
             "which replicas partitions wait.",

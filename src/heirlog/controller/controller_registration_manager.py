@@ -10,6 +10,8 @@
 * The back-off doubles from 100 ms to 120 s. A new active controller receives a request at once.
 * A success does not end the back-off. Otherwise two processes with the same node id would replace each other's
   registration as fast as the quorum commits.
+* Another process that replaces this one is a copy of its folder. Both vote as one voter, so that an epoch can get two
+  leaders. Which of them is the right one, only an operator knows: each logs it, as often as it is replaced.
 * Nothing is sent before the metadata version is known: the bootstrap records come first in the log.
 
 Source: KIP-919, the rules of Apache Kafka's ControllerRegistrationManager.
@@ -51,6 +53,8 @@ class ControllerRegistrationManager:
         self._backoff_ms = BACKOFF_MS
         self._not_before_ms = 0
         self._cancel_wait: Cancel | None = None
+        self._was_registered = False
+        """The image that was applied last names this process."""
 
     @property
     def is_registered(self) -> bool:
@@ -68,7 +72,16 @@ class ControllerRegistrationManager:
 
     def metadata_applied(self) -> None:
         """The image has new records."""
+        if self._was_registered and not self.is_registered:
+            self._log_replaced()
+        self._was_registered = self.is_registered
         self._send_if_missing()
+
+    def _log_replaced(self) -> None:
+        other = self._image().controllers.get(BrokerId(self._static.node_id))
+        if other is not None:
+            places = ", ".join(f"{each.name}://{each.endpoint.host}:{each.endpoint.port}" for each in other.listeners)
+            self._env.log("error", "controller-registered-elsewhere", listeners=places)
 
     def _send_if_missing(self) -> None:
         if self._under_way or self._cancel_wait is not None or self.is_registered:

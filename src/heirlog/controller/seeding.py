@@ -17,7 +17,7 @@ The log continues the copy. So brokers whose copies are as old or older follow i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
@@ -28,11 +28,12 @@ from heirlog.metadata.apply import apply_all, image_of_snapshot
 from heirlog.metadata.as_records import broker_record, partition_record
 from heirlog.metadata.image import Image
 from heirlog.metadata.state import RECOVERY_VERSION
-from heirlog.protocol.batch import decode_records, encode_batch, walk
+from heirlog.protocol.batch import InvalidBatch, decode_records, encode_batch, walk
 from heirlog.protocol.metadata_record import decode_record
 from heirlog.protocol.primitives import Message
 from heirlog.protocol.records import AbortTransactionRecord, FeatureLevelRecord
 from heirlog.protocol.types import (
+    METADATA_TOPIC,
     NO_BROKER_EPOCH,
     ZERO_UUID,
     BrokerEpoch,
@@ -46,8 +47,9 @@ from heirlog.raft.values import encode_value
 from heirlog.storage.atomic import read_file
 from heirlog.storage.checkpoints import parse_checkpoint
 from heirlog.storage.directory_names import parse_directory_name
-from heirlog.storage.epochs import LEADER_EPOCH_CHECKPOINT
+from heirlog.storage.epochs import LEADER_EPOCH_CHECKPOINT, UNDEFINED_EPOCH
 from heirlog.storage.identity import PartitionMetadataFile
+from heirlog.storage.segment import Segment
 
 EPOCH_MARGIN: Final = 1_000
 """Controller elections that may be missing in all available copies."""
@@ -107,16 +109,45 @@ def read_copy(env: Env, directory: str) -> MetadataLogCopy:
     )
 
 
-def newest_leader_epochs(files: Files, log_directory: str) -> Iterator[tuple[PartitionKey, int]]:
-    """The newest leader epoch of each log in the directory. Raises StorageFormatError and OSError."""
+def newest_leader_epochs(
+    files: Files, log_directory: str, on_unknown_topic: Callable[[str], None]
+) -> Iterator[tuple[PartitionKey, int]]:
+    """The newest leader epoch of each log in the directory; where the checkpoint of epochs is damaged, by its records.
+
+    on_unknown_topic: called with the path of a log that has records, and no readable file with the id of its topic.
+    Raises OSError.
+    """
     for name in files.list(log_directory):
         path, parsed = f"{log_directory}/{name}", parse_directory_name(name)
-        if parsed is None or not files.is_dir(path):
+        if parsed is None or parsed[0] == METADATA_TOPIC or not files.is_dir(path):
+            continue
+        entries = parse_checkpoint(read_file(files, f"{path}/{LEADER_EPOCH_CHECKPOINT}"), 2)
+        epoch = int(entries[-1][0]) if entries else _epoch_of_last_batch(files, path)
+        if epoch == UNDEFINED_EPOCH:
             continue
         topic_id = PartitionMetadataFile(files, path).topic_id
-        entries = parse_checkpoint(read_file(files, f"{path}/{LEADER_EPOCH_CHECKPOINT}"), 2)
-        if topic_id is not None and entries:
-            yield (topic_id, parsed[1]), int(entries[-1][0])
+        if topic_id is None:
+            on_unknown_topic(path)
+        else:
+            yield (topic_id, parsed[1]), epoch
+
+
+def _epoch_of_last_batch(files: Files, path: str) -> int:
+    epoch = UNDEFINED_EPOCH
+    names = files.list(path)
+    bases = sorted(int(name[:-4]) for name in names if name.endswith(".log") and name[:-4].isdecimal())
+    for base_offset in reversed(bases):
+        segment = Segment.open(files, path, base_offset)
+        try:
+            for _, header in segment.headers_from(0):
+                epoch = header.leader_epoch
+        except InvalidBatch:
+            pass  # the end of a file that was being written
+        finally:
+            segment.close()
+        if epoch != UNDEFINED_EPOCH:
+            break
+    return epoch
 
 
 def image_of(log: MetadataLog) -> Image:

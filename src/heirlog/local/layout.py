@@ -7,13 +7,17 @@
     <data>/broker-1/node.log              what the process printed
     <data>/controller-100/...             the same; absent with combined roles, where brokers 1, 2, ... are the
                                           controllers too
+    <data>/.creating                      only while the files of all nodes are written; afterwards it is durably gone
 
-Nothing else describes the cluster: which nodes it has, their roles and their ports are read from these files.
+Nothing else describes the cluster: which nodes it has, their roles and their ports are read from these files. So a
+folder with `.creating` has none yet: a start that was killed has left the files of some nodes, none of which has run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,6 +31,8 @@ CONTROLLER_ID = 100
 HOST = "127.0.0.1"
 """Not `localhost`: clients try its IPv6 address first and report a refused connection."""
 
+PROPERTIES = "server.properties"
+CREATING = ".creating"
 RACK = "broker.rack"
 METRICS = "heirlog.metrics.listener"
 SHARE_STATE_REPLICAS = "share.coordinator.state.topic.replication.factor"
@@ -64,7 +70,7 @@ class NodeLayout:
 
     @property
     def properties_path(self) -> Path:
-        return self.directory / "server.properties"
+        return self.directory / PROPERTIES
 
     @property
     def log_dir(self) -> Path:
@@ -187,7 +193,7 @@ def create(
     listener: the name of the brokers' listener.
     config: further properties of every node (a controller decides by some that Kafka's documentation lists under
     brokers, such as min.insync.replicas). Raises LocalError for a property that differs from node to node, and for a
-    folder that cannot be written.
+    folder that cannot be written. Files that an interrupted call has left are replaced.
     """
     refused = sorted(set(config or ()) & set(OWN_PROPERTIES))
     if refused:
@@ -207,6 +213,7 @@ def create(
     controller_ids = range(CONTROLLER_ID, CONTROLLER_ID + len(controller_ports))
     layout = _layout(data, range(1, len(ports) + 1), () if combined else controller_ids)
     metrics = {node: {METRICS: f"{HOST}:{port}"} for node, port in zip(layout.nodes, metrics_ports, strict=False)}
+    _begin(layout)
     for broker, port in zip(layout.brokers, ports, strict=True):
         both = combined and broker.node_id <= len(controller_ports)
         own = {listener: port, **({"CONTROLLER": controller_ports[broker.node_id - 1]} if both else {})}
@@ -237,7 +244,41 @@ def create(
                 **metrics.get(controller, {}),
             },
         )
+    _finish(layout.data)
     return layout
+
+
+def _begin(layout: Layout) -> None:
+    data = layout.data
+    with _writing_to(data):
+        layout.brokers[0].directory.mkdir(parents=True, exist_ok=True)
+        (data / CREATING).touch()
+        for kind in ("broker", "controller"):
+            for node_id in _ids(data, kind):
+                (data / f"{kind}-{node_id}" / PROPERTIES).unlink()
+
+
+def _finish(data: Path) -> None:
+    with _writing_to(data):
+        (data / CREATING).unlink()
+        # without it a power cut could bring the file back, and with it a new cluster in the place of one that has run
+        directory = os.open(data, os.O_RDONLY)
+        try:
+            os.fsync(directory)
+        finally:
+            os.close(directory)
+
+
+@contextmanager
+def _writing_to(data: Path) -> Iterator[None]:
+    """Raises LocalError for what the operating system refuses."""
+    try:
+        yield
+    except OSError as error:
+        raise LocalError(
+            f"cannot create a cluster in {data}: {error.strerror}: {error.filename}; give a data folder that can be "
+            "written"
+        ) from error
 
 
 def _listeners(ports: Mapping[str, int], advertised: Mapping[int, int]) -> dict[str, str]:
@@ -259,24 +300,21 @@ def refuse_racks(racks: Sequence[str]) -> None:
 
 def _write(node: NodeLayout, given: Mapping[str, str]) -> None:
     comment = "Written when the local cluster was created; edits survive; log.dirs follows the folder."
-    try:
+    with _writing_to(node.directory.parent):
         node.directory.mkdir(parents=True, exist_ok=True)
         write_private(node.properties_path, properties.render(given, comment))
-    except OSError as error:
-        raise LocalError(
-            f"cannot create a cluster in {node.directory.parent}: {error.strerror}: {error.filename}; give a data "
-            "folder that can be written"
-        ) from error
 
 
 def load(data: Path) -> Layout | None:
     """The cluster that was created in `data`; None if there is none."""
+    if (data / CREATING).exists():
+        return None
     brokers = _ids(data, "broker")
     return _layout(data, brokers, _ids(data, "controller")) if brokers else None
 
 
 def _ids(data: Path, kind: str) -> list[int]:
-    found = [path.parent.name.removeprefix(f"{kind}-") for path in data.glob(f"{kind}-*/server.properties")]
+    found = [path.parent.name.removeprefix(f"{kind}-") for path in data.glob(f"{kind}-*/{PROPERTIES}")]
     # a copy, such as broker-1.old, is not one of its nodes
     return sorted(int(node_id) for node_id in found if node_id.isdecimal())
 

@@ -29,7 +29,7 @@ formatted again. Then this node truncates and applies nothing; `older` decides w
 The last one is checked before anything else is accepted from a leader: at the start, and after each failed request,
 because a controller cannot be replaced without one.
 
-A leader that refuses this node's principal is asked again, and each refusal is logged as an error. Kafka's nodes end
+A leader that refuses this node's principal is asked again, and the refusal is logged as an error. Kafka's nodes end
 then. Here the operator corrects `super.users` or the key store of one controller, and no other node needs a restart.
 
 Source: KIP-595 (fetch), KIP-630 (snapshots), KIP-853 (bootstrap servers), KIP-1166 (the known high watermark).
@@ -42,6 +42,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from heirlog.env import Cancel, Env, SendFailure
+from heirlog.failure_log import FailureLog
 from heirlog.protocol.batch import InvalidBatch, crc_matches, walk
 from heirlog.protocol.errors import ErrorCode, KafkaError, error_code
 from heirlog.protocol.messages import FetchRequest, FetchResponse
@@ -77,6 +78,7 @@ class ObserverParts:
     epochs: FollowedEpochs
     silent: dict[Endpoint, int]
     """How often in a row a controller did not answer in time."""
+    failures: FailureLog
 
 
 class FollowedEpochs(Protocol):
@@ -118,6 +120,7 @@ class Observer:
         self._disconnects = 0
         """How often in a row the leader's connection was reset or refused."""
         self._silent = parts.silent
+        self._failure_log = parts.failures
         self._was_answered = False
         """A leader of our own cluster has answered, so an answer of another cluster is not this node's
         misconfiguration.
@@ -237,7 +240,8 @@ class Observer:
         first_ms = max(1, self._config.retry_backoff_ms)
         wait_ms = min(first_ms << min(self._failures, 10), max(first_ms, longest_ms))
         wait_ms = wait_ms // 2 + self._env.random.randrange(0, wait_ms // 2 + 1)
-        self._env.log(level, "metadata-fetch-failed", endpoint=str(self._asked), why=why, retry_in_ms=wait_ms)
+        endpoint = str(self._asked)
+        self._failure_log.failed(level, (endpoint, why), endpoint=endpoint, why=why, retry_in_ms=wait_ms)
         self._failures += 1
         self._cancel_retry = self._env.call_later(wait_ms, self._fetch)
 
@@ -295,6 +299,7 @@ class Observer:
             # a node that answers with data leads; below v16 no answer names endpoints
             return
         self._epochs.fetched()
+        self._failure_log.worked()
         self._failures = self._disconnects = 0
         self._was_answered = True
         if compared is not None and not self._has(partition, compared):

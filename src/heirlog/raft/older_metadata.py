@@ -39,12 +39,22 @@ class OlderMetadata:
     accept: Callable[[], Callable[[OnDurable], None] | None] = lambda: None
 
 
-def refusal_of_older(seen: str) -> str:
+def refusal_of_older(seen: str, *, is_controller: bool) -> str:
     """The last words of a node that does not follow; seen: what shows that the leader's metadata are older."""
-    return (
-        f"the controller's metadata are older than this broker's own copy, or of another history: {seen}. "
+    node = "controller" if is_controller else "broker"
+    lost = (
+        f"the controller's metadata are older than this {node}'s own copy, or of another history: {seen}. "
         "Following them would lose topics, ACLs and configurations that were changed since, and replicas could "
-        "be elected that lack records. Nothing was changed. Start the right controller, or seed a new one from "
+        "be elected that lack records. Nothing was changed. "
+    )
+    if is_controller:
+        return (
+            f"{lost}The log of another controller was replaced by an older one. Stop all controllers, and keep their "
+            "folders. Then seed this one: `heirlog recover controller --config <server.properties> --majority-lost "
+            "--from <broker-log-dir>`."
+        )
+    return (
+        f"{lost}Start the right controller, or seed a new one from "
         "the brokers' copies with `heirlog recover controller --config <server.properties> "
         f"--from <broker-log-dir>`. {ACCEPT_ADVICE}"
     )

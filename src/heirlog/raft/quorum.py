@@ -31,6 +31,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from heirlog.env import Env
+from heirlog.failure_log import FailureLog
 from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.messages import (
@@ -116,6 +117,7 @@ class Quorum:
         self._role: LeaderState | Observer | None = None
         self._silent: dict[Endpoint, int] = {}
         """As observers of one epoch after another find out."""
+        self._fetch_failures = FailureLog(env.log, env.now_ms, "metadata-fetch-failed", "metadata-fetch-resumed")
         self._own_voter: OwnVoter | None = None
         self._on_ready: Callable[[], None] | None = None
         self._on_handed_over: Callable[[], None] | None = None
@@ -418,7 +420,9 @@ class Quorum:
         if leadership.endpoint is None and not self._endpoints(log):
             # the only voter, deposed by a newer epoch: it leads again after its timeout
             return
-        parts = ObserverParts(self._env, log, replay, self._fatal, self._older, epochs, self._silent)
+        parts = ObserverParts(
+            self._env, log, replay, self._fatal, self._older, epochs, self._silent, self._fetch_failures
+        )
         observer = self._role = Observer(
             parts, self._replica, leadership, lambda: self._endpoints(log), self._quorum_config
         )
@@ -476,7 +480,7 @@ class Quorum:
         accept = self._older_metadata.accept()
         if accept is None:
             self._stop()
-            refused = refusal_of_older(seen)
+            refused = refusal_of_older(seen, is_controller=self._replica.is_controller)
             # without this the next start could follow the leader that this one refuses
             log.finish(lambda error: self._older_metadata.on_refused(refused))
             return

@@ -30,6 +30,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from heirlog.env import Buffer, File
+from heirlog.server.disk_errors import advised, with_advice
 
 Deliver: TypeAlias = Callable[[Callable[[], None]], object]
 """Runs a function on the loop soon, called from any thread (`loop.call_soon_threadsafe`)."""
@@ -124,7 +125,10 @@ class OsFile:
         position = self._size
         if isinstance(data, bytes | bytearray | memoryview):
             length = len(data)
-            written = os.pwrite(self._fd, data, position) if length else 0
+            try:
+                written = os.pwrite(self._fd, data, position) if length else 0
+            except OSError as error:
+                raise with_advice(error, self.path) from None
             if written != length:
                 self._append_rest([memoryview(data)], written, position)
             if self._recent_appends is not None:
@@ -158,13 +162,16 @@ class OsFile:
                 written = os.pwritev(self._fd, rest[:IOV_MAX], at)
                 at += written
                 rest = drop(rest, written)
-        except OSError:
+        except OSError as error:
             os.ftruncate(self._fd, position)
-            raise
+            raise with_advice(error, self.path) from None
 
     def pread(self, size: int, position: int) -> bytes:
         """Raises OSError also where the file has become shorter than what was written to it."""
-        data = os.pread(self._fd, size, position)
+        try:
+            data = os.pread(self._fd, size, position)
+        except OSError as error:
+            raise with_advice(error, self.path) from None
         if len(data) < size and position + len(data) < self._size:
             raise cut_from_outside(self.path)
         return data
@@ -173,14 +180,20 @@ class OsFile:
         assert position + len(data) <= self._size, "pwrite never extends a file"
         self.recent = None
         rest = memoryview(data)
-        while rest:
-            written = os.pwrite(self._fd, rest, position)
-            position += written
-            rest = rest[written:]
+        try:
+            while rest:
+                written = os.pwrite(self._fd, rest, position)
+                position += written
+                rest = rest[written:]
+        except OSError as error:
+            raise with_advice(error, self.path) from None
 
     def truncate(self, size: int) -> None:
         self.recent = None
-        os.ftruncate(self._fd, size)
+        try:
+            os.ftruncate(self._fd, size)
+        except OSError as error:
+            raise with_advice(error, self.path) from None
         self._size = size
 
     def close(self) -> None:
@@ -205,7 +218,7 @@ class OsFile:
             try:
                 sync_data(self._fd)
             except OSError as error:
-                self._flush_error = error
+                self._flush_error = with_advice(error, self.path)
         return self._flush_error
 
     def _close_if_idle(self) -> None:
@@ -330,7 +343,7 @@ def sync_directory(path: str) -> OSError | None:
         finally:
             os.close(fd)
     except OSError as error:
-        return error
+        return with_advice(error, path)
     return None
 
 
@@ -342,7 +355,9 @@ class OsFiles:
         self._recent_appends = RecentAppends()
 
     def open(self, path: str, create: bool = False) -> OsFile:
-        return OsFile(path, os.open(path, os.O_RDWR | (os.O_CREAT if create else 0), 0o644), self._recent_appends)
+        with advised(path):
+            fd = os.open(path, os.O_RDWR | (os.O_CREAT if create else 0), 0o644)
+        return OsFile(path, fd, self._recent_appends)
 
     def flush(self, file: File, on_flushed: OnSynced) -> None:
         assert isinstance(file, OsFile)
@@ -352,22 +367,27 @@ class OsFiles:
         self._flusher.ask(path, on_synced)
 
     def rename(self, source: str, target: str) -> None:
-        os.rename(source, target)
+        with advised(source):
+            os.rename(source, target)
 
     def unlink(self, path: str) -> None:
-        os.unlink(path)
+        with advised(path):
+            os.unlink(path)
 
     def mkdirs(self, path: str) -> None:
-        os.makedirs(path, exist_ok=True)
+        with advised(path):
+            os.makedirs(path, exist_ok=True)
 
     def rmdir(self, path: str) -> None:
         # it loads compression libraries, and most nodes never delete a log: their starts take less time without it
         import shutil
 
-        shutil.rmtree(path)
+        with advised(path):
+            shutil.rmtree(path)
 
     def list(self, path: str) -> list[str]:
-        return sorted(os.listdir(path))
+        with advised(path):
+            return sorted(os.listdir(path))
 
     def exists(self, path: str) -> bool:
         return os.path.lexists(path)

@@ -35,7 +35,8 @@ LINES_MAX = 100
 _LIMITED = frozenset(("debug", "info"))
 OPERATION = "operation"
 """The event of the audit log (`heirlog.node.audit`)."""
-LIMITS = "heirlog.rate_limited_log"
+LIMITS = frozenset(("heirlog.rate_limited_log", "heirlog.failure_log"))
+"""Modules that log on behalf of others."""
 EXCEPTION = "exception"
 """The field that holds a traceback: whole, and below the line on a terminal."""
 
@@ -54,7 +55,7 @@ class Logger:
 
     def __call__(self, level: str, event: str, /, **values: object) -> None:
         caller = sys._getframe(1)
-        if caller.f_globals["__name__"] == LIMITS and caller.f_back is not None:
+        while caller.f_globals["__name__"] in LIMITS and caller.f_back is not None:
             caller = caller.f_back  # on behalf of another module
         module = caller.f_globals["__name__"]
         if not self._levels.shows(level, module):

@@ -77,7 +77,7 @@ def _leader_epochs(cluster: SimCluster, process: Process) -> dict[PartitionKey, 
     for name in cluster.broker_names:
         files = SimFiles(cluster.machines.disk(name), process)
         for path in cluster.machine(name).config.log_dirs:
-            for key, epoch in seeding.newest_leader_epochs(files, path):
+            for key, epoch in seeding.newest_leader_epochs(files, path, lambda path: None):
                 epochs[key] = max(epochs.get(key, -1), epoch)
     return epochs
 

@@ -22,7 +22,7 @@ from heirlog.sim.partition_model import PartitionModel
 from heirlog.sim.world import Process
 
 Key = tuple[Uuid, int]
-OLDER_METADATA = "metadata are older than this broker's own copy"
+OLDER_METADATA = "the controller's metadata are older than this "
 """A part of the message with which a broker refuses older metadata."""
 
 
