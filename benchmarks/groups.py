@@ -69,19 +69,19 @@ class Group:
     def __init__(self, client: Client, members: int) -> None:
         self.name = f"bench-{next(_NUMBERS)}"
         self._client = client
-        self._coordinator = _coordinator(client, self.name)
+        self.coordinator = _coordinator(client, self.name)
         self.members = [Member(f"member-{number:04}") for number in range(members)]
         self.settle()
 
     def beat(self, member: Member) -> None:
         until = time.monotonic() + LIMIT_S
         while True:
-            answer = self._client.send_to_broker(self._coordinator, member.request(self.name))
+            answer = self._client.send_to_broker(self.coordinator, member.request(self.name))
             if answer.error_code == ErrorCode.NONE:
                 break
             if answer.error_code not in NOT_YET or time.monotonic() > until:
                 raise RuntimeError(f"a heartbeat was refused: {ErrorCode(answer.error_code).name}")
-            self._coordinator = _coordinator(self._client, self.name)
+            self.coordinator = _coordinator(self._client, self.name)
         member.epoch, member.says_owned = answer.member_epoch, False
         if answer.assignment is not None:
             member.owned = {bytes(each.topic_id): each.partitions for each in answer.assignment.topic_partitions}
@@ -109,7 +109,7 @@ class Group:
     def leave(self) -> None:
         for member in self.members:
             member.epoch, member.says_owned = -1, False
-            self._client.send_to_broker(self._coordinator, member.request(self.name))
+            self._client.send_to_broker(self.coordinator, member.request(self.name))
 
 
 def _coordinator(client: Client, group: str) -> int:

@@ -8,7 +8,9 @@ from answers.world import Batch
 
 PRODUCE, JOIN, CREATE_TOPICS, WRITE_TXN_MARKERS, ALTER_CONFIGS, UNREGISTER = 0, 11, 19, 27, 33, 64
 ADD_PARTITIONS_TO_TXN = 24
-CONSUMER_GROUP_HEARTBEAT, SHARE_FETCH, SHARE_ACKNOWLEDGE = 68, 78, 79
+CONSUMER_GROUP_HEARTBEAT, SHARE_FETCH, SHARE_ACKNOWLEDGE, DESCRIBE_SHARE_GROUP_OFFSETS = 68, 78, 79, 90
+PARTITIONS = {"a": 3, "b": 1}
+"""Of the topics of a sequence, by the last letter of their names."""
 CHANGES_CONFIGS = (ALTER_CONFIGS, 44)
 CLIENT_METRICS = 16
 INT_MAX = 2**31 - 1
@@ -36,9 +38,9 @@ def ends_it(plan: Plan) -> bool:
     """Whether a node does not answer any more, or has from then on what others do not have.
 
     Apache Kafka does not answer null for records, a resource twice in AlterConfigs, a protocol twice in JoinGroup, a
-    partition twice in a marker of WriteTxnMarkers and an AddPartitionsToTxn without transactions; a broker that is
-    unregistered does not answer. Apache Kafka alone keeps configurations of client metrics. Of what is twice in a
-    ShareAcknowledge it takes the last item.
+    partition twice in a marker of WriteTxnMarkers, an AddPartitionsToTxn without transactions, and several partitions
+    of which one does not exist in DescribeShareGroupOffsets; a broker that is unregistered does not answer. Only Apache
+    Kafka keeps configurations of client metrics. Of what is twice in a ShareAcknowledge it takes the last item.
     """
     if plan.key == CREATE_TOPICS:
         # which Apache Kafka adds up in 32 bits, and then places them all
@@ -57,6 +59,13 @@ def ends_it(plan: Plan) -> bool:
     if plan.key in (SHARE_FETCH, SHARE_ACKNOWLEDGE):
         parts = [(t["topic_id"], part["partition_index"]) for t in plan.fields["topics"] for part in t["partitions"]]
         return len(set(parts)) < len(parts)
+    if plan.key == DESCRIBE_SHARE_GROUP_OFFSETS:
+        return any(
+            len(topic["partitions"]) > 1
+            and not all(0 <= index < PARTITIONS.get(topic["topic_name"][-1:], 0) for index in topic["partitions"])
+            for group in plan.fields["groups"]
+            for topic in group["topics"] or ()
+        )
     if plan.key == ADD_PARTITIONS_TO_TXN:
         return plan.version >= 4 and not plan.fields["transactions"]
     if plan.key == WRITE_TXN_MARKERS:

@@ -83,24 +83,30 @@ def heartbeat(scene: Scene) -> Fields:
 def _heartbeat(scene: Scene) -> Fields:
     client, of = scene.rng.randrange(CLIENTS), group(scene)
     who = {"group_id": of, "member_id": member_id(scene, client), "client": client}
-    who["instance_id"] = _instance(scene, client) if scene.happens(0.93) else scene.one(None, "static-0", "")
     stored = scene.member_epochs.get((of, id_of(client)), 0)
-    if stored <= 0 and scene.happens(0.92):
+    joins = scene.happens(0.92 if stored <= 0 else 0.06)
+    if joins and who["member_id"] not in ("", "stranger"):
+        # a member that changes its instance id loses everything on Apache Kafka
+        return who | {"member_id": id_of(client), "instance_id": _instance(scene, client)} | _joining(scene, of)
+    who["instance_id"] = _instance(scene, client) if scene.happens(0.93) else scene.one(None, "static-0", "")
+    if joins:
         return who | _joining(scene, of)
     if scene.happens(0.08):
         return who | {"member_epoch": -2 if client == CLIENTS - 1 and scene.happens(0.7) else scene.one(-1, -1, -2)}
-    if scene.happens(0.06):
-        return who | _joining(scene, of)
     return who | _staying(scene, of, client)
 
 
 def _joining(scene: Scene, of: str) -> Fields:
     by_regex = scene.happens(0.2) and not of.endswith("-h")
+    names = _subscription(scene, of)
+    if not names and any(group == of for group, _ in scene.member_epochs):
+        # Apache Kafka may then assign as if all members had subscribed to nothing
+        names = [scene.topics[0]]
     return {
         "member_epoch": 0,
         "rebalance_timeout_ms": LONG_MS if scene.happens(0.98) else -1,
         "rack_id": scene.one(None, None, "r", "") if scene.happens(0.2) else None,
-        "subscribed_topic_names": _subscription(scene, of) if not by_regex or scene.happens(0.3) else None,
+        "subscribed_topic_names": names if not by_regex or scene.happens(0.3) else None,
         "subscribed_topic_regex": _regex(scene) if by_regex else None,
         "server_assignor": _assignor(scene, of),
         "topic_partitions": [] if scene.happens(0.96) else None,

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from answers.deviation import A, Deviation, missing_here
+from answers.deviation import SHOWN_NAMES, A, B, Deviation, at, missing_here
 from answers.players import Difference
 from answers.shape import Plan
+from heirlog.protocol.consumer_protocol import subscription
 
 GROUP_NOT_FOUND = 69
+STATIC, CONSUMED = f"{SHOWN_NAMES}static", f"{SHOWN_NAMES}consumed"
 
 
 def _holds_nothing(difference: Difference) -> bool:
@@ -32,7 +34,60 @@ def _committed(difference: Difference) -> list[tuple[Any, int]]:
     return [(topic[by], part["partition_index"]) for topic in topics for part in topic["partitions"]]
 
 
+def _fetched(difference: Difference) -> list[str]:
+    """Groups whose complete offsets are asked for."""
+    plan = difference.plan
+    groups = plan.fields.get("groups", ()) if plan.key == 9 and plan.version >= 8 else ()
+    return [group["group_id"] for group in groups if group["topics"] is None]
+
+
+def _heartbeat(**fields: Any) -> Plan:
+    static = {"group_id": STATIC, "member_id": "m", "member_epoch": 0, "instance_id": "i", "topic_partitions": []}
+    return Plan(68, 1, static | {"rebalance_timeout_ms": 60_000, "subscribed_topic_names": [A]} | fields)
+
+
 GROUP_DEVIATIONS: list[Deviation] = [
+    Deviation(
+        "a group twice in an OffsetFetch",
+        "a name that is twice in a request",
+        lambda d: len(_fetched(d)) > len(set(_fetched(d))),
+        (
+            _heartbeat(group_id=CONSUMED, instance_id=None),
+            Plan(
+                9,
+                9,
+                {
+                    "groups": [
+                        {"group_id": CONSUMED, "member_id": "nobody", "member_epoch": 1, "topics": None},
+                        {"group_id": CONSUMED, "member_id": "m", "member_epoch": 1, "topics": None},
+                    ]
+                },
+            ),
+        ),
+    ),
+    Deviation(
+        "the generation of a classic member that replaces the last member of the consumer protocol",
+        "a classic member that replaces the last member of the consumer protocol",
+        lambda d: d.plan.key == 11 and at(d, ".generation_id") and d.theirs == 0 and d.ours > 0,
+        (
+            _heartbeat(),
+            Plan(
+                11,
+                8,
+                {
+                    "group_id": STATIC,
+                    "session_timeout_ms": 60_000,
+                    "rebalance_timeout_ms": 60_000,
+                    "member_id": "",
+                    "group_instance_id": "i",
+                    "protocol_type": "consumer",
+                    "protocols": [{"name": "range", "metadata": subscription([B])}],
+                },
+                keeps=f"{STATIC}/0",
+            ),
+        ),
+        is_harmless=False,
+    ),
     Deviation(
         "a group that holds nothing",
         "a new group whose first commit is refused",

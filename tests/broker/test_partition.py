@@ -29,6 +29,17 @@ def test_the_checkpointed_watermark_is_cut_to_the_log() -> None:
     assert partition_on(FakeEnv(), end_offset=5, high_watermark=9).high_watermark == 5
 
 
+def test_a_leader_whose_log_lacks_committed_records_is_doubtful_from_then_on() -> None:
+    whole, lacking, copying = (partition_on(FakeEnv(), end_offset=5, high_watermark=end) for end in (5, 9, 9))
+    for partition in (whole, lacking):
+        partition.become_leader(state([1, 2], leader_epoch=6), 1, 0)
+        partition.become_leader(state([1, 2], leader_epoch=7, partition_epoch=2), 1, 0)
+    assert (whole.doubtful_epoch, lacking.doubtful_epoch) == (-1, 6)
+    copying.become_follower(state([1, 2], leader=2, leader_epoch=6), 1)
+    copying.become_leader(state([1, 2], leader_epoch=7, partition_epoch=2), 1, 0)
+    assert copying.doubtful_epoch == -1, "it has what the leader of epoch 6 had"
+
+
 def test_a_single_replica_commits_what_it_has() -> None:
     assert leader_of([1]).high_watermark == 10
 

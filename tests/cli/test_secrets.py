@@ -34,6 +34,7 @@ from heirlog.testing import Cluster
 SHA_512 = ScramMechanism.SHA_512
 BEARER = "OAUTHBEARER"
 LOGIN = "org.apache.kafka.common.security"
+TIMEOUT_S = 60.0
 
 
 class Kept:
@@ -133,11 +134,12 @@ def use_everything(running: Cluster, kept: Kept, issuer: Issuer) -> None:
 
 
 def admin(running: Cluster) -> Client:
-    return Client(running.bootstrap_servers, security=security_from_properties(running.client_config()), timeout_s=20)
+    security = security_from_properties(running.client_config())
+    return Client(running.bootstrap_servers, security=security, timeout_s=TIMEOUT_S)
 
 
 def ask(running: Cluster, security: Security) -> None:
-    with Client(running.bootstrap_servers, security=security, timeout_s=20) as client:
+    with Client(running.bootstrap_servers, security=security, timeout_s=TIMEOUT_S) as client:
         client.metadata([])
 
 
@@ -185,7 +187,7 @@ def test_no_node_and_no_command_shows_a_secret(
     run("topics", "list", "--command-config", str(bad), code=1)
     bad.write_text(properties.render(given | {"sasl.jaas.config": given["sasl.jaas.config"][:-2]}, "cut short"))
     run("topics", "list", "--command-config", str(bad), code=2)
-    with urllib.request.urlopen(f"http://{cluster._process(1).metrics_address()}/metrics", timeout=20) as answer:
+    with urllib.request.urlopen(f"http://{cluster._process(1).metrics_address()}/metrics", timeout=TIMEOUT_S) as answer:
         said["metrics"] = answer.read().decode()
     assert "heirlog_" in said["metrics"]
     said["repr"] = repr(cluster)

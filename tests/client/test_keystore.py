@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import datetime
 import sys
 from pathlib import Path
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import NoEncryption, pkcs12
+from cryptography.x509.oid import NameOID
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -61,6 +67,32 @@ def test_a_pkcs12_store_yields_the_key_and_its_chain(name: str) -> None:
     assert is_pkcs12(content(name))
     store = read_pkcs12(content(name), PASSWORD)
     assert store.key_pem("").split() == content("client.pem").decode().split()
+
+
+def certificate(name: str, by: str, keys: dict[str, ec.EllipticCurvePrivateKey]) -> x509.Certificate:
+    def named(text: str) -> x509.Name:
+        return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text)])
+
+    now = datetime.datetime.now(datetime.UTC)
+    return (
+        x509.CertificateBuilder(named(by), named(name), keys[name].public_key(), x509.random_serial_number())
+        .not_valid_before(now)
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .sign(keys[by], hashes.SHA256())
+    )
+
+
+def test_a_pkcs12_store_with_several_entries_yields_the_chain_of_its_key_only() -> None:
+    """As keytool makes one for a node with a second key, with certificates of authorities in any order."""
+    keys = {name: ec.generate_private_key(ec.SECP256R1()) for name in ("node", "middle", "root", "other")}
+    issuers = {"node": "middle", "middle": "root", "root": "root", "other": "other"}
+    made = {name: certificate(name, by, keys) for name, by in issuers.items()}
+    others = [made[name] for name in ("other", "root", "middle")]
+    data = pkcs12.serialize_key_and_certificates(b"node", keys["node"], made["node"], others, NoEncryption())
+    store = read_pkcs12(data, "")
+    shown = x509.load_pem_x509_certificates(store.key_pem("").encode())
+    assert shown == [made[name] for name in ("node", "middle", "root")]
+    assert len(store.certificates) == 4, "it trusts all of them"
 
 
 def test_a_pkcs12_trust_store_yields_its_certificates() -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import subprocess
 import sys
 import threading
@@ -26,6 +27,7 @@ from heirlog.blocking import Client
 from heirlog.protocol.messages import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
+    CreatePartitionsRequest,
     EndTxnRequest,
     FindCoordinatorRequest,
     InitProducerIdRequest,
@@ -225,6 +227,60 @@ def test_a_data_folder_is_stopped_and_started_with_transactions(tmp_path: Path) 
         successor.commit_transaction(LIMIT_S)
         wait_until_decided(cluster, "kept")
         assert committed_values(cluster, "kept") == Counter([b"committed", b"of the successor"])
+
+
+def test_no_record_is_lost_where_an_older_folder_of_the_coordinator_is_put_back(tmp_path: Path) -> None:
+    """librdkafka keeps its epoch from one transaction to the next, so one that it gets a second time has batches."""
+    committed: Counter[bytes] = Counter()
+
+    def commit(cluster: Cluster, label: str, count: int) -> None:
+        producer = transactional(cluster, "put-back")
+        for number in range(count):
+            producer.begin_transaction()
+            producer.produce("kept", f"{label} {number}".encode(), partition=0)
+            producer.commit_transaction(LIMIT_S)
+            committed[f"{label} {number}".encode()] += 1
+
+    with Cluster(nodes=1, data=tmp_path / "data", config={"transaction.state.log.num.partitions": 1}) as cluster:
+        (broker,) = cluster.brokers
+        create(cluster, "kept")
+        commit(cluster, "before", 2)
+        cluster.stop(broker)
+        (folder,) = (tmp_path / "data").rglob("__transaction_state-0")
+        shutil.copytree(folder, tmp_path / "copy")
+        cluster.start(broker)
+        cluster.wait_until_ready()
+        commit(cluster, "later", 5)
+        cluster.stop(broker)
+        shutil.rmtree(folder)
+        shutil.copytree(tmp_path / "copy", folder)
+        cluster.start(broker)
+        cluster.wait_until_ready()
+        commit(cluster, "again", 5)
+        wait_until_decided(cluster, "kept")
+        assert committed_values(cluster, "kept") == committed
+
+
+def test_partitions_that_a_topic_gets_meanwhile_take_part_in_an_open_transaction(cluster: Cluster) -> None:
+    create(cluster, "grows")
+    committing = open_transaction(cluster, "grows", "grows", b"first")
+    aborting = open_transaction(cluster, "grows too", "grows", b"aborted")
+    grown = CreatePartitionsRequest.CreatePartitionsTopic(name="grows", count=3, assignments=None)
+    with client_of(cluster) as client:
+        (answer,) = client.send_to_any(CreatePartitionsRequest(topics=[grown], timeout_ms=10_000)).results
+    assert not answer.error_code, answer
+    for producer, value in ((committing, b"second"), (aborting, b"aborted too")):
+        eventually(partial(_knows_partitions, producer, "grows", 3), "the new partitions", LIMIT_S)
+        producer.produce("grows", value, partition=2)
+        assert producer.flush(LIMIT_S) == 0
+    committing.commit_transaction(LIMIT_S)
+    aborting.abort_transaction(LIMIT_S)
+    wait_until_decided(cluster, "grows", range(3))
+    assert committed_values(cluster, "grows", range(3)) == Counter([b"first", b"second"])
+
+
+def _knows_partitions(producer: Producer, topic: str, count: int) -> bool:
+    return len(producer.list_topics(topic, LIMIT_S).topics[topic].partitions) == count
 
 
 def test_two_producers_of_one_id_never_mix_their_transactions(cluster: Cluster) -> None:

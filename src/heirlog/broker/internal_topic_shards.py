@@ -112,8 +112,8 @@ class InternalTopicShards(Generic[ShardT]):
 
     def shard_of(self, key: str) -> ShardT | None:
         """The shard of this key, loaded or not; None if another broker may have it."""
-        index = self.partition_of(key)
-        return None if index is None else self.shard_at(index)
+        count = self._partition_count
+        return None if count is None else self.shard_at(partition_for(key, count))
 
     def shard_at(self, index: int) -> ShardT | None:
         """The shard of a partition, loaded or not."""

@@ -132,6 +132,8 @@ def _doubtful_epoch(state: PartitionRegistration) -> int:
 class Partition:
     __slots__ = (
         "_answered_isrs",
+        "_lacks_committed",
+        "_lacks_committed_since",
         "_proposal",
         "_registered_brokers",
         "doubtful_epoch",
@@ -184,6 +186,10 @@ class Partition:
         self._registered_brokers = registered_brokers
         self.lag_max_ms = lag_max_ms
         self.high_watermark = min(max(high_watermark, log.log_start_offset), log.log_end_offset)
+        self._lacks_committed = high_watermark > log.log_end_offset
+        """Committed records are gone from this log: its disk has lost them, or the folder is an older copy."""
+        self._lacks_committed_since = -1
+        """The leader epoch in which it first led without them; -1: it did not."""
         self._decide_transactions()
         self.role = ReplicaRole.IDLE
         self.offline = False
@@ -192,7 +198,8 @@ class Partition:
         self.partition_epoch = PartitionEpoch(-1)
         self.leader_epoch_start_offset = 0
         self.lossy_epoch = self.doubtful_epoch = -1
-        """The leader epoch of the newest election on a lossy basis; -1: there was none."""
+        """Leader epoch of the newest election on a lossy basis, and of the newest leader that may lack records of
+        others; -1: there was none."""
         self.replicas: Members = ()
         self.isr: Isr = CommittedPartitionState(())
         self.image_isr: Members = ()
@@ -221,8 +228,10 @@ class Partition:
             self._proposal = None
         self._take_assignment(state, new_epoch, now_ms)
         if new_epoch:
+            if self._lacks_committed:
+                self._lacks_committed, self._lacks_committed_since = False, state.leader_epoch
             self.lossy_epoch = _lossy_epoch(state)
-            self.doubtful_epoch = _doubtful_epoch(state)
+            self.doubtful_epoch = max(_doubtful_epoch(state), self._lacks_committed_since)
             self.leader_epoch = state.leader_epoch
             self.leader_epoch_start_offset = self.log.log_end_offset
             self.log.producers.guards.clear()
@@ -242,6 +251,9 @@ class Partition:
         self.min_isr = min_isr
         self.leader = state.leader
         self.leader_epoch = state.leader_epoch
+        if state.leader != NO_LEADER:
+            # that one decides what is committed
+            self._lacks_committed = False
         self.lossy_epoch = _lossy_epoch(state)
         self.doubtful_epoch = _doubtful_epoch(state)
         self.partition_epoch = state.partition_epoch

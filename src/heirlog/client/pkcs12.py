@@ -8,10 +8,15 @@ Source: RFC 7292.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from heirlog.client.keystore import KeyStore
 from heirlog.security.der import NotReadable
+
+if TYPE_CHECKING:
+    from cryptography.x509 import Certificate
 
 
 def read_pkcs12(data: bytes, password: str) -> KeyStore:
@@ -31,18 +36,31 @@ def read_pkcs12(data: bytes, password: str) -> KeyStore:
     except ValueError as error:
         wrong = "the password is wrong, or it is damaged" if "password" in str(error) else "it is damaged"
         raise NotReadable(f"{wrong}, or it is not a PKCS12 store") from error
-    # TLS wants the key's own certificate first
-    own = [] if content.cert is None else [content.cert]
-    certificates = [
-        found.certificate.public_bytes(serialization.Encoding.DER) for found in [*own, *content.additional_certs]
-    ]
-    store = KeyStore(certificates)
+    others = [found.certificate for found in content.additional_certs]
+    chain = [] if content.cert is None else _chain(content.cert.certificate, others)
+    encoded = {one: one.public_bytes(serialization.Encoding.DER) for one in [*chain, *others]}
+    store = KeyStore(list(encoded.values()))
     if content.key is not None:
         key = content.key.private_bytes(
             serialization.Encoding.DER, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
         )
-        store.keys.append((partial(_as_it_is, key), certificates))
+        store.keys.append((partial(_as_it_is, key), [encoded[one] for one in chain]))
     return store
+
+
+def _chain(own: Certificate, others: Sequence[Certificate]) -> list[Certificate]:
+    """A key's own certificate, the one that signed it, and so on, as TLS wants them.
+
+    A store may have certificates of other keys and authorities, in any order, which peers need not see.
+    """
+    chain, left = [own], list(others)
+    while chain[-1].issuer != chain[-1].subject:
+        above = next((one for one in left if one.subject == chain[-1].issuer), None)
+        if above is None:
+            break
+        left.remove(above)
+        chain.append(above)
+    return chain
 
 
 def _as_it_is(key: bytes, password: str) -> bytes:

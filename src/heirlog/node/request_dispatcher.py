@@ -83,7 +83,7 @@ class RequestDispatcher:
         `Served[Q, R]` and `Api[Q, R]` of `apis` check that each handler takes Q and gives `Reply[R]`.
         """
         route = listener.routes[header.api_key]
-        if listener.role is Role.BROKER and not self.has_metadata:
+        if not self.has_metadata and listener.role is Role.BROKER:
             return self._hold(route, request, context, self._held.append)
         if route.waits_for_turn and self._node.controller.turns.is_used_up:
             return self._hold(route, request, context, self._node.controller.turns.wait)

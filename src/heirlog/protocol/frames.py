@@ -28,10 +28,12 @@ from heirlog.protocol.primitives import (
     Part,
     allow,
     decode,
+    decode_with_end,
     encode,
     part_size,
     read_nullable_string,
     skip_tags,
+    written,
 )
 
 __all__ = [
@@ -102,7 +104,7 @@ def decode_request(header: RequestHeader, frame: memoryview, position: int) -> M
     cls = request_class(header.api_key)
     allow(ITEMS_MAX)
     try:
-        return decode(cls, frame, header.api_version, position)
+        return decode_with_end(cls, frame, header.api_version, position)[0]
     finally:
         allow(None)
 
@@ -121,11 +123,13 @@ def encode_request(header: RequestHeader, message: Message) -> list[Part]:
 
 def encode_response(api_key: int, api_version: int, correlation_id: int, message: Message) -> list[Part]:
     """Length, header and message; regions stay regions and are counted. Raises UnsupportedVersion."""
-    parts = encode(message, api_version)
+    out = written(message, api_version)
     flexible = api_version >= message.FLEXIBLE_VERSION and api_key != API_VERSIONS
     shape = _RESPONSE_FLEXIBLE if flexible else _RESPONSE
-    if len(parts) == 1 and isinstance(only := parts[0], bytes):  # most answers
-        return [shape.pack(shape.size - 4 + len(only), correlation_id) + only]
+    if not out.parts:  # most answers
+        body = b"".join(out.small)
+        return [shape.pack(shape.size - 4 + len(body), correlation_id) + body]
+    parts = out.finish()
     size = shape.size - 4 + sum(map(part_size, parts))
     return _prepend(shape.pack(size, correlation_id), parts)
 

@@ -213,17 +213,18 @@ def encode(message: Message, version: int) -> list[Part]:
     Raises UnsupportedVersion; ValueError for null in a version that has no null there, and for a number that its field
     cannot hold.
     """
-    return _write(message, version).finish()
+    return written(message, version).finish()
 
 
 def encode_bytes(message: Message, version: int) -> bytes:
     """Like `encode`, for a message without record sets (all records and most requests)."""
-    out = _write(message, version)
+    out = written(message, version)
     assert not out.parts, "a message with record sets has parts"
     return b"".join(out.small)
 
 
-def _write(message: Message, version: int) -> Out:
+def written(message: Message, version: int) -> Out:
+    """As `encode`, before it is joined."""
     cls = type(message)
     if not cls.MIN_VERSION <= version <= cls.MAX_VERSION:
         raise _unsupported(cls, version)

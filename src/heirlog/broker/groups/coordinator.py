@@ -121,6 +121,8 @@ class GroupCoordinator:
             max_session_timeout_ms=static.int("group.max.session.timeout.ms"),
             max_size=static.int("group.max.size"),
         )
+        self.serves_consumer_protocol = False
+        """Whether groups may use the consumer protocol, by this broker's configuration and the cluster's features."""
         self._has_consumer_protocol = CONSUMER in static["group.coordinator.rebalance.protocols"]
         self._times_of = _times_by_group(image, static, _TIMES)
         self._share_times_of = _times_by_group(image, static, _SHARE_TIMES)
@@ -144,6 +146,7 @@ class GroupCoordinator:
 
     def on_image(self, image: Image, changed: ImageJournal | None) -> None:
         """Called after the partitions have followed the image. `changed` is None if anything may differ."""
+        self.serves_consumer_protocol = self._has_consumer_protocol and image.group_version >= 1
         if changed is None or changed.configs:
             self._times_of.cache_clear()
             self._share_times_of.cache_clear()
@@ -259,11 +262,6 @@ class GroupCoordinator:
         return self.shard_of(group_id) if group_id else ErrorCode.INVALID_GROUP_ID
 
     # -- the consumer protocol ----------------------------------------------------------------------------------
-
-    @property
-    def serves_consumer_protocol(self) -> bool:
-        """Whether groups may use the consumer protocol, by this broker's configuration and the cluster's features."""
-        return self._has_consumer_protocol and self.image().group_version >= 1
 
     def consumer_group_heartbeat(
         self, request: ConsumerGroupHeartbeatRequest, context: Context

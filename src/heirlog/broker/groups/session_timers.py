@@ -43,7 +43,7 @@ class SessionTimers(Generic[Owner]):
 
     def touch(self, group: Owner, member_id: str, session_ms: int) -> None:
         """The member is alive."""
-        timers = group.timers_of(member_id)
+        timers = group.timers.get(member_id) or group.timers_of(member_id)
         timers.session_deadline_ms = self._env.now_ms() + session_ms
         if timers.cancel_session is not None:
             if timers.session_timer_at_ms <= timers.session_deadline_ms:

@@ -382,6 +382,23 @@ def test_an_expression_is_looked_up_at_once_if_the_group_has_no_other(rig: Coord
     assert "fo" not in rig.group().state.regexes, "the group has just looked at all topics"
 
 
+def test_a_lookup_that_cannot_be_written_is_repeated_after_a_while() -> None:
+    rig = Coordinating([1, 2], min_insync_replicas="2")
+    a = Consumer(rig, "a", subscribed_topic_names=None, subscribed_topic_regex="fo+")
+    joining = a.send(**a._join_fields())
+    rig.follow()
+    a.hear(joining)
+    rig.lead(5, isr=[1], partition_epoch=6)
+    rig.env.advance(10)
+    looked_at_ms = rig.group().resolved_at_ms
+    assert not rig.group().state.regexes, "below min ISR nothing is written"
+    a.beat()
+    assert rig.group().resolved_at_ms == looked_at_ms
+    rig.env.advance(10_000)
+    a.beat()
+    assert rig.group().resolved_at_ms != looked_at_ms
+
+
 def test_an_expression_that_matches_nothing_moves_no_member(rig: Coordinating) -> None:
     a = Consumer(rig, "a", subscribed_topic_regex="nothing")
     assert a.join() == "1 foo:0,1,2,3,4,5"
@@ -599,6 +616,23 @@ def test_a_member_without_topics_is_a_member(rig: Coordinating) -> None:
     a = Consumer(rig, "a", subscribed_topic_names=[])
     assert a.join() == "1"
     assert Consumer(rig, "b").join() == "2 foo:0,1,2,3,4,5"
+
+
+def test_a_member_without_topics_that_joins_takes_nothing_from_the_others(rig: Coordinating) -> None:
+    a, b = Consumer(rig, "a"), Consumer(rig, "b")
+    a.join(), b.join()
+    a.beat(), a.beat(owns=True), b.beat()
+    b.beat(member_epoch=-1)
+    assert Consumer(rig, "0", subscribed_topic_names=[]).join() == "3", "the group is assigned with its heartbeat"
+    assert a.beat() == "3 foo:0,1,2,3,4,5"
+
+
+def test_a_member_that_changes_its_instance_id_keeps_its_partitions(rig: Coordinating) -> None:
+    a = Consumer(rig, "a", "i1")
+    assert a.join() == "1 foo:0,1,2,3,4,5"
+    a.instance = "i2"
+    assert a.join() == "1 foo:0,1,2,3,4,5"
+    assert dict(rig.group().state.static_members) == {"i2": "a"}
 
 
 def test_a_full_group_takes_no_more_members() -> None:

@@ -265,6 +265,7 @@ def test_an_id_is_of_one_kind_of_group() -> None:
         group_id="g", member_id="m", rebalance_timeout_ms=5, topic_partitions=[], subscribed_topic_names=["foo"]
     )
     rig.image.set_feature("group.version", 1, rig.journal)
+    rig.publish()
     refused: Any = groups.consumer_group_heartbeat(joining, context(1))
     assert refused.error_code == ErrorCode.GROUP_ID_NOT_FOUND
     assert refused.error_message == "Group g is not a consumer group."

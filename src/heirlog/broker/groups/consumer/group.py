@@ -49,6 +49,8 @@ class ConsumerGroup:
     """The group's regular expressions are being matched."""
     resolved_at_ms: int | None = None
     """Time of the last lookup of regular expressions, by this coordinator."""
+    lookup_failed: bool = False
+    """The result of the last lookup was not stored."""
     topics_were_created: bool = False
     """Since the last lookup."""
     unwritten: list[ConsumerGroupRecord] = field(default_factory=list)

@@ -428,8 +428,9 @@ class ConsumerGroupProtocol:
         if not state.regex_subscribers or group.is_resolving:
             return
         since_ms = None if group.resolved_at_ms is None else now_ms - group.resolved_at_ms
-        # a group whose first member brings an expression does not wait
-        if state.regexes and since_ms is not None and since_ms <= REFRESH_MIN_MS:
+        # the first expression of a group does not wait
+        may_wait = bool(state.regexes) or group.lookup_failed
+        if may_wait and since_ms is not None and since_ms <= REFRESH_MIN_MS:
             return
         is_old = since_ms is None or since_ms > REFRESH_INTERVAL_MS
         is_incomplete = state.regexes.keys() != state.regex_subscribers.keys()
@@ -463,8 +464,8 @@ class ConsumerGroupProtocol:
 
         def settled(code: ErrorCode) -> None:
             group.is_resolving = False
-            if code is not ErrorCode.NONE:
-                group.topics_were_created = True
+            group.lookup_failed = code is not ErrorCode.NONE
+            group.topics_were_created |= group.lookup_failed
 
         names = [topic.name for topic in image.topics.values()]
         self._sliced(group, matches(list(state.regex_subscribers), names, refuses), matched)
