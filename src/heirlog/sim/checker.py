@@ -38,7 +38,7 @@ from heirlog.sim.committed_metadata import CommittedMetadata
 from heirlog.sim.copies_checker import CopiesChecker
 from heirlog.sim.disk_checker import DiskChecker
 from heirlog.sim.history import Finding, History, KnownLoss
-from heirlog.sim.last_seen import SeenBroker, SeenController, SeenReplica
+from heirlog.sim.last_seen import SeenBroker, SeenController, SeenLoneController, SeenReplica
 from heirlog.sim.oracle import Key, Oracle
 from heirlog.sim.partition_model import LOOKED_AT_EACH_TIME, PartitionModel
 from heirlog.sim.produce_checker import ProduceChecker
@@ -93,7 +93,7 @@ class Checker:
         """By machine."""
         self._watched: dict[Process, _Watched | None] = {}
         """By process, once its roles exist; None: it is no node of the cluster."""
-        self._controllers: dict[str, SeenController] = {}
+        self._controllers: dict[str, SeenController | SeenLoneController] = {}
         self._isolation = IsolationChecker(self.oracle.broken)
         self._answers = AnswerChecker(lambda: self.committed.image, self._quorum_broken)
         self._until_sweep = SWEEP_EVENTS
@@ -224,8 +224,9 @@ class Checker:
             self.oracle.broken(rule, sentence)
 
     def _look_at_controller(self, machine: Machine, node: Node, *, everything: bool) -> None:
-        self._count_failover(machine, node)
-        now = SeenController.of(node)
+        if self._controller is not machine.process:
+            self._count_failover(machine, node)
+        now = SeenController.of(node) if self._is_quorum else SeenLoneController.of(node)
         if everything or now != self._controllers.get(machine.name):
             self._controllers[machine.name] = now
             # a leader whose disk cannot be read may still commit, and brokers apply that at once
@@ -270,7 +271,7 @@ class Checker:
             self._answers.answered(machine.name, node.quorum, request, response)
 
     def _count_failover(self, machine: Machine, node: Node) -> None:
-        if self._controller is machine.process or not node.quorum.is_leader:
+        if not node.quorum.is_leader:
             return
         process, self._controller = self._controller, machine.process
         if process is None:

@@ -1,9 +1,10 @@
 """What a rule depends on, as it was when the rule was judged last: an event that changed none of it breaks no rule.
 
-    SeenReplica       a replica on a broker: T1, T3 - T5, T8a, T12, R2; `SeenBroker` has all of a broker
-    SeenController    a controller and its metadata log: Q1, Q3 - Q7, Q9, Q11 - Q14
+    SeenReplica           a replica on a broker: T1, T3 - T5, T8a, T12, R2; `SeenBroker` has all of a broker
+    SeenController        a controller and its metadata log: Q1, Q3 - Q7, Q9, Q11 - Q14
+    SeenLoneController    the same of the only one: what it has committed, since those rules are about several
 
-Both are compared after each event, and are nearly always equal. Rules that depend on time (L2) or on what others have
+All are compared after each event, and are nearly always equal. Rules that depend on time (L2) or on what others have
 committed (Q10) are judged each time.
 """
 
@@ -157,3 +158,13 @@ class SeenController(NamedTuple):
                 *of_quorum,
             ),
         )
+
+
+class SeenLoneController(NamedTuple):
+    log: MetadataLog | None
+    high_watermark: int
+
+    @classmethod
+    def of(cls, node: Node) -> SeenLoneController:
+        quorum = node.quorum
+        return cls(quorum.log, quorum.high_watermark)

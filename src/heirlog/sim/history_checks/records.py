@@ -91,14 +91,15 @@ def inconsistent_offsets(
     """Offsets at which two reads, or a read and an acknowledgement, name different values within one lineage."""
     first: dict[tuple[str, int], list[Observed]] = {}
     values: dict[tuple[str, int, int], Hashable] = {}
+    """In partitions with losses: what was read last in a lineage."""
     lossy = {loss.partition for loss in losses}
     found = []
     for seen in observed:
         at = seen.partition, seen.offset
-        others = first.setdefault(at, [])
-        if not others:
-            others.append(seen)
-        elif not _is_as_read(others[0], seen) and not any(_is_as_read(other, seen) for other in others):
+        others = first.get(at)
+        if others is None:
+            first[at] = [seen]
+        elif not any(_is_as_read(other, seen) for other in others):
             found += [
                 Finding(
                     INCONSISTENT_OFFSETS,
@@ -108,14 +109,17 @@ def inconsistent_offsets(
                 if other.value != seen.value and not any(explains(loss, other, seen) for loss in losses)
             ]
             others.append(seen)
-        values[*at, lineage_of(seen, losses) if seen.partition in lossy else 0] = seen.value
+        if seen.partition in lossy:
+            values[*at, lineage_of(seen, losses)] = seen.value
     for one in acknowledged:
-        lineage = 0
         if one.partition in lossy:
             if excused(one, losses):
                 continue
             lineage = sum(1 for loss in losses if touches(loss, one.partition, one.offset))
-        read = values.get((one.partition, one.offset, lineage), one.value)
+            read = values.get((one.partition, one.offset, lineage), one.value)
+        else:
+            others = first.get((one.partition, one.offset))
+            read = one.value if others is None else others[-1].value
         if read != one.value:
             sentence = (
                 f"{one.partition}: {one.value!r} was acknowledged at offset {one.offset}, where {read!r} was read"
@@ -126,6 +130,19 @@ def inconsistent_offsets(
 
 def _is_as_read(before: Observed, seen: Observed) -> bool:
     return before.value == seen.value and before.leader_epoch == seen.leader_epoch
+
+
+def first_reads(observed: Iterable[Observed]) -> list[Observed]:
+    """Without those that say the same as the first read of that offset. The checks of this module find the same in
+    them: which client has read a record, and when, does not matter to them.
+    """
+    first: dict[tuple[str, int], Observed] = {}
+    found = []
+    for seen in observed:
+        before = first.setdefault((seen.partition, seen.offset), seen)
+        if before is seen or before.value != seen.value or before.leader_epoch != seen.leader_epoch:
+            found.append(seen)
+    return found
 
 
 def stray(acknowledged: Iterable[AcknowledgedRecord], observed: Iterable[Observed]) -> list[Finding]:

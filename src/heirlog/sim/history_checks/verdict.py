@@ -34,20 +34,21 @@ def findings(
     kept = [one for one in acknowledged if one.partition in was_read]
     whole = [one for one in history.observed if one.partition not in compacted]
     last_read = [one for one in history.observed if one.client == auditor]
+    read = records.first_reads(history.observed)
     return [
         *polls.latest_went_back(history.latest, losses),
         *polls.latest_went_back(history.latest_stable, losses),
         *sends.two_leaders(history.acknowledged_by),
         *sends.few_copies(history.copies),
-        *records.inconsistent_offsets(acknowledged, history.observed, losses),
-        *records.lost_write(kept, history.observed, losses),
+        *records.inconsistent_offsets(acknowledged, read, losses),
+        *records.lost_write(kept, read, losses),
         *records.unseen((one for one in kept if one.partition in audited), last_read, losses),
         *records.unseen_anywhere(
             (one for one in history.acknowledged_somewhere if one.partition in audited), last_read, losses
         ),
         *recovered.discarded_record((one for one in whole if one.partition in audited), last_read, losses),
-        *records.stray(history.acknowledged, history.observed),
-        *records.duplicate(history.observed, losses=losses),
+        *records.stray(history.acknowledged, read),
+        *records.duplicate(read, losses=losses),
         *sends.nonmonotonic_send(history.batches, losses),
         *polls.poll_skip(
             (one for one in whole if one.partition in without_markers),
