@@ -75,10 +75,11 @@ def row(*cells: str) -> None:
 
 
 def start(rounds: int) -> None:
-    for nodes in (1, 3):
-        runs = [starts.measured(nodes) for _ in range(rounds)]
+    for nodes, security in ((1, "PLAINTEXT"), (3, "PLAINTEXT"), (3, "SASL_SSL")):
+        runs = [starts.measured(nodes, security) for _ in range(rounds)]
         first_s, first_cpu_s, further_s, further_cpu_s = map(statistics.median, zip(*runs, strict=True))
-        what = f"{nodes} broker{'s' if nodes > 1 else ''} and a controller"
+        closed = "" if security == "PLAINTEXT" else f" behind {security}"
+        what = f"{nodes} broker{'s' if nodes > 1 else ''} and a controller{closed}"
         row(f"start of {what}, the first of a program: ready", f"{first_s:.2f} s")
         row("the same: CPU of all nodes and of the process that forks them", f"{first_cpu_s:.2f} s")
         row(f"start of {what}, a further one: ready", f"{further_s:.2f} s")

@@ -20,8 +20,8 @@ SCHEDULER_CLOCK = 2
 """The kernel's number of a process's clock (CPUCLOCK_SCHED of include/linux/posix-timers.h, clock_getcpuclockid(3))."""
 
 
-class Nodes(Protocol):
-    """Node processes of heirlog (`Cluster`) or of Apache Kafka (`ApacheKafka`): what a measurement needs of them."""
+class Loaded(Protocol):
+    """Processes that a client puts a load on, and where they keep their logs."""
 
     @property
     def bootstrap_servers(self) -> str: ...
@@ -35,6 +35,10 @@ class Nodes(Protocol):
     @property
     def brokers(self) -> Sequence[int]: ...
 
+
+class Nodes(Loaded, Protocol):
+    """Node processes of heirlog (`Cluster`) or of Apache Kafka (`ApacheKafka`): what a measurement needs of them."""
+
     def start(self, node: int) -> None: ...
 
     def stop(self, node: int) -> None: ...
@@ -47,11 +51,18 @@ class Nodes(Protocol):
 @dataclass(frozen=True, slots=True)
 class Cost:
     cpu_s: float
+    kernel_s: float
+    """The part of it that the kernel took, in hundredths of a second."""
     memory_bytes: int
 
     @staticmethod
     def of(pids: list[int]) -> Cost:
-        return Cost(sum(map(cpu_seconds, pids)), sum(psutil.Process(pid).memory_info().rss for pid in pids))
+        processes = [psutil.Process(pid) for pid in pids]
+        return Cost(
+            sum(map(cpu_seconds, pids)),
+            sum(process.cpu_times().system for process in processes),
+            sum(process.memory_info().rss for process in processes),
+        )
 
 
 def cpu_seconds(pid: int) -> float:
@@ -78,7 +89,7 @@ def peak_memory_bytes(pid: int) -> int:
     raise RuntimeError(f"the system does not say how much memory process {pid} used at most")
 
 
-def brokers(cluster: Nodes) -> list[int]:
+def brokers(cluster: Loaded) -> list[int]:
     return [cluster.pids[node] for node in cluster.brokers]
 
 
@@ -92,13 +103,13 @@ def forkers(cluster: Nodes) -> list[int]:
     return sorted(parents - {os.getpid()})
 
 
-def _replicas(cluster: Nodes, topic: str, partition: int) -> list[list[Path]]:
+def _replicas(cluster: Loaded, topic: str, partition: int) -> list[list[Path]]:
     """The segment files of each replica."""
     directories = sorted(cluster.data.glob(f"broker-*/**/{topic}-{partition}"))
     return [sorted(directory.glob("*.log")) for directory in directories]
 
 
-def wait_for_followers(cluster: Nodes, topic: str, partitions: int) -> None:
+def wait_for_followers(cluster: Loaded, topic: str, partitions: int) -> None:
     """Until all replicas are of one length: the work of followers belongs to the cost of a load."""
     deadline = time.monotonic() + SETTLE_S
     for partition in range(partitions):
@@ -108,7 +119,7 @@ def wait_for_followers(cluster: Nodes, topic: str, partitions: int) -> None:
             time.sleep(0.005)
 
 
-def batches(cluster: Nodes, topic: str, partitions: int) -> int:
+def batches(cluster: Loaded, topic: str, partitions: int) -> int:
     """Record batches in one replica of each partition."""
     return sum(_batches_in(file) for partition in range(partitions) for file in _replicas(cluster, topic, partition)[0])
 

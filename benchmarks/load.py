@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from benchmarks.gauges import Cost, Nodes, batches, brokers, wait_for_followers
+from benchmarks.gauges import Cost, Loaded, batches, brokers, wait_for_followers
 
 PARTITIONS = 3
 GIGA = 1_000_000_000
@@ -24,6 +24,7 @@ class Throughput:
     value_bytes: int
     seconds: float
     broker_cpu_s: float
+    broker_kernel_s: float
     batches: int = 0
 
     @property
@@ -39,6 +40,10 @@ class Throughput:
         return 1e6 * self.broker_cpu_s / self.records
 
     @property
+    def kernel_us_per_record(self) -> float:
+        return 1e6 * self.broker_kernel_s / self.records
+
+    @property
     def cpu_us_per_batch(self) -> float:
         return 1e6 * self.broker_cpu_s / self.batches if self.batches else 0.0
 
@@ -46,8 +51,12 @@ class Throughput:
     def cpu_s_per_gb(self) -> float:
         return self.broker_cpu_s * GIGA / (self.records * self.value_bytes)
 
+    @property
+    def kernel_s_per_gb(self) -> float:
+        return self.broker_kernel_s * GIGA / (self.records * self.value_bytes)
 
-def create(cluster: Nodes, topic: str, replication_factor: int, partitions: int = PARTITIONS) -> None:
+
+def create(cluster: Loaded, topic: str, replication_factor: int, partitions: int = PARTITIONS) -> None:
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers, "log_level": 2})
     new = NewTopic(
         topic, partitions, replication_factor, config={"min.insync.replicas": str(min(2, replication_factor))}
@@ -69,7 +78,7 @@ class _Count:
 
 
 def produce(
-    cluster: Nodes,
+    cluster: Loaded,
     topic: str,
     *,
     acks: str,
@@ -112,10 +121,17 @@ def produce(
     producer.flush(120)
     seconds = time.monotonic() - started
     wait_for_followers(cluster, topic, PARTITIONS)
-    cost = Cost.of(brokers(cluster)).cpu_s - before.cpu_s
+    after = Cost.of(brokers(cluster))
     if count.delivered != records:
         raise RuntimeError(f"{count.delivered} of {records} records were acknowledged")
-    return Throughput(records, value_bytes, seconds, cost, batches(cluster, topic, PARTITIONS) - warm_up)
+    return Throughput(
+        records,
+        value_bytes,
+        seconds,
+        after.cpu_s - before.cpu_s,
+        after.kernel_s - before.kernel_s,
+        batches(cluster, topic, PARTITIONS) - warm_up,
+    )
 
 
 def _warm(producer: Producer, topic: str, value: bytes) -> None:
@@ -126,7 +142,7 @@ def _warm(producer: Producer, topic: str, value: bytes) -> None:
 
 
 def consume(
-    cluster: Nodes, topic: str, *, records: int, value_bytes: int, client: Mapping[str, str] | None = None
+    cluster: Loaded, topic: str, *, records: int, value_bytes: int, client: Mapping[str, str] | None = None
 ) -> Throughput:
     """Everything from the beginning, as fast as the client can. See `meet_consumers`."""
     consumer = Consumer(
@@ -145,12 +161,12 @@ def consume(
     while found < records:
         found += sum(message.error() is None for message in consumer.consume(10_000, timeout=1.0))
     seconds = time.monotonic() - started
-    cost = Cost.of(brokers(cluster)).cpu_s - before.cpu_s
+    after = Cost.of(brokers(cluster))
     consumer.close()
-    return Throughput(found, value_bytes, seconds, cost)
+    return Throughput(found, value_bytes, seconds, after.cpu_s - before.cpu_s, after.kernel_s - before.kernel_s)
 
 
-def meet_consumers(cluster: Nodes, topic: str) -> None:
+def meet_consumers(cluster: Loaded, topic: str) -> None:
     """The first consumer of a cluster has `__consumer_offsets` made, 50 partitions: not part of any figure."""
     consume(cluster, topic, records=1, value_bytes=1)
     time.sleep(3.0)
@@ -164,7 +180,7 @@ class RoundTrips:
     seconds: float
 
 
-def round_trips(cluster: Nodes, topic: str, *, acks: str, per_s: int = 250, seconds: float = 4.0) -> RoundTrips:
+def round_trips(cluster: Loaded, topic: str, *, acks: str, per_s: int = 250, seconds: float = 4.0) -> RoundTrips:
     """One record at a time at a fixed, modest rate: from produce() to its delivery report."""
     producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "acks": acks, "linger.ms": 0, "log_level": 2})
     _warm(producer, topic, b"x")

@@ -86,9 +86,9 @@ def fuzz(name: str, seconds: int, corpus: Path, findings: Path) -> None:
     import atheris
 
     with atheris.instrument_imports(include=INSTRUMENTED):
-        from fuzz.findings import save
+        from fuzz.findings import inputs_of, save
         from fuzz.seeds import seeds
-        from fuzz.targets import HISTORY, TARGETS
+        from fuzz.targets import TARGETS
 
     directory = corpus / name
     directory.mkdir(parents=True, exist_ok=True)
@@ -101,7 +101,7 @@ def fuzz(name: str, seconds: int, corpus: Path, findings: Path) -> None:
         try:
             target(data)
         except Exception:
-            print(f"FINDING: {save(findings, name, HISTORY.inputs if name == 'connection' else [data])}", flush=True)
+            print(f"FINDING: {save(findings, name, inputs_of(name, data))}", flush=True)
             raise
 
     atheris.Setup(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import re
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -58,11 +59,25 @@ PROVEN = ("APIs", "KIP-966, KIP-903 and KIP-460, row by row", "Deviations")
 
 def test_every_row_of_the_compatibility_tables_ends_in_a_living_test() -> None:
     """Whoever adds a row adds its proof."""
+    rows, wrong = _unproven(COMPATIBILITY, PROVEN)
+    assert rows > 120
+    assert not wrong, "docs/compatibility.md: " + "; ".join(wrong)
+
+
+def test_every_attack_ends_in_a_living_test_that_tries_it() -> None:
+    text = (DOCS / "internals" / "attacks.md").read_text(encoding="utf-8")
+    rows, wrong = _unproven(text, re.findall(r"^## (.*)$", text, re.MULTILINE))
+    assert rows > 50
+    assert not wrong, "docs/internals/attacks.md: " + "; ".join(wrong)
+
+
+def _unproven(page: str, sections: Iterable[str]) -> tuple[int, list[str]]:
+    """How many rows the tables in these sections have, and what is wrong with some of them."""
     rows, wrong = 0, []
-    for section in PROVEN:
-        text = COMPATIBILITY.partition(f"\n## {section}\n")[2].partition("\n## ")[0]
+    for section in sections:
+        text = page.partition(f"\n## {section}\n")[2].partition("\n## ")[0]
         tables = re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE)
-        assert tables, f"docs/compatibility.md has lost its section {section!r} or the tables in it"
+        assert tables, f"the page has lost its section {section!r} or the tables in it"
         for head, _, *lines in (table.splitlines() for table in tables):
             heads = _cells(head)
             if heads[-1] != "test":
@@ -74,8 +89,7 @@ def test_every_row_of_the_compatibility_tables_ends_in_a_living_test() -> None:
                         f"the row {' '.join(row[:2])!r} under {section!r} needs as its last of {len(heads)} cells the "
                         "test that proves it: `tests/folder/test_x.py` or `tests/folder/test_x.py::test_name`"
                     )
-    assert rows > 120
-    assert not wrong, "docs/compatibility.md: " + "; ".join(wrong)
+    return rows, wrong
 
 
 def test_every_test_of_an_api_speaks_that_api() -> None:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from heirlog.rate_limited_log import HOSTS_MAX, LOG_AGAIN_MS, RateLimitedLog
+from heirlog.rate_limited_log import CLIENTS_MAX, LOG_AGAIN_MS, RateLimitedLog
 
 
 def test_each_kind_is_told_at_once_and_then_once_in_ten_seconds_with_the_number_of_those_left_out() -> None:
@@ -31,10 +31,10 @@ class Lines:
         )
 
     def failed(self, host: str) -> None:
-        self.log.of_host("info", "authentication-failed", host, peer=host)
+        self.log.of_client("info", "authentication-failed", host, peer=host)
 
 
-def test_a_noisy_host_does_not_hide_a_quiet_one() -> None:
+def test_a_noisy_client_does_not_hide_a_quiet_one() -> None:
     lines = Lines()
     for _ in range(1000):
         lines.failed("10.0.0.1")
@@ -45,19 +45,19 @@ def test_a_noisy_host_does_not_hide_a_quiet_one() -> None:
     assert lines.found[2:] == [("10.0.0.1", 999)]
 
 
-def test_further_hosts_share_a_line_until_others_are_quiet_and_no_count_is_lost() -> None:
+def test_further_clients_share_a_line_until_others_are_quiet_and_no_count_is_lost() -> None:
     lines = Lines()
-    for number in range(HOSTS_MAX):
+    for number in range(CLIENTS_MAX):
         lines.failed(f"10.0.0.{number}")
         lines.failed(f"10.0.0.{number}")
     lines.failed("10.0.1.1")
     lines.failed("10.0.1.2")
-    assert len(lines.found) == HOSTS_MAX + 1
-    assert len(lines.log._hosts) == HOSTS_MAX
+    assert len(lines.found) == CLIENTS_MAX + 1
+    assert len(lines.log._clients) == CLIENTS_MAX
     lines.now += LOG_AGAIN_MS
     lines.failed("10.0.1.3")
     assert lines.found[-1] == ("10.0.1.3", 0)
-    for number in range(HOSTS_MAX):
+    for number in range(CLIENTS_MAX):
         lines.failed(f"10.0.2.{number}")
-    assert lines.found[-1] == (f"10.0.2.{HOSTS_MAX - 1}", HOSTS_MAX + 1)
-    assert len(lines.log._hosts) == HOSTS_MAX
+    assert lines.found[-1] == (f"10.0.2.{CLIENTS_MAX - 1}", CLIENTS_MAX + 1)
+    assert len(lines.log._clients) == CLIENTS_MAX

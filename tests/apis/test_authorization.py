@@ -174,6 +174,19 @@ def test_what_is_denied_is_logged_with_who_asked_for_what(node: Guarded) -> None
     }
 
 
+def test_a_user_that_is_denied_all_the_time_does_not_hide_another_one(node: Guarded) -> None:
+    node.world.run_for(20_000)
+    node.log.clear()
+    for principal, host in ((ALICE, HOST), (ALICE, HOST), ("User:mallory", HOST), (ALICE, "10.0.0.2")):
+        node.ask(produce("hidden"), 12, principal=principal, host=host)
+    denied = [dict(line.values) for line in node.log if line.event == "authorization-denied"]
+    assert [(line["principal"], line["host"]) for line in denied] == [
+        (ALICE, HOST),
+        ("User:mallory", HOST),
+        (ALICE, "10.0.0.2"),
+    ]
+
+
 def test_without_an_authorizer_every_client_may_do_everything() -> None:
     open_node = Guarded(authorizer_class_name="", super_users="")
     open_node.create_topics("t")

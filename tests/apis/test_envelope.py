@@ -58,6 +58,8 @@ def test_the_offset_of_a_change_is_named_and_none_where_nothing_was_changed(node
 def test_a_request_that_brokers_do_not_forward_or_that_cannot_be_read_is_refused(node: Guarded) -> None:
     not_forwarded = enveloped(MetadataRequest(topics=None), 12)
     assert node.ask(not_forwarded, listener=CONTROLLER, principal=ADMIN).error_code == ErrorCode.INVALID_REQUEST
+    nested = enveloped(enveloped(creating("t"), 7, ADMIN), 0, ADMIN)
+    assert node.ask(nested, listener=CONTROLLER, principal=ADMIN).error_code == ErrorCode.INVALID_REQUEST
     header = RequestHeader(CreateTopicsRequest.API_KEY, 7, 1, "c")
     frame = b"".join(encode_request(header, creating("t")))[4:]  # type: ignore[arg-type]
     for data, code in (

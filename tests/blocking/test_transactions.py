@@ -18,6 +18,7 @@ from heirlog.blocking import (
     ProducerFenced,
     TransactionAbortable,
 )
+from heirlog.blocking.transactions import TransactionalBatchProducer
 from heirlog.client.aborted import AbortedTransactions
 from heirlog.protocol.batch import decode_records, encode_batch, walk
 from heirlog.protocol.messages import CreateTopicsRequest, FindCoordinatorRequest, UpdateFeaturesRequest
@@ -105,7 +106,7 @@ def test_committed_records_and_offsets_are_visible_and_aborted_ones_are_not(clie
         with producer.transaction():
             for partition in range(PARTITIONS):
                 producer.send(topic, partition, batch(partition, 10 + partition))
-            producer.send_offsets("mixed-group", {(topic, 1): CommittedOffset(7, metadata="seven")})
+            producer.send_offsets("mixed-group", {(topic, 1): CommittedOffset(7, leader_epoch=3, metadata="seven")})
         producer.begin()
         producer.send(topic, 0, batch(90))
         producer.flush()
@@ -115,7 +116,7 @@ def test_committed_records_and_offsets_are_visible_and_aborted_ones_are_not(clie
             producer.send(topic, 0, batch(20))
             producer.send(topic, 0, batch(21))
     assert settled(client, topic) == [0, 1, 2, 10, 11, 12, 20, 21]
-    assert client.committed("mixed-group", [(topic, 1)])[topic, 1] == CommittedOffset(7, metadata="seven")
+    assert client.committed("mixed-group", [(topic, 1)])[topic, 1] == CommittedOffset(7, 3, "seven")
 
 
 def test_many_transactions_in_a_row_keep_their_order(client: Client, topic: str) -> None:
@@ -174,6 +175,37 @@ def test_a_later_producer_fences_the_earlier_one_and_can_be_fenced_back(client: 
     with old.transaction():
         old.send(topic, 0, batch(3))
     assert settled(client, topic) == [2, 3]
+
+
+@pytest.mark.parametrize("step", ["send", "offsets", "commit", "next"])
+def test_a_replaced_producer_is_refused_at_each_step(client: Client, topic: str, step: str) -> None:
+    old = client.transactional_producer(f"replaced-{step}")
+    old.initialize()
+    old.begin()
+    old.send(topic, 0, batch(1))
+    old.flush()
+    if step == "next":
+        old.commit()
+    with client.transactional_producer(f"replaced-{step}") as new:
+        new.begin()
+        new.send(topic, 0, batch(2))
+        new.flush()
+        with pytest.raises((ProducerFenced, TransactionAbortable)):
+            _go_on(old, topic, step)
+        new.commit()
+    assert settled(client, topic) == ([1, 2] if step == "next" else [2])
+    assert client.committed("replaced-group", [(topic, 0)]).get((topic, 0)) is None
+
+
+def _go_on(producer: TransactionalBatchProducer, topic: str, step: str) -> None:
+    if step == "next":
+        producer.begin()
+    if step in ("send", "next"):
+        producer.send(topic, 1, batch(3))
+        producer.flush()
+    elif step == "offsets":
+        producer.send_offsets("replaced-group", {(topic, 0): CommittedOffset(1)})
+    producer.commit()
 
 
 def test_a_transaction_that_is_open_for_too_long_is_aborted_and_its_producer_may_initialise_again(

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from heirlog.env import SendFailure
+from heirlog.metadata.survey import at_once
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import FetchResponse, ListOffsetsResponse
 
@@ -105,6 +106,22 @@ def test_success_begins_the_back_off_anew(fail: Callable[[Rig], None]) -> None:
     fail(rig)
     rig.env.advance(20)
     assert asked(taken(rig)).fetch_offset == 0
+
+
+def failed(rig: Rig) -> int:
+    return at_once(rig.broker.fetchers.lags())[1]
+
+
+def test_a_partition_has_failed_from_its_first_error_to_its_next_success() -> None:
+    rig = follower()
+    assert failed(rig) == 0
+    answer(taken(rig), records=batch(3, 1, 5))  # offset 0 is missing
+    assert failed(rig) == 1
+    rig.env.advance(20)
+    again = taken(rig)
+    assert failed(rig) == 1, "no answer yet"
+    answer(again, records=batch(3, 0, 5))
+    assert failed(rig) == 0
 
 
 def test_a_new_leader_epoch_is_fetched_at_once() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from heirlog.broker.replication_throttle import LEADER
 from heirlog.metadata.state import BROKER_RESOURCE, TOPIC_RESOURCE
+from heirlog.metadata.survey import at_once
 from heirlog.protocol.types import BrokerId
 
 from .fakes import Rig, answer_of, batch, state
@@ -110,6 +111,7 @@ def test_a_follower_that_fetches_too_fast_leaves_the_partition_out_for_a_while()
     assert not named(rig)
     rig.env.advance(4000)
     assert not named(rig), "5 kB in four seconds are more than 1 kB/s"
+    assert at_once(rig.broker.fetchers.lags()) == (0, 0), "it has not failed"
     rig.env.advance(2000)
     assert asked(taken(rig)).fetch_offset == 1
 

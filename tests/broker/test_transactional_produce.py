@@ -181,6 +181,18 @@ def test_without_verification_nobody_is_asked() -> None:
     assert (codes(rig.write()), rig.asked) == (["NONE"], 0)
 
 
+def test_a_batch_that_waits_for_its_confirmation_while_verification_ends_is_appended_first() -> None:
+    rig = Producing()
+    first = rig.write()
+    rig.image.set_config(4, "", "transaction.partition.verification.enable", "false", rig.journal)
+    rig.publish()
+    second = rig.write(sequence=1)
+    assert codes(second) is None
+    rig.confirm()
+    assert (codes(first), codes(second), rig.asked) == (["NONE"], ["NONE"], 0)
+    assert rig.partition().log.producers.guards.get(7) is None
+
+
 def test_a_batch_that_is_refused_before_the_log_has_no_log_start_offset() -> None:
     rig = Producing()
     answer = rig.write()

@@ -85,6 +85,23 @@ def test_a_long_poll_of_committed_records_ends_with_the_marker() -> None:
         assert aborted_of(result) == [(7, 0)]
 
 
+def test_a_fetch_of_nothing_but_aborted_records_is_answered_and_moves_on() -> None:
+    """Also if the first of them is larger than what the consumer asked for."""
+    rig, partition = leading()
+    for number in range(5):
+        write(rig, partition, 7, 40, sequence=40 * number)
+    end(rig, partition, 7, ABORT)
+    rig.produce(1, batch(1))
+    offset, pieces = 0, 0
+    while offset < partition.high_watermark:
+        found = rig.fetch(offset, isolation_level=READ_COMMITTED, max_bytes=100, partition_max_bytes=100)
+        read = records_of(found)
+        assert read[0] == offset
+        assert aborted_of(found) == ([(7, 0)] if offset <= 200 else [])
+        offset, pieces = read[-1] + 1, pieces + 1
+    assert (offset, pieces) == (202, 7)
+
+
 def test_a_marker_decides_once_its_offset_is_replicated() -> None:
     rig, partition = leading([1, 2])
     write(rig, partition, 7)
@@ -238,6 +255,10 @@ def test_a_transaction_that_is_open_for_longer_than_any_producer_may_ask_for_is_
         for at_ms in (timestamp_ms + allowed_ms, timestamp_ms + allowed_ms + 1)
     ]
     assert late == [0, 1]
+    partition.log.producers.producers[7].last_timestamp = -1
+    found = at_once(count_replicas(rig.broker.replicas, rig.image, timestamp_ms + 1))
+    assert found.partitions_with_late_transactions == 0, "records without a time"
+    partition.log.producers.producers[7].last_timestamp = timestamp_ms
     assert late_since_ms(rig.broker._static, timestamp_ms + allowed_ms) == timestamp_ms
     end(rig, partition, 7, ABORT)
     found = at_once(count_replicas(rig.broker.replicas, rig.image, timestamp_ms + 1))

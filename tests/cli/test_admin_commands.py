@@ -43,12 +43,17 @@ def test_a_topic_s_configuration_is_changed_and_shown(heirlog: Heirlog, cluster:
     which = ("--entity-type", "topics", "--entity-name", topic)
     changed = heirlog("configs", "alter", *which, "--add-config", "retention.ms=5000,cleanup.policy=[compact,delete]")
     assert changed.code == 0, changed.err
+    again = heirlog("configs", "alter", "topic", topic, "cleanup.policy=[compact,delete]")
+    assert again.code == 0, again.err
     shown = eventually(lambda: rows(heirlog, "configs", "describe", *which))
     assert {row["name"]: row["value"] for row in shown} == {
         "retention.ms": "5000",
         "cleanup.policy": "compact,delete",
     }
     assert {row["source"] for row in shown} == {"topic"}
+    misspelt = heirlog("configs", "alter", *which, "--delete-config", "retntion.ms")
+    assert misspelt.code == 0
+    assert misspelt.err == "retntion.ms was not set for topics configured; did you mean retention.ms?\n"
     assert len(rows(heirlog, "configs", "describe", *which, "--all")) > 20
     assert heirlog("configs", "alter", *which, "--delete-config", "retention.ms, cleanup.policy").code == 0
     eventually(lambda: not rows(heirlog, "configs", "describe", *which))
@@ -166,6 +171,10 @@ def test_offsets_of_a_group_are_shown_moved_and_deleted(heirlog: Heirlog, cluste
     assert beyond.code == 1 and "read-1 ends at offset 10, so nothing can continue at 11" in beyond.err
     assert moved("--all-topics", "--shift-by=99") == [10, 10]
     assert moved("--all-topics", "--shift-by=-3") == [1, 7]
+    cut = heirlog("groups", "reset-offsets", "readers", topic, "--shift-by=-5")
+    assert cut.err == "read-0 begins at offset 0: not -1\n"
+    cut = heirlog("groups", "reset-offsets", "readers", f"{topic}:1", "--shift-by=1")
+    assert cut.err == "read-1 ends at offset 10: not 11\n"
     assert moved("--topic", topic, "--to-datetime", "1970-01-01T00:00:05") == [4, 4]
     assert moved("--topic", topic, "--to-latest", "--dry-run") == [10, 10]
     assert [row["offset"] for row in rows(heirlog, "groups", "describe", "--group", "readers")] == [4, 10]
@@ -181,6 +190,8 @@ def test_offsets_of_a_group_are_shown_moved_and_deleted(heirlog: Heirlog, cluste
     assert moved("--from-file", str(tmp_path / "plan.csv"), "--execute") == [3]
     forgotten = rows(heirlog, "groups", "delete-offsets", "--group", "readers", "--topic", f"{topic}:0")
     assert forgotten == [{"topic": topic, "partition": 0, "result": "NONE"}]
+    again = heirlog("groups", "delete-offsets", "readers", f"{topic}:0")
+    assert again.out.splitlines()[-1].split() == [topic, "0", "deleted"]
     (left,) = rows(heirlog, "groups", "describe", "--group", "readers", "--offsets")
     assert (left["partition"], left["offset"]) == (1, 3)
 
@@ -240,8 +251,16 @@ def test_a_group_with_members_keeps_its_offsets(heirlog: Heirlog, cluster: Clust
         assert (member["client"], member["assignment"]) == ("rdkafka", ["busy:0"])
         (shown,) = rows(heirlog, "groups", "describe", "busy")
         assert (shown["offset"], shown["end_offset"], shown["lag"]) == (None, 1, None), "assigned, and no commit yet"
-        text = heirlog("groups", "describe", "busy").out.splitlines()[-1]
-        assert text == "busy: total lag 0; 1 assigned without a committed offset"
+        assert {key: shown[key] for key in ("member", "host", "client")} == {
+            key: member[key] for key in ("member", "host", "client")
+        }
+        heading, row, total = heirlog("groups", "describe", "busy").out.splitlines()
+        assert heading.split()[-3:] == ["Member", "Host", "Client"] and row.split()[-3:] == [
+            member["member"],
+            member["host"],
+            "rdkafka",
+        ]
+        assert total == "busy: total lag 0; 1 assigned without a committed offset"
         refused = heirlog("groups", "reset-offsets", "--group", "busy", "--topic", topic, "--to-latest", "--execute")
         assert refused.code == 1 and "stop its consumers first" in refused.err
     finally:

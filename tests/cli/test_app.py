@@ -36,6 +36,7 @@ from heirlog.cli.up import controllers_of
         (["broker", "unregister"], 2, "name one broker: as the argument ID, or with --id"),
         (["broker", "unregister", "3", "--id", "3"], 2, "name one broker"),
         (["transactions", "describe"], 2, "name one transactional id"),
+        (["transactions", "force-terminate"], 2, "name one transactional id"),
         (["elect", "--election-type", "preferred", "t", "--all-topic-partitions"], 2, "TOPIC or TOPIC:0,1"),
         (["delete-records", "t", "--topic", "t", "--partition", "0", "--offset", "1"], 2, "name one topic"),
         (["topics", "create", "t", "--config", "novalue"], 2, "NAME=VALUE"),
@@ -76,6 +77,17 @@ def test_the_help_has_each_command_once_under_a_heading(heirlog: Heirlog) -> Non
     assert [line.rstrip(":") for line in text.splitlines() if line.rstrip(":") in SECTIONS] == list(SECTIONS)
     # a first sentence is whole, also where it needs more than one line
     assert "which directories are offline." in " ".join(text.split())
+
+
+@pytest.mark.parametrize(
+    ("command", "shown"),
+    [("topics create", "  TOPIC  Topic names."), ("up", "  --nodes <int> "), ("dump", "  FILE... ")],
+)
+def test_help_has_no_types_of_python(heirlog: Heirlog, command: str, shown: str) -> None:
+    for _ in range(2):
+        text = heirlog(*command.split(), "--help").out
+        assert shown in text
+        assert "list[" not in text and " range>" not in text and "<Path>" not in text
 
 
 @pytest.mark.parametrize("arguments", [[], ["topics"], ["storage"]])

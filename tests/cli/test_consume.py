@@ -78,6 +78,7 @@ def five(cluster: Cluster) -> str:
         (["-e", "--timestamp", "PT1H"], "abcdexy"),
         (["-e", "--timestamp", "2099-01-01T00:00:00"], ""),
         (["-e", "--timestamp", "0"], "abcdexy"),
+        (["-e", "-o", "s@4070908800000"], ""),
         (["-e", "-o", "start", "-n", "2"], "ab"),
     ],
 )
@@ -123,6 +124,7 @@ def test_records_are_written_in_each_form(heirlog: Heirlog, five: str) -> None:
         (["five", "--offset", "soon"], 2, "is no offset"),
         (["five", "--timestamp", "soon"], 2, "is not of the form"),
         (["five", "-e", "--offset", "4"], 1, "five-1 has no offset 4: it begins at 0, and its next record gets 2"),
+        (["five", "-p", "2"], 1, "five has partitions 0 to 1, not 2"),
         (["five", "-g", "g", "--last", "1"], 2, "--group goes with --from-beginning only"),
         (["five", "-g", "g", "-p", "1"], 2, "--group goes with --from-beginning only"),
     ],
@@ -315,3 +317,9 @@ def test_records_without_a_key_go_to_all_partitions_in_turn(heirlog: Heirlog, cl
     produce = [sys.executable, "-m", "heirlog", "produce", "spread"]
     subprocess.run(produce, input=b"a\nb\nc\nd\n", capture_output=True, timeout=60, check=True)
     assert lines(heirlog, "spread", "-e", "-f", r"%p%s\n") == ["0a", "0d", "1b", "2c"]
+
+
+def test_a_time_of_long_ago_is_more_likely_one_of_seconds(heirlog: Heirlog, five: str) -> None:
+    outcome = heirlog("consume", five, "-e", "--timestamp", "1795753897")
+    assert outcome.code == 0
+    assert outcome.err == "--timestamp 1795753897 is in ms, so in the year 1970; 1795753897000 is that many seconds\n"

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from cli.conftest import Heirlog, rows
+from confluent_kafka import KafkaException
 from patience import eventually
 from processes.transacting import committed_values, transactional
 
@@ -134,6 +135,34 @@ def test_an_open_transaction_is_not_hanging_and_is_not_aborted(
     assert last_stable_offset(client, topic, 0) == 0
     producer.commit_transaction(LIMIT_S)
     eventually(lambda: last_stable_offset(client, topic, 0) == 2, "the marker")
+
+
+def test_an_open_transaction_is_ended_by_force_and_its_producer_is_fenced(
+    heirlog: Heirlog, client: Client, cluster: Cluster
+) -> None:
+    topic = create(client, "left")
+    producer = transactional(cluster, "left-one")
+    producer.begin_transaction()
+    producer.produce(topic, b"left", partition=0)
+    producer.flush(LIMIT_S)
+    (listed,) = rows(heirlog, "transactions", "list", "--state", "Ongoing", "--transactional-id-pattern", "left-.*")
+    (described,) = rows(heirlog, "transactions", "describe", "left-one")
+    assert (listed["transactional_id"], described["state"], described["partitions"]) == (
+        "left-one",
+        "Ongoing",
+        "left-0",
+    )
+    assert listed["producer_id"] == described["producer_id"] and described["duration_ms"] is not None
+    assert heirlog("transactions", "force-terminate", "left-one").code == 0
+    eventually(lambda: last_stable_offset(client, topic, 0) == 2, "the marker")
+    with pytest.raises(KafkaException):
+        producer.commit_transaction(LIMIT_S)
+    assert not committed_values(cluster, topic, [0])
+    (described,) = rows(heirlog, "transactions", "describe", "left-one")
+    assert (described["partitions"], described["start_ms"]) == ("", None)
+    unknown = heirlog("transactions", "force-terminate", "nobody")
+    assert unknown.code == 1 and "transactions list" in unknown.err
+    assert rows(heirlog, "transactions", "list", "--transactional-id-pattern", "nobody") == []
 
 
 def test_a_forced_abort_breaks_the_transaction_in_one_partition(

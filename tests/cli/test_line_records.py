@@ -59,6 +59,8 @@ def test_options_add_to_a_json_line() -> None:
         b'{"timestamp_ms": true}',
         b'{"val": "a misspelled value would be a tombstone"}',
         b'{"timestamp_ms": -1}',
+        b"{}",
+        b'{"topic": "t"}',
         json.dumps({"timestamp_ms": 2**63}).encode(),
         b"\xff",
     ],

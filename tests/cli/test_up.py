@@ -17,11 +17,13 @@ from pathlib import Path
 from typing import IO
 from urllib.request import urlopen
 
+import pytest
 from patience import eventually
 from server.metrics.scraped import stored
 
 import heirlog
 from heirlog.blocking import Client
+from heirlog.cli import up as up_command
 from heirlog.client.offsets import find_coordinator
 from heirlog.local import contexts, properties
 from heirlog.local import layout as layouts
@@ -250,6 +252,29 @@ def test_a_start_that_fails_is_a_sentence_and_the_path_of_the_log(tmp_path: Path
     assert why.startswith("heirlog: while it started, broker 1 ended with exit code 1: ")
     assert why.endswith(f"; its output: {broker.output_path} ") and why.count("heirlog:") == 1
     assert "{" not in why
+
+
+@pytest.mark.parametrize(
+    ("path", "called", "shown"),
+    [
+        ("bin", "bin/heirlog", "heirlog"),
+        ("", "bin/heirlog", "bin/heirlog"),
+        ("bin", "other/heirlog", "other/heirlog"),
+        ("bin", "src/heirlog/__main__.py", "python -m heirlog"),
+    ],
+)
+def test_lines_to_paste_have_the_command_as_it_is_typed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, called: str, shown: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for folder in ("bin", "other"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "heirlog").touch(mode=0o755)
+    monkeypatch.setenv("PATH", str(tmp_path / path) if path else "")
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    for absolute in (str(tmp_path / called), called):
+        monkeypatch.setattr(sys, "argv", [absolute])
+        assert up_command._this_command() == shown
 
 
 def test_a_node_that_dies_is_reported_and_the_others_go_on(tmp_path: Path) -> None:

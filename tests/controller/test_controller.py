@@ -20,7 +20,7 @@ from controller.cluster import (
 from controller.fakes import Answer, Connection, Harness, voters
 
 from heirlog.controller.controller_result import ControllerResult
-from heirlog.metadata.apply import UnsupportedRecord, apply_all
+from heirlog.metadata.apply import UnsupportedRecord, apply_all, image_of_snapshot
 from heirlog.metadata.basis import Basis
 from heirlog.metadata.image import Image
 from heirlog.protocol.errors import ErrorCode
@@ -364,7 +364,7 @@ def test_a_controller_starts_from_a_snapshot() -> None:
     create(harness)
     other = Harness()
     image = harness.controller.image
-    other.controller.on_snapshot(list(image.records()), image.offset, image.epoch)
+    other.controller.follow(image_of_snapshot(list(image.records()), image.offset, image.epoch))
     assert other.controller.image == image
 
 

@@ -15,13 +15,14 @@ that a finding can be replayed.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from apis import guarded
 
 from heirlog.node import wire
 from heirlog.node.connection import ClientConnection
+from heirlog.node.sasl_connection import SaslConnection
 from heirlog.protocol.batch import HEADER_SIZE
 from heirlog.protocol.checksum import crc32c
 from heirlog.protocol.frames import RequestHeader, encode_request
@@ -59,29 +60,43 @@ class Finding(AssertionError):
 
 
 class Wire(guarded.Wire):
-    """A connection whose node's end is at hand."""
+    """A connection whose node's end is at hand. What is unpredictable on a socket is always the same."""
 
     def __init__(self, listener: str) -> None:
         super().__init__(listener, "fuzzer")
-        self.client: ClientConnection | None = None
+        self.client: ClientConnection | SaslConnection | None = None
 
     def send(self, header: RequestHeader, response: Any) -> None:
         if not self.closed:
             super().send(header, response)
 
+    def send_token(self, token: bytes) -> None:
+        pass
+
+    def authenticated(self) -> None:
+        pass
+
+    def random_bytes(self, count: int) -> bytes:
+        return bytes(range(count))
+
 
 class Brain:
     """One node, started and with its topics."""
+
+    config: Mapping[str, str] = CONFIG
 
     def __init__(self) -> None:
         self.world = World(7)
         self.world.log_listeners.append(self._logged)
         self.trouble: list[str] = []
-        self.cluster = SimCluster(self.world, brokers=1, combined=True, config=CONFIG)
+        self.cluster = SimCluster(self.world, brokers=1, combined=True, config=self.config)
         self.cluster.format()
         self.cluster.start_all()
         self._wait(lambda: self.machine.running is not None and bool(self.node.image.brokers))
         self._wait(lambda: not any(broker.fenced for broker in self.node.image.brokers.values()))
+        self.prepare()
+
+    def prepare(self) -> None:
         Topic, Config = CreateTopicsRequest.CreatableTopic, CreateTopicsRequest.CreatableTopicConfig
         wanted = [
             Topic(
@@ -108,7 +123,7 @@ class Brain:
 
     def connect(self, listener: str = LISTENERS[0]) -> Wire:
         wire = Wire(listener)
-        wire.client = self.node.connected(wire)
+        wire.client = self.node.accepted(wire)
         return wire
 
     def ask(self, request: Any, version: int | None = None) -> bytes:
@@ -214,14 +229,15 @@ def repair(records: memoryview | bytearray) -> None:
 class History:
     """A brain that is replaced after a while, and the inputs that it has had."""
 
-    def __init__(self) -> None:
+    def __init__(self, make: Callable[[], Brain] = Brain) -> None:
         self.inputs: list[bytes] = []
+        self._make = make
         self._brain: Brain | None = None
 
     @property
     def brain(self) -> Brain:
         if self._brain is None or len(self.inputs) >= INPUTS_PER_NODE:
-            self._brain = Brain()
+            self._brain = self._make()
             self.inputs = []
         return self._brain
 

@@ -12,7 +12,7 @@ import struct
 from collections.abc import Sequence
 from pathlib import Path
 
-from fuzz.targets import HISTORY, TARGETS
+from fuzz.targets import HISTORIES, TARGETS
 
 _LENGTH = struct.Struct(">I")
 _WRITTEN_BY_LIBFUZZER = ("crash", "oom", "timeout", "leak", "slow")
@@ -24,6 +24,11 @@ def save(directory: Path, target: str, inputs: Sequence[bytes]) -> Path:
     path = directory / f"{target}-{hashlib.sha256(content).hexdigest()[:12]}"
     path.write_bytes(content)
     return path
+
+
+def inputs_of(target: str, last: bytes) -> list[bytes]:
+    """What led to a finding with this last input."""
+    return HISTORIES[target].inputs if target in HISTORIES else [last]
 
 
 def load(path: Path) -> tuple[str, list[bytes]]:
@@ -43,7 +48,12 @@ def run(path: Path) -> None:
     """Raises what the finding is about."""
     target, inputs = load(path)
     for attempt in [inputs[-1:], inputs] if len(inputs) > 1 else [inputs]:
-        HISTORY.forget()
+        forget()
         for data in attempt:
             TARGETS[target](data)
-    HISTORY.forget()
+    forget()
+
+
+def forget() -> None:
+    for history in HISTORIES.values():
+        history.forget()

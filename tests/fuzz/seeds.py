@@ -7,7 +7,7 @@ import struct
 from collections.abc import Iterator
 from ssl import PEM_cert_to_DER_cert
 
-from fuzz import plausible
+from fuzz import closed_brain, handshakes, plausible
 from fuzz.targets import ISSUED, ISSUERS_KEYS, RECOVERY_FILES, RESPONSES, SHA_256, USERS, WALL_MS
 from local.authorities import issued
 from protocol.oracle import NOT_IN_KIO, kio_bytes, kio_class, random_entity
@@ -55,6 +55,10 @@ def seeds(target: str) -> Iterator[bytes]:
             yield from _groups()
         case "logins":
             yield from _logins()
+        case "sasl":
+            yield from closed_brain.seeds()
+        case "tls":
+            yield from handshakes.seeds()
 
 
 def _answers() -> Iterator[bytes]:

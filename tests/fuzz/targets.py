@@ -7,6 +7,8 @@
     metadata     metadata records, control records, snapshots
     groups       records of __consumer_offsets
     logins       SASL tokens, and subjects of certificates
+    sasl         frames to a whole node whose listener wants a login (`closed_brain`)
+    tls          bytes to a listener with TLS, before and after its handshake (`handshakes`)
 
 Memory is bounded by construction (no announced size is believed), which libFuzzer's -rss_limit_mb watches.
 """
@@ -16,10 +18,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 
 import jwt
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from fuzz.brain import History, repair
+from fuzz.closed_brain import ClosedBrain
+from fuzz.handshakes import Listener
 from jwt.algorithms import OKPAlgorithm
 from storage.cleaning.compacting import compact, keyed
 from storage.logs import DIR, open_log
@@ -50,6 +55,8 @@ from heirlog.storage.validation import check_client_batch
 Target = Callable[[bytes], None]
 
 HISTORY = History()
+HISTORIES = {"connection": HISTORY, "sasl": History(ClosedBrain)}
+"""Of the targets that are a whole node, whose state stays from one input to the next."""
 WALL_MS = 1_700_000_000_000
 PLAIN = LogConfig(segment_bytes=4096, index_interval_bytes=64)
 CONFIGS = (PLAIN, replace(PLAIN, compact=True), replace(PLAIN, log_append_time=True))
@@ -256,6 +263,20 @@ def logins(data: bytes) -> None:
         assert "secret" not in refused.sentence
 
 
+def sasl(data: bytes) -> None:
+    HISTORIES["sasl"].feed(data)
+
+
+@cache
+def tls_listener() -> Listener:
+    return Listener()
+
+
+def tls(data: bytes) -> None:
+    if data:
+        tls_listener().feed(data)
+
+
 TARGETS: dict[str, Target] = {
     "connection": connection,
     "answers": answers,
@@ -264,4 +285,6 @@ TARGETS: dict[str, Target] = {
     "metadata": metadata,
     "groups": groups,
     "logins": logins,
+    "sasl": sasl,
+    "tls": tls,
 }

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fuzz import findings, plausible
 from fuzz.brain import Finding, joined, split
 from fuzz.seeds import seeds
-from fuzz.targets import HISTORY, TARGETS
+from fuzz.targets import HISTORIES, HISTORY, TARGETS
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -45,14 +46,14 @@ def test_what_was_found_once_does_no_harm_any_more(path: Path) -> None:
     findings.run(path)
 
 
-def feed(data: bytes) -> None:
+def feed(data: bytes, target: str = "connection") -> None:
     """To a node that has had others: a failure leaves a file with all of them."""
     try:
-        TARGETS["connection"](data)
+        TARGETS[target](data)
     except Exception as error:
-        path = findings.save(ROOT / ".hypothesis" / "found", "connection", HISTORY.inputs)
+        path = findings.save(ROOT / ".hypothesis" / "found", target, findings.inputs_of(target, data))
         error.add_note(f"replay it with: python scripts/fuzzing.py --replay {path}")
-        HISTORY.forget()
+        findings.forget()
         raise
 
 
@@ -81,9 +82,19 @@ def test_damaged_input_raises_only_what_its_reader_expects(target: str) -> None:
     @settings(RELAXED, max_examples=80)
     @given(st.integers(0, len(valid) - 1), st.data())
     def look(index: int, data: st.DataObject) -> None:
-        TARGETS[target](mutated(data, valid[index]))
+        feed(mutated(data, valid[index]), target)
 
     look()
+
+
+def test_what_fuzzers_begin_with_logs_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise they would only find the way to a closed door."""
+    history = HISTORIES["sasl"]
+    by = []
+    for data in seeds("sasl"):
+        client: Any = history.brain.feed(data).client
+        by.append(client._authenticated_by)
+    assert by.count("PLAIN") == by.count("SCRAM-SHA-256") == by.count("OAUTHBEARER") == 9 and by.count("") == 1
 
 
 def test_a_finding_is_a_file_that_leads_there_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,10 +14,13 @@ from heirlog.metadata.image import ELR_VERSION, METADATA_VERSION, Image
 from heirlog.metadata.journal import ImageJournal
 from heirlog.protocol.records import (
     AbortTransactionRecord,
+    AccessControlEntryRecord,
     BeginTransactionRecord,
     BrokerRegistrationChangeRecord,
     ClearElrRecord,
+    ClientQuotaRecord,
     ConfigRecord,
+    DelegationTokenRecord,
     EndTransactionRecord,
     FeatureLevelRecord,
     NoOpRecord,
@@ -25,9 +28,14 @@ from heirlog.protocol.records import (
     PartitionRecord,
     ProducerIdsRecord,
     RegisterBrokerRecord,
+    RegisterControllerRecord,
+    RemoveAccessControlEntryRecord,
+    RemoveDelegationTokenRecord,
     RemoveTopicRecord,
+    RemoveUserScramCredentialRecord,
     TopicRecord,
     UnregisterBrokerRecord,
+    UserScramCredentialRecord,
     VotersRecord,
 )
 
@@ -143,6 +151,51 @@ def test_seats_come_in_order_of_topic_and_partition() -> None:
     assert image.leaders.count(1) == 4
 
 
+def test_a_copy_is_equal_and_goes_its_own_way() -> None:
+    """Records of every kind of state, and what takes it away: applied to the one, it stays in the other."""
+    acl = AccessControlEntryRecord(id=FOO, resource_type=2, resource_name="foo", pattern_type=3, principal="User:a")
+    user = [ClientQuotaRecord.EntityData(entity_type="user", entity_name="a")]
+    first = [
+        *FIRST,
+        FeatureLevelRecord(name=ELR_VERSION, feature_level=1),
+        partition(FOO, 1, isr=[1], eligible_leader_replicas=[2]),
+        RegisterBrokerRecord(broker_id=1, broker_epoch=0),
+        RegisterControllerRecord(controller_id=9),
+        ConfigRecord(resource_type=2, resource_name="foo", name="k", value="1"),
+        ProducerIdsRecord(broker_id=1, broker_epoch=0, next_producer_id=5),
+        acl,
+        UserScramCredentialRecord(name="a", mechanism=1),
+        DelegationTokenRecord(token_id="t"),
+        ClientQuotaRecord(entity=user, key="producer_byte_rate", value=1.0),
+    ]
+    second = [
+        FeatureLevelRecord(name=ELR_VERSION, feature_level=0),
+        PartitionChangeRecord(topic_id=FOO, partition_id=0, isr=[2], leader=2, eligible_leader_replicas=[1]),
+        UnregisterBrokerRecord(broker_id=1, broker_epoch=0),
+        RegisterControllerRecord(controller_id=8),
+        ConfigRecord(resource_type=2, resource_name="foo", name="k", value=None),
+        ProducerIdsRecord(broker_id=1, broker_epoch=0, next_producer_id=9),
+        RemoveAccessControlEntryRecord(id=FOO),
+        RemoveUserScramCredentialRecord(name="a", mechanism=1),
+        RemoveDelegationTokenRecord(token_id="t"),
+        ClientQuotaRecord(entity=user, key="producer_byte_rate", remove=True),
+        RemoveTopicRecord(topic_id=FOO),
+        BeginTransactionRecord(),
+        TopicRecord(name="bar", topic_id=BAR),
+    ]
+    image = image_of(*first)
+    copy = image.copy()
+    assert copy == image_of(*first)
+    assert [*copy.acls.matching_resource(2, "foo")] == [*image.acls.matching_resource(2, "foo")] != []
+    assert copy.client_quotas.limit("producer_byte_rate", "a", "") is not None
+    apply_all(copy, second, len(first), 1)
+    assert image == image_of(*first) and copy == image_of(*first, *second)
+    half = copy.copy()
+    apply_all(copy, [EndTransactionRecord()], copy.offset + 1, 1)
+    assert half == image_of(*first, *second) and "bar" not in half.topic_ids
+    assert copy == image_of(*first, *second, EndTransactionRecord()) and "bar" in copy.topic_ids
+
+
 # -- random records ---------------------------------------------------------------------------------------------
 
 BROKERS = st.integers(1, 5)
@@ -235,10 +288,11 @@ def test_undo_restores_an_equal_image(before: list[Any], after: list[Any]) -> No
 @given(st.lists(_records(), max_size=30), st.lists(_records(), max_size=30))
 @example([], [TopicRecord(name="foo", topic_id=FOO), partition(FOO, 0), RemoveTopicRecord(topic_id=FOO)])
 def test_one_journal_over_many_records_undoes_them_all(before: list[Any], after: list[Any]) -> None:
-    image, untouched = Image(), Image()
+    """And what is applied to an image does not change a copy of it."""
+    image = Image()
     for record in before:
         apply_if_sensible(image, record, None)
-        apply_if_sensible(untouched, record, None)
+    untouched = image.copy()
     journal = image.journal()
     for record in after:
         apply_if_sensible(image, record, journal)

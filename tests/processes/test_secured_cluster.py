@@ -6,6 +6,7 @@ import os
 import signal
 import ssl
 import time
+from binascii import b2a_base64
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from issuing import AUDIENCE, Issuer, oauth_server
 from patience import eventually
 
 from heirlog.blocking import Client
+from heirlog.client.delegation_tokens import create_delegation_token
 from heirlog.client.errors import AuthenticationFailed
 from heirlog.client.offsets import LATEST
 from heirlog.client.scram import set_password
@@ -21,7 +23,7 @@ from heirlog.client.security import security_from_properties
 from heirlog.local import layout as layouts
 from heirlog.local import properties
 from heirlog.local.certificates import Authority
-from heirlog.local.secure import new_salt, write_private
+from heirlog.local.secure import new_salt, scram_login, write_private
 from heirlog.protocol.batch import encode_batch
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import IncrementalAlterConfigsRequest
@@ -66,6 +68,35 @@ def test_a_cluster_elects_replicates_and_takes_a_broker_back(protocol: str) -> N
             for file in cluster.data.rglob("*.properties"):
                 for password in _passwords(file):
                     assert password not in said
+
+
+def test_what_was_answered_about_users_survives_a_power_cut_of_all_nodes() -> None:
+    config = {
+        "delegation.token.secret.key": "known to all nodes",
+        # whose next process waits for the end of its session, since the controller dies together with it
+        "broker.session.timeout.ms": 4_000,
+        "broker.heartbeat.interval.ms": 500,
+    }
+    with Cluster(nodes=1, security="SASL_SSL", config=config) as cluster:
+        given = cluster.client_config()
+        with admin(cluster) as client:
+            client.run(set_password("bob", ScramMechanism.SHA_512, "replaced", new_salt(), 4096))
+            client.run(set_password("bob", ScramMechanism.SHA_512, "his secret", new_salt(), 4096))
+            token = client.run(create_delegation_token())
+        for node in cluster.node_ids:
+            cluster.kill(node)
+        for node in cluster.node_ids:
+            cluster.lose_unflushed(node)
+        for node in reversed(cluster.node_ids):
+            cluster.start(node)
+        cluster.wait_until_ready()
+        by_token = scram_login(token.id, b2a_base64(token.hmac, newline=False).decode())
+        by_token["sasl.jaas.config"] = by_token["sasl.jaas.config"].replace(";", ' tokenauth="true";')
+        for login in ({}, scram_login("bob", "his secret"), by_token):
+            with admin(cluster, **given | login) as client:
+                client.metadata([])
+        with pytest.raises(AuthenticationFailed), admin(cluster, **scram_login("bob", "replaced")) as client:
+            client.metadata([])
 
 
 def test_nodes_log_in_to_each_other_with_tokens_that_end() -> None:

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import os
 import random
+import subprocess
+import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -79,7 +81,7 @@ def test_every_record_is_copied_exactly_once_while_brokers_are_killed(cluster: C
         create(cluster, topic, partitions=PARTITIONS)
     with_acks = Producer({"bootstrap.servers": cluster.bootstrap_servers, "enable.idempotence": True, **QUIET})
     wanted = [b"%d" % number for number in range(COPIED)]
-    copiers = [Copier(cluster, number, "bounce-in", "bounce-out") for number in range(2)]
+    copiers = [Copier(cluster.bootstrap_servers, number, "bounce-in", "bounce-out") for number in range(2)]
     seed = random.randrange(2**32)
     print(f"seed {seed}")
     chance = random.Random(seed)
@@ -114,6 +116,47 @@ def test_every_record_is_copied_exactly_once_while_brokers_are_killed(cluster: C
 
 def _have_committed(copiers: list[Copier], before: int) -> bool:
     return sum(copier.transactions for copier in copiers) > before
+
+
+def test_every_record_is_copied_exactly_once_although_copiers_are_killed(cluster: Cluster) -> None:
+    for topic in ("killed-in", "killed-out"):
+        create(cluster, topic, partitions=2)
+    with_acks = Producer({"bootstrap.servers": cluster.bootstrap_servers, "enable.idempotence": True, **QUIET})
+    wanted = [b"%d" % number for number in range(COPIED)]
+    for value in wanted:
+        with_acks.produce("killed-in", value)
+    assert with_acks.flush(LIMIT_S) == 0
+    command = [sys.executable, str(Path(__file__).with_name("copier_process.py")), cluster.bootstrap_servers]
+    path = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+
+    def start(number: int) -> subprocess.Popen[bytes]:
+        return subprocess.Popen([*command, str(number), "killed-in", "killed-out"], env=path)
+
+    def copied() -> int:
+        return sum(committed_values(cluster, "killed-out", range(2)).values())
+
+    copiers = [start(number) for number in range(2)]
+    try:
+        for kill in range(KILLS):
+            reached = kill * COPIED // (KILLS + 1)
+            eventually(partial(_is_above, copied, reached), f"more than {reached} copies", LIMIT_S)
+            victim = kill % 2
+            copiers[victim].kill()
+            copiers[victim].wait()
+            copiers[victim] = start(victim)
+        eventually(partial(_is_above, copied, COPIED - 1), "all copies", LIMIT_S)
+    finally:
+        for copier in copiers:
+            copier.kill()
+            copier.wait()
+    for number in range(2):
+        transactional(cluster, f"copier-{number}")
+    wait_until_decided(cluster, "killed-out", range(2))
+    assert committed_values(cluster, "killed-out", range(2)) == Counter(b"copy of " + value for value in wanted)
+
+
+def _is_above(count: Callable[[], int], reached: int) -> bool:
+    return count() > reached
 
 
 @pytest.mark.parametrize("how", ["killed", "without-power"] if LONG else ["without-power"])

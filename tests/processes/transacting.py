@@ -74,10 +74,12 @@ class Copier:
     After an error that no retry mends, it begins again with a new consumer and a new producer of the same id.
     """
 
-    def __init__(self, cluster: Cluster, number: int, source: str, sink: str) -> None:
-        self._servers = cluster.bootstrap_servers
+    def __init__(self, servers: str, number: int, source: str, sink: str, *, static: bool = False) -> None:
+        """static: its consumer has an instance id, so that its successor need not wait until the group has noticed."""
+        self._servers = servers
         self.name = f"copier-{number}"
         self._source, self._sink = source, sink
+        self._membership = {"group.instance.id": self.name} if static else {}
         self._stop = threading.Event()
         self.transactions = self.restarts = 0
         self.failure: BaseException | None = None
@@ -88,6 +90,10 @@ class Copier:
         self._stop.set()
         self._thread.join(CALL_S * 2)
         assert self.failure is None, repr(self.failure)
+
+    def join(self) -> None:
+        """As long as it runs."""
+        self._thread.join()
 
     def _run(self) -> None:
         try:
@@ -107,11 +113,12 @@ class Copier:
         consumer = Consumer(
             {
                 "bootstrap.servers": self._servers,
-                "group.id": "copiers",
+                "group.id": f"copiers of {self._source}",
                 "isolation.level": "read_committed",
                 "auto.offset.reset": "earliest",
                 "enable.auto.commit": False,
                 "session.timeout.ms": 6_000,
+                **self._membership,
                 **QUIET,
             }
         )

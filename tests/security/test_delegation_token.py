@@ -57,6 +57,23 @@ def test_a_token_is_no_user_and_a_user_no_token(name: str, password: str, delega
         accepted(name, password, ScramMechanism.SHA_256, delegation_token=delegation_token)
 
 
+def test_a_token_that_has_ended_is_refused_like_a_wrong_one_and_the_log_says_why() -> None:
+    """An operator has to find a node whose clock is wrong, and whoever asks learns nothing."""
+    ended = TokenLogin(SECRETS.credential("token", ScramMechanism.SHA_256), "alice", 7, has_ended=True)
+    refusals = []
+    for password in (PASSWORD, "wrong"):
+        client = Scram("SCRAM-SHA-256", "token", password, "nonce", delegation_token=True)
+        server = ScramExchange(ScramMechanism.SHA_256, lambda user: None, "more", b"", lambda token_id: ended)
+        challenge = server.respond(client.first())
+        assert isinstance(challenge, Challenge)
+        with pytest.raises(Refused) as refused:
+            server.respond(client.answer(challenge.token) or b"")
+        refusals.append(refused.value)
+    right, wrong = refusals
+    assert right.sentence == wrong.sentence
+    assert "clock of this node" in right.why and "clock" not in wrong.why
+
+
 def test_a_user_logs_in_as_before() -> None:
     step = accepted("user", PASSWORD, ScramMechanism.SHA_256, delegation_token=False)
     assert (step.name, step.ends_at_ms, step.by_delegation_token) == ("user", None, False)

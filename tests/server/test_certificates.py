@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from local.authorities import authority, issued
+from security.making_keys import PBKDF2, derived
 
 from heirlog.metadata.config_def import parse_static
 from heirlog.server.certificates import Certificates
@@ -185,6 +186,19 @@ def test_no_store_makes_the_node_wait_or_fills_its_memory(node: Node, kind: str)
         "no name": "no file can have this name",
     }
     assert reason is not None and why.get(kind, "not a regular file") in reason
+
+
+def test_a_key_that_takes_hours_to_decrypt_is_refused_at_once(node: Node) -> None:
+    """It comes in a request, and the node has one thread."""
+    certificate_text = issued("node", HOST).partition("-----END PRIVATE KEY-----\n")[2]
+    store = {
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.key": derived(PBKDF2, 2**31 - 1),
+        "ssl.keystore.certificate.chain": certificate_text,
+        "ssl.key.password": "secret",
+    }
+    reason = node.certificates.reason_against({"CLIENTS": store})
+    assert reason is not None and "takes 2147483647 iterations" in reason
 
 
 def test_a_certificate_of_another_subject_is_taken_where_the_file_allows_it(

@@ -3,70 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import random
 import socket
 import ssl
 import struct
-import time
-from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-from cryptography.hazmat.primitives.kdf.hkdf import HKDFExpand
+from cryptography.x509.oid import ExtendedKeyUsageOID
 from local.authorities import authority, issued
+from server.secured_nodes import HOST, Secured, correlation, echo, read_frame, run, settings, store, trusting
 
 from heirlog.client.security import Security, SecurityError, Store
 from heirlog.env import Region
 from heirlog.protocol.messages import ApiVersionsResponse
 from heirlog.server import tls_stream
-from heirlog.server.door import Door
 from heirlog.server.files import OsFile
 from heirlog.server.tls_stream import HandshakeTurns
 from heirlog.tls.contexts import client_context, server_context
-
-HOST = "127.0.0.1"
-
-
-def store(pem: str) -> Store:
-    return Store("PEM", pem=pem)
-
-
-def settings(name: str = "node", **more: Any) -> Security:
-    given = {"trust": store(authority().certificate_pem), "key": store(issued(name, HOST))}
-    return Security(protocol="SSL", **(given | more))
-
-
-def trusting(**more: Any) -> ssl.SSLContext:
-    return client_context(Security(protocol="SSL", trust=store(authority().certificate_pem), **more))
-
-
-class Secured:
-    """A fake node whose listener speaks TLS."""
-
-    def __init__(self, fake_node: Any, answer: Any, client_auth: str = "none", **more: Any) -> None:
-        timeout_s = more.pop("timeout_s", 30.0)
-        loop = asyncio.get_running_loop()
-        self.certificates: list[bytes | None] = []
-        door = Door(timeout_s, None, server_context(settings(**more), client_auth), HandshakeTurns(loop))
-        self.door = door
-        self.node = fake_node(answer, doors={"PLAINTEXT": door})
-
-    async def connect(self, context: ssl.SSLContext | None = None) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        endpoint = self.node.endpoint
-        return await asyncio.open_connection(endpoint.host, endpoint.port, ssl=context or trusting())
-
-    def stop(self) -> None:
-        self.node.server.stop()
-
-
-def echo(client: Any, header: Any, frame: memoryview) -> None:
-    client.transport.send(header, ApiVersionsResponse())
 
 
 def raw(*parts: Any) -> Any:
@@ -75,24 +31,6 @@ def raw(*parts: Any) -> Any:
         client.transport._stream.write([struct.pack(">ii", size + 4, header.correlation_id), *parts])
 
     return answer
-
-
-async def read_frame(reader: asyncio.StreamReader) -> bytes:
-    async with asyncio.timeout(60):
-        (size,) = struct.unpack(">i", await reader.readexactly(4))
-        return await reader.readexactly(size)
-
-
-def correlation(frame: bytes) -> int:
-    return int.from_bytes(frame[:4], "big")
-
-
-def run(scenario: Callable[[], Any]) -> None:
-    async def bounded() -> None:
-        async with asyncio.timeout(60):
-            await scenario()
-
-    asyncio.run(bounded())
 
 
 @pytest.mark.parametrize("version", ["TLSv1.2", "TLSv1.3"])
@@ -274,8 +212,9 @@ def test_a_client_that_may_show_a_certificate_is_known_by_it(fake_node: Any, fra
         None,
         store(issued("alice", by="another authority")),
         store(issued("alice", days=-1)),
+        store(authority().issue("alice", purposes=[ExtendedKeyUsageOID.SERVER_AUTH])),
     ],
-    ids=["none", "of another authority", "expired"],
+    ids=["none", "of another authority", "expired", "for servers only"],
 )
 def test_a_client_without_the_required_certificate_is_closed_unheard(
     fake_node: Any, framed: Any, eventually: Any, key: Store | None
@@ -290,38 +229,6 @@ def test_a_client_without_the_required_certificate_is_closed_unheard(
         await eventually(lambda: not node.node.server.connection_count)
         assert node.node.clients[0].frames == []
         assert "authentication-failed" in node.node.events("info")
-        node.stop()
-
-    run(scenario)
-
-
-def test_a_session_of_tls_1_2_ends_with_the_certificate_that_it_began_with(
-    fake_node: Any, framed: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A session that is continued shows no certificate again."""
-    (tmp_path / "alice.pem").write_text(issued("alice", days=2))
-    context = trusting(tls_versions=("TLSv1.2",))
-    context.load_cert_chain(tmp_path / "alice.pem")
-
-    def ask(endpoint: Any, session: ssl.SSLSession | None) -> tuple[ssl.SSLSession | None, bool]:
-        with (
-            socket.create_connection((endpoint.host, endpoint.port), timeout=30) as plain,
-            context.wrap_socket(plain, server_hostname=HOST, session=session) as sock,
-        ):
-            sock.sendall(framed(1))
-            if not sock.recv(4):
-                raise ConnectionError("closed instead of an answer")
-            return sock.session, bool(sock.session_reused)
-
-    async def scenario() -> None:
-        node = Secured(fake_node, echo, "required")
-        endpoint = node.node.endpoint
-        session, _ = await asyncio.to_thread(ask, endpoint, None)
-        assert (await asyncio.to_thread(ask, endpoint, session))[1], "or this test shows nothing"
-        monkeypatch.setattr(tls_stream, "time", SimpleNamespace(time=lambda: time.time() + 3 * 86_400))
-        with pytest.raises((ssl.SSLError, ConnectionError)):
-            await asyncio.to_thread(ask, endpoint, session)
-        assert "it has expired since the session began" in str(node.node.logged)
         node.stop()
 
     run(scenario)
@@ -348,49 +255,6 @@ def test_what_is_not_tls_is_closed(fake_node: Any, eventually: Any, said: bytes)
     run(scenario)
 
 
-class KeyUpdates:
-    """Records of a TLS 1.3 client that hold a KeyUpdate and nothing else, filled up to 16 KiB."""
-
-    def __init__(self, secret: bytes) -> None:
-        self._secret = secret
-
-    def _expand(self, label: bytes, size: int) -> bytes:
-        label = b"tls13 " + label
-        info = struct.pack(">HB", size, len(label)) + label + b"\0"
-        return HKDFExpand(hashes.SHA384(), size, info).derive(self._secret)
-
-    def next(self) -> bytes:
-        key, nonce = self._expand(b"key", 32), self._expand(b"iv", 12)  # the first record under this key: number 0
-        self._secret = self._expand(b"traffic upd", 48)
-        plain = b"\x18\0\0\1\0\x16".ljust(16_384, b"\0")
-        head = b"\x17\x03\x03" + struct.pack(">H", len(plain) + 16)
-        return head + AESGCM(key).encrypt(nonce, plain, head)
-
-
-def test_records_without_data_are_not_read_without_end(fake_node: Any, framed: Any, tmp_path: Path) -> None:
-    async def scenario() -> None:
-        node = Secured(fake_node, echo)
-        context = trusting(tls_versions=("TLSv1.3",))
-        context.keylog_filename = str(tmp_path / "keys")
-        loop = asyncio.get_running_loop()
-        reader, writer = await node.connect(context)
-        assert writer.get_extra_info("cipher")[0] == "TLS_AES_256_GCM_SHA384"
-        lines = (tmp_path / "keys").read_text().splitlines()
-        (secret,) = (line.split()[2] for line in lines if line.startswith("CLIENT_TRAFFIC_SECRET_0"))
-        updates = KeyUpdates(bytes.fromhex(secret))
-        with socket.socket(fileno=os.dup(writer.get_extra_info("socket").fileno())) as below:
-            below.setblocking(False)
-            flood = b"".join(updates.next() for _ in range(64))
-            with contextlib.suppress(ConnectionError):
-                await loop.sock_sendall(below, flood)
-            with contextlib.suppress(ConnectionError):
-                await reader.read()
-        assert "too many records without data" in str(node.node.logged[-1])
-        node.stop()
-
-    run(scenario)
-
-
 def test_tls_at_a_listener_without_it_is_named_in_the_log(fake_node: Any, eventually: Any) -> None:
     async def scenario() -> None:
         node = fake_node(echo)
@@ -399,20 +263,6 @@ def test_tls_at_a_listener_without_it_is_named_in_the_log(fake_node: Any, eventu
         await eventually(lambda: node.events("warning") == ["frame-refused"])
         assert "looks like TLS" in str(node.logged[-1])
         node.server.stop()
-
-    run(scenario)
-
-
-@pytest.mark.filterwarnings("ignore:ssl.TLSVersion:DeprecationWarning")
-def test_an_old_version_of_tls_is_refused(fake_node: Any) -> None:
-    async def scenario() -> None:
-        node = Secured(fake_node, echo)
-        context = trusting()
-        context.minimum_version = ssl.TLSVersion.MINIMUM_SUPPORTED
-        context.maximum_version = ssl.TLSVersion.TLSv1_1
-        with pytest.raises((ssl.SSLError, ConnectionError)):
-            await node.connect(context)
-        node.stop()
 
     run(scenario)
 

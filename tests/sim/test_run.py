@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from heirlog.sim import scenarios
+from heirlog.sim import mixed_group_races, scenarios
 from heirlog.sim.plan import RunPlan
 from heirlog.sim.quorum_elections import ELECTIONS
 from heirlog.sim.recoveries.catalogue import RECOVERIES
@@ -36,6 +36,7 @@ SUITE = {
     "controllers": (5, 9, 13, 14, 1006001871),
     "manager-switch": range(1, 4),
     "consumer-groups": range(1, 4),
+    "mixed-groups": (10, 11),
     "share-groups": (5, 10),
     "every-coordinator": (2,),
     "rotten-coordinators": (2,),
@@ -152,6 +153,7 @@ MUST_HAPPEN = (
     HIT_AT + "successor",
     "log.transaction-timed-out",
     *(HIT_AT + step for step in (INIT, ADD, PREPARE, COMPLETE, MARKERS, EXPIRE)),
+    *(mixed_group_races.HIT_AT + step for step in (mixed_group_races.UPGRADE, mixed_group_races.DOWNGRADE)),
 )
 
 

@@ -180,6 +180,32 @@ def test_the_start_of_an_open_transaction_may_be_deleted(files: MemoryFiles, log
     assert log.aborted_transactions(2, 4) == [AbortedTransaction(7, 0, 3, 1)]
 
 
+def test_a_log_that_starts_over_has_no_open_transaction(files: MemoryFiles, log: Log) -> None:
+    put(log, data(0, 7), end(1, 7, ABORT), data(2, 7, 1))
+    log.flush(lambda error: None)
+    files.run()
+    log.truncate_fully_and_start_at(10)
+    assert unstable(log, 10) is None
+    assert (log.producers.producers, log.aborted_transactions(0, 10)) == ({}, [])
+    put(log, data(10, 7, 5), end(11, 7, ABORT))
+    assert log.aborted_transactions(10, 12) == [AbortedTransaction(7, 10, 11, 12)]
+
+
+def test_a_flush_that_cannot_write_the_index_fails_and_moves_no_recovery_point(files: MemoryFiles) -> None:
+    """Otherwise records of the aborted transaction would count as flushed without what hides them from consumers."""
+    log = open_log(files, CONFIG)
+    put(log, data(0, 7), end(1, 7, ABORT))
+    files.failing_appends.add(".txnindex")
+    with pytest.raises(OSError, match="No space left"):
+        log.flush(lambda error: None)
+    files.run()
+    assert log.recovery_point == 0
+    files.failing_appends.clear()
+    log.flush(lambda error: None)
+    files.run()
+    assert log.recovery_point == 2
+
+
 class Machine:
     """A log, and the batches that it should hold."""
 

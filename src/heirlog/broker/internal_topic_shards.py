@@ -63,13 +63,12 @@ _remembered = lru_cache(maxsize=256)(_hashed)
 
 
 class InternalTopicShards(Generic[ShardT]):
-    def __init__(
-        self, topic: str, replicas: ReplicaManager, image: Callable[[], Image], new_shard: Callable[[Partition], ShardT]
-    ) -> None:
+    def __init__(self, topic: str, replicas: ReplicaManager, new_shard: Callable[[Partition], ShardT]) -> None:
         self._topic = topic
         self._replicas = replicas
-        self._image = image
         self._new_shard = new_shard
+        self._partition_count: int | None = None
+        """Of the topic; None while it does not exist."""
         self._shards: dict[int, ShardT] = {}
         self._stopped = False
 
@@ -85,6 +84,8 @@ class InternalTopicShards(Generic[ShardT]):
             )
             if not is_deleted and all(changed_id != topic_id for changed_id, _ in changed.partitions):
                 return
+        topic = image.topic_named(self._topic)
+        self._partition_count = None if topic is None else len(image.partitions[topic.id])
         self._follow()
 
     def _follow(self) -> None:
@@ -107,8 +108,7 @@ class InternalTopicShards(Generic[ShardT]):
 
     def partition_of(self, key: str) -> int | None:
         """The partition of the topic for this key; None while the topic does not exist."""
-        topic = self._image().topic_named(self._topic)
-        return None if topic is None else partition_for(key, len(self._image().partitions[topic.id]))
+        return None if self._partition_count is None else partition_for(key, self._partition_count)
 
     def shard_of(self, key: str) -> ShardT | None:
         """The shard of this key, loaded or not; None if another broker may have it."""

@@ -126,10 +126,6 @@ class ReplicaFetcher:
         self._all_idle_until_ms = 0
 
     @property
-    def delayed_count(self) -> int:
-        return len(self._delayed)
-
-    @property
     def is_unused(self) -> bool:
         return not self.followed and not self._in_flight
 

@@ -75,11 +75,15 @@ class ReplicaFetcherManager:
         return self._fetcher_of.keys()
 
     def lags(self) -> Survey[tuple[int, int]]:
-        """The largest lag behind a leader's high watermark, and how many partitions back off after an error."""
-        largest = resting = 0
+        """The largest lag behind a leader's high watermark, and how many partitions had an error instead of records.
+
+        An error counts until the next success, also while the partition is tried again: a count of those that back off
+        would be 0 in between. A partition that waits for the replication throttle has not failed.
+        """
+        largest = failed = 0
         for fetcher in list(self._fetchers.values()):
-            resting += fetcher.delayed_count
             for group in in_groups(fetcher.followed.values()):
                 largest = max(largest, *(followed.lag for followed in group))
+                failed += sum(not followed.back_off.is_reset for followed in group)
                 yield
-        return largest, resting
+        return largest, failed

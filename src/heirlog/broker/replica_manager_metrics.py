@@ -79,4 +79,5 @@ def _count_led(metrics: ReplicaManagerMetrics, partition: Partition, image: Imag
 def _has_late_transaction(partition: Partition, late_since_ms: int) -> bool:
     producers = partition.log.producers
     oldest = producers.transactions.oldest_ongoing
-    return oldest is not None and producers.producers[oldest].last_timestamp < late_since_ms
+    # records may have no time
+    return oldest is not None and 0 < producers.producers[oldest].last_timestamp < late_since_ms

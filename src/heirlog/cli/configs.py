@@ -24,6 +24,7 @@ from heirlog.cli.next_steps import with_next_step
 from heirlog.cli.option_groups import grouped
 from heirlog.cli.render import Json, show_rows
 from heirlog.local import properties
+from heirlog.local.similar_names import similar
 from heirlog.protocol.errors import error_code
 
 if TYPE_CHECKING:
@@ -130,7 +131,7 @@ class EntityOptions:
         strange = next(("".join(parts) for parts in settings if not parts[0] or not parts[1]), None)
         if strange is not None:
             raise UsageError(f"{strange} is not of the form CONFIG=VALUE")
-        return named, [(name.strip(), value.strip()) for name, _, value in settings]
+        return named, [(name.strip(), _without_brackets(value.strip())) for name, _, value in settings]
 
     @property
     def entity(self) -> Entity:
@@ -308,12 +309,29 @@ def alter(
         configs=[*_changes(added.items(), SET), *_changes(((key, None) for key in deleted), DELETE)],
     )
     with connected(bootstrap_server) as client:
+        if deleted and kind is not EntityType.BROKER_LOGGERS:
+            _warn_of_unset(client, kind, name, deleted)
         if MIN_ISR in (*added, *deleted):
             _warn_of_min_isr(client, kind, name, added.get(MIN_ISR))
         request = IncrementalAlterConfigsRequest(resources=[resource])
         _check("alter", kind, name, _ask(client, kind, name, request).responses[0])
     warn_of_deprecated(added)
     print(f"Completed updating config for {kind} {name or '<default>'}.")
+
+
+def _without_brackets(value: str) -> str:
+    """`[a,b]` is how --add-config has a value with commas."""
+    return value[1:-1] if value.startswith("[") and value.endswith("]") else value
+
+
+def _warn_of_unset(client: Client, kind: EntityType, name: str, deleted: Sequence[str]) -> None:
+    """Of what is deleted and was not set: a misspelt name leaves the value as it is."""
+    there = {row["name"] for row in _described(client, kind, name, everything=False)}
+    for each in deleted:
+        if each not in there:
+            near = similar(each, there)
+            meant = f"; did you mean {near}?" if near else ""
+            print(f"{each} was not set for {kind} {name or '<default>'}{meant}", file=sys.stderr)
 
 
 def _warn_of_min_isr(client: Client, kind: EntityType, name: str, value: str | None) -> None:

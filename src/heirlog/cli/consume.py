@@ -18,7 +18,7 @@ from heirlog.cli.group_options import GroupOptions, group_options
 from heirlog.cli.group_reader import GroupReader
 from heirlog.cli.group_topics import GroupTopics
 from heirlog.cli.interrupts import Interrupts
-from heirlog.cli.names import named, some_matching
+from heirlog.cli.names import named, no_such_partition, some_matching
 from heirlog.cli.option_groups import grouped
 from heirlog.cli.output import Output
 from heirlog.cli.places import partition_count
@@ -214,7 +214,7 @@ def _partitions(client: Client, topics: Sequence[str], only: Sequence[int] | Non
         count = partition_count(client, topic)
         for partition in only or ():
             if partition >= count:
-                raise CommandError(f"{topic} has partitions 0 to {count - 1}, not {partition}")
+                raise CommandError(no_such_partition(topic, count, partition))
         for partition in dict.fromkeys(only) if only else range(count):
             yield topic, partition
 

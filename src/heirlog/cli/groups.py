@@ -31,6 +31,7 @@ app = typer.Typer(help="Show consumer and share groups, delete them, and move th
 NAMED_OFFSET_FETCH = 9
 """The last version whose answer names topics instead of giving their ids."""
 LATEST = -1
+_DELETED = {ErrorCode.NONE.name: "deleted"}
 
 TopicPartition = tuple[str, int]
 GroupArgument = Annotated[
@@ -153,9 +154,15 @@ def describe(
                 "lag": "Lag",
             }
             rows = [row for one in found for row in _lags(client, one)]
+            # as in Kafka's table, whose members are "-" in a group without any
+            columns |= {"member": "Member", "host": "Host", "client": "Client"} if _has_members(rows) else {}
             show_rows(columns, rows, as_json)
             if not as_json:
                 _show_totals(wanted, rows)
+
+
+def _has_members(rows: list[dict[str, Any]]) -> bool:
+    return any(row["member"] is not None for row in rows)
 
 
 def _show_totals(groups: list[str], rows: list[dict[str, Any]]) -> None:
@@ -199,7 +206,7 @@ def _state(group: ShownGroup) -> dict[str, Any]:
 def _lags(client: Client, group: ShownGroup) -> Iterator[dict[str, Any]]:
     """Of each partition that has a committed offset or is assigned to a member; without a commit there is no lag.
 
-    The offset of a share group is its start offset, and brokers know its lag.
+    The offset of a share group is its start offset, and brokers know its lag. Its partitions have no single member.
     """
     lags: dict[TopicPartition, int | None] = {}
     if group.kind == SHARE:
@@ -209,12 +216,16 @@ def _lags(client: Client, group: ShownGroup) -> Iterator[dict[str, Any]]:
     else:
         committed = committed_offsets(client, group.group_id)
     assigned = {
-        (topic, number) for member in group.members for topic, numbers in member.assigned.items() for number in numbers
+        (topic, number): member
+        for member in group.members
+        for topic, numbers in member.assigned.items()
+        for number in numbers
     }
-    wanted = sorted(committed.keys() | lags.keys() | assigned)
+    wanted = sorted(committed.keys() | lags.keys() | assigned.keys())
     ends = client.list_offsets(dict.fromkeys(wanted, LATEST)) if wanted else {}
     for at in wanted:
         offset, end = committed.get(at), ends[at].offset
+        member = assigned.get(at) if group.kind != SHARE else None
         yield {
             "group": group.group_id,
             "topic": at[0],
@@ -222,6 +233,9 @@ def _lags(client: Client, group: ShownGroup) -> Iterator[dict[str, Any]]:
             "offset": offset,
             "end_offset": end,
             "lag": lags[at] if at in lags else None if offset is None else max(end - offset, 0),
+            "member": member and member.member_id,
+            "host": member and member.client_host,
+            "client": member and member.client_id,
         }
 
 
@@ -313,6 +327,8 @@ def delete_offsets(
 
 
 def _show_deleted(rows: list[dict[str, Any]], as_json: bool) -> None:
-    show_rows({"topic": "Topic", "partition": "Partition", "result": "Result"}, rows, as_json)
+    # NONE of a program's answer reads as if nothing were done
+    shown = rows if as_json else [row | {"result": _DELETED.get(row["result"], row["result"])} for row in rows]
+    show_rows({"topic": "Topic", "partition": "Partition", "result": "Result"}, shown, as_json)
     if any(row["result"] != ErrorCode.NONE.name for row in rows):
         raise typer.Exit(EXIT_FAILED)

@@ -44,6 +44,9 @@ OPTIONS: Final = {
     "--producer-config": _LOGIN,
     "--timeout-ms": "--until-end (-e) stops at the end of the topic",
     "--property": "consume has --print-key, --format and --json, produce --key-separator and --input-format json",
+    "--formatter-property": "consume has --print-key, --format and --json",
+    "--reader-property": "produce has --key-separator and --input-format json",
+    "--command-property": _LOGIN,
     "--producer-property": "produce has --acks, --compression and --transactional-id",
     "-X": _LOGIN,
     "--password": "leave it out: the password is asked for, or read from the standard input",
@@ -60,15 +63,18 @@ OPTIONS: Final = {
     "--num": "--max (-n) says how many records",
     "-C": "consume needs no such option",
     "-P": "produce needs no such option",
+    "-q": "leave it out: the standard output has what was asked for, and nothing else",
+    "-u": "leave it out: each record is written when it comes",
     "-L": "`heirlog topics describe` and `heirlog broker list` show the metadata",
     "-Q": "`heirlog offsets` shows offsets",
 }
 """Of Kafka's tools, kcat and rpk, where the nearest option here has another name."""
 
 VALUES: Final = {
-    "--entity-type": "for users, clients and ips there are `heirlog users list` and `heirlog quotas describe`"
+    "--acks": "-1 is all; with 0 no record could be said to be acknowledged",
+    "--entity-type": "for users, clients and ips there are `heirlog users list` and `heirlog quotas describe`",
 }
-"""Options of Kafka's tools that have fewer values here, and where the others are."""
+"""Options of Kafka's tools that have fewer values here, and what to do about the others."""
 
 
 def rewritten(arguments: list[str]) -> list[str]:

@@ -2,7 +2,7 @@
 
 lines   the line is the value, or what is behind the key separator
 json    an object as `heirlog consume --json` prints: value and key are text, null, or {"base64": ...}; headers are
-        [name, value] pairs; timestamp_ms. All may be missing. topic, partition, offset and delivery_count are ignored,
+        [name, value] pairs; timestamp_ms. Some may be missing. topic, partition, offset and delivery_count are ignored,
         so that the output of consume can be written to another topic. Any other member is refused: with "payload",
         kcat's word for the value, each record would be a tombstone
 """
@@ -100,6 +100,8 @@ def _record_of(line: bytes) -> LineRecord:
         unknown = [name for name in members if name not in READ + IGNORED]
         if unknown:
             raise ValueError(f"{unknown[0]!r} is not a member of it; there are {', '.join(READ)}")
+        if not any(name in READ for name in members):
+            raise ValueError(f"it has none of {', '.join(READ)}")
         timestamp_ms = members.get("timestamp_ms")
         if timestamp_ms is not None and not (type(timestamp_ms) is int and 0 <= timestamp_ms <= TIMESTAMP_MAX):
             raise ValueError("timestamp_ms is no time in ms")

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+import sys
 import time
 from datetime import UTC, datetime
 
 from heirlog.cli.errors import UsageError
 
+SECONDS_MAX = 10_000_000_000
+"""In ms the spring of 1970, in seconds the year 2286."""
 _DURATION = re.compile(r"P(?:(\d+)D)?(?:T(?=\d)(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)S)?)?")
 
 
@@ -21,6 +24,13 @@ def moment_ms(option: str, text: str) -> int:
         return datetime_ms(option, text)
     except UsageError as error:
         raise UsageError(f"{error}, PT1H (an hour ago), or a time in ms") from error
+
+
+def warn_of_seconds(option: str, text: str) -> None:
+    """A number of ms that is a time of long ago is more likely one of seconds."""
+    if text.isdecimal() and 0 < int(text) < SECONDS_MAX:
+        day = datetime.fromtimestamp(int(text) / 1000, UTC).date()
+        print(f"{option} {text} is in ms, so in the year {day.year}; {text}000 is that many seconds", file=sys.stderr)
 
 
 def datetime_ms(option: str, text: str) -> int:

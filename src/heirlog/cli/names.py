@@ -60,6 +60,12 @@ def one_partition(place: str | None, topic: str | None, partition: int | None) -
     return name, int(number)
 
 
+def no_such_partition(topic: str, count: int, partition: int) -> str:
+    """The sentence. count: how many the topic has."""
+    there = f"partitions 0 to {count - 1}" if count > 1 else "partition 0 only"
+    return f"{topic} has {there}, not {partition}"
+
+
 def named(names: list[str] | None, topic: list[str] | None) -> list[str]:
     return [*(names or ()), *(topic or ())]
 

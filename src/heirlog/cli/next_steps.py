@@ -56,6 +56,7 @@ NEXT_STEPS: Final = {
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED: _ACLS,
     ErrorCode.SECURITY_DISABLED: "set authorizer.class.name on every node (docs/guides/secure.md)",
     ErrorCode.TOPIC_DELETION_DISABLED: "set delete.topic.enable=true in server.properties of the controller",
+    ErrorCode.MESSAGE_TOO_LARGE: "heirlog configs alter topic TOPIC max.message.bytes=BYTES raises the limit",
     ErrorCode.OFFSET_OUT_OF_RANGE: "give an offset from the log start to the high watermark, or -1",
     ErrorCode.NO_REASSIGNMENT_IN_PROGRESS: "heirlog reassign --list shows the reassignments in progress",
     ErrorCode.REASSIGNMENT_IN_PROGRESS: (

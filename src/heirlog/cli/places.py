@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from heirlog.cli.errors import CommandError
 from heirlog.cli.line_records import LineRecord
+from heirlog.cli.names import no_such_partition
 from heirlog.cli.next_steps import with_next_step
 from heirlog.protocol.batch import NewRecord
 from heirlog.protocol.errors import ErrorCode, error_code
@@ -25,7 +26,7 @@ class Places:
         self.topic = topic
         self.count = partition_count(client, topic)
         if partition is not None and partition >= self.count:
-            raise CommandError(f"{topic} has partitions 0 to {self.count - 1}, not {partition}")
+            raise CommandError(no_such_partition(topic, self.count, partition))
         self._partition = partition
         self._turn = 0
 

@@ -276,8 +276,8 @@ class Writer:
         with self._interrupts.allowed():
             answer = self._client.produce(self._topic, partition, batch, acks=self._acks, tries=self._tries)
         if answer.error_code not in ACKNOWLEDGED:
-            code = error_code(answer.error_code)
-            refused = f"{self._topic}-{partition} refused a batch of {len(records)} records: {code.name}"
+            code, plural = error_code(answer.error_code), "s" if len(records) != 1 else ""
+            refused = f"{self._topic}-{partition} refused a batch of {len(records)} record{plural}: {code.name}"
             message = f", {answer.error_message}" if answer.error_message else ""
             raise CommandError(with_next_step(f"{refused}{message}", code))
         self._sending = 0

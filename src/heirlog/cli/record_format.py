@@ -35,6 +35,17 @@ _FIELDS: dict[str, Format] = {
     ),
     "%": lambda topic, partition, record: b"%",
 }
+WORDS = {
+    "s": "(value)",
+    "S": "(its length)",
+    "k": "(key)",
+    "K": "(its length)",
+    "h": "(headers)",
+    "t": "(topic)",
+    "p": "(partition)",
+    "o": "(offset)",
+    "T": "(time in ms)",
+}
 _ESCAPES = {"n": b"\n", "r": b"\r", "t": b"\t", "0": b"\0", "\\": b"\\"}
 _PARTS = re.compile(r"%(.?)|\\(x[0-9a-fA-F]{2}|.?)|([^%\\]+)", re.DOTALL)
 _ESCAPED = re.compile(r"\\(x[0-9a-fA-F]{2}|[nrt0\\])")
@@ -58,9 +69,8 @@ def format_of(text: str) -> Format:
             parts.append(literal.encode())
         elif field:
             if field not in _FIELDS:
-                raise UsageError(
-                    f"--format: %{field} is unknown; there are {', '.join(f'%{name}' for name in _FIELDS)}"
-                )
+                there = ", ".join(f"%{name} {word}" for name, word in WORDS.items())
+                raise UsageError(f"--format: %{field} is unknown; there are {there}, and %%")
             parts.append(_FIELDS[field])
         elif escape in _ESCAPES:
             parts.append(_ESCAPES[escape])

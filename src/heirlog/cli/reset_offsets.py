@@ -8,6 +8,7 @@ offset of a share group is its start offset, as with kafka-share-groups.
 from __future__ import annotations
 
 import csv
+import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -139,6 +140,7 @@ def reset_offsets(
         if given is not None or target.to_offset is not None:
             _check_ends(moved, latest)
         plan = {key: min(max(moved[key], earliest[key]), latest[key]) for key in wanted}
+        _say_moved(moved, plan, earliest)
         if execute and plan and shown is not None:
             alter_share_offsets(client, group, plan)
         elif execute and plan:
@@ -162,6 +164,17 @@ def _check_ends(moved: Mapping[TopicPartition, int], latest: Mapping[TopicPartit
                 f"{topic}-{partition} ends at offset {end}, so nothing can continue at {moved[topic, partition]}; to "
                 "begin with the next record give --to-latest"
             )
+
+
+def _say_moved(
+    moved: Mapping[TopicPartition, int], plan: Mapping[TopicPartition, int], earliest: Mapping[TopicPartition, int]
+) -> None:
+    """Which offsets are not those that were asked for."""
+    for (topic, partition), offset in sorted(plan.items()):
+        asked = moved[topic, partition]
+        if asked != offset:
+            where = "begins" if offset == earliest[topic, partition] else "ends"
+            print(f"{topic}-{partition} {where} at offset {offset}: not {asked}", file=sys.stderr)
 
 
 def _check_inactive(client: Client, group: str) -> None:

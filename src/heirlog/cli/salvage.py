@@ -20,6 +20,7 @@ import typer
 from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
 from heirlog.cli.doctor import log_directories
 from heirlog.cli.errors import CommandError, UsageError
+from heirlog.cli.names import no_such_partition
 from heirlog.cli.places import partition_count
 from heirlog.cli.render import Json, confirm, show_json, show_rows, text_or_base64
 from heirlog.protocol.batch import (
@@ -246,7 +247,7 @@ def produce(
         for each in kept:
             count = partition_count(client, topic or each.topic)
             if each.partition >= count:
-                raise CommandError(f"{topic or each.topic} has partitions 0 to {count - 1}, not {each.partition}")
+                raise CommandError(no_such_partition(topic or each.topic, count, each.partition))
     if not yes:
         _ask(kept, topic)
     rows = _produce(bootstrap_server, kept, topic)

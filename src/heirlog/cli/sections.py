@@ -39,6 +39,12 @@ GUESSED = "Did you mean"
 class Commands(TyperGroup):
     """A group whose help has the whole first sentence of each command."""
 
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        command = super().get_command(ctx, cmd_name)
+        for parameter in command.params if command is not None else ():
+            _show_plain_type(parameter)
+        return command
+
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         self._format(
             formatter, "Commands", [name for name in self.list_commands(ctx) if not self.commands[name].hidden]
@@ -74,6 +80,21 @@ class Sectioned(Commands):
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         for heading, names in SECTIONS.items():
             self._format(formatter, heading, names)
+
+
+def _show_plain_type(parameter: Any) -> None:
+    """An option's `<list[str]>` and `<int range>` become `<str>` and `<int>`, and an argument has its name only."""
+    typers = getattr(parameter, "display_type", None)
+    if typers is None or "display_type" in vars(parameter):
+        return  # an older typer, which has other words; or done before
+
+    def display_type(ctx: Any) -> str:
+        if parameter.param_type_name == "argument":
+            return ""
+        label: str = typers(ctx).strip("<>").removesuffix(" range")
+        return f"<{label.removeprefix('list[').removesuffix(']')}>"
+
+    parameter.display_type = display_type
 
 
 def _first_sentence(command: Any) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from heirlog.cli.errors import CommandError, UsageError
-from heirlog.cli.moments import moment_ms
+from heirlog.cli.moments import moment_ms, warn_of_seconds
 from heirlog.client.offsets import TopicPartition
 
 if TYPE_CHECKING:
@@ -23,6 +23,8 @@ NAMES = {
     "end": "latest",
 }
 """What `--offset` may name: Kafka's words, kcat's and rpk's."""
+TIME = "s@"
+"""kcat's way to begin at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +37,9 @@ class Start:
     ] = False
     offset: Annotated[
         str | None,
-        typer.Option("--offset", "-o", help="Start here: a number, earliest, latest; -N as --last N."),
+        typer.Option(
+            "--offset", "-o", help="Start here: a number, earliest, latest; -N as --last N; s@MS as --timestamp MS."
+        ),
     ] = None
     timestamp: Annotated[
         str | None,
@@ -57,8 +61,11 @@ class Start:
         given = [self.from_beginning, self.offset is not None, self.timestamp is not None, self.last is not None]
         if sum(given) > 1:
             raise UsageError("give at most one of --from-beginning, --offset, --timestamp, --last")
+        if self.offset is not None and self.offset.startswith(TIME):
+            return Start(timestamp=self.offset.removeprefix(TIME)).checked()
         if self.timestamp is not None:
             moment_ms("--timestamp", self.timestamp)
+            warn_of_seconds("--timestamp", self.timestamp)
         if self.offset is None:
             return self
         if self.offset in NAMES:
@@ -67,7 +74,8 @@ class Start:
             number = int(self.offset)
         except ValueError as error:
             raise UsageError(
-                f"--offset {self.offset} is no offset: give a number, earliest, latest, or -N for the last N"
+                f"--offset {self.offset} is no offset: give a number, earliest, latest, -N for the last N, or "
+                f"{TIME}MS for the time in ms"
             ) from error
         return Start(last=-number) if number < 0 else self
 

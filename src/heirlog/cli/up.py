@@ -14,6 +14,7 @@ stdout gets the greeting, which a script may read; stderr what is waited for, wh
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 import sys
 import time
@@ -353,6 +354,10 @@ def _this_command() -> str:
     called = Path(sys.argv[0])
     if called.name != "heirlog":
         return f"{_from_here(sys.executable)} -m heirlog"
+    found = shutil.which(called.name)
+    if found is not None and os.path.abspath(found) == os.path.abspath(called):
+        # a shell gives the whole path of what it found
+        return called.name
     return _from_here(called) if os.sep in sys.argv[0] else called.name
 
 

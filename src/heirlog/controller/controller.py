@@ -1,9 +1,9 @@
 """The controller role of a node: the image, the records that are not committed yet, and the answers that wait for them.
 
-    inactive   committed batches are applied to the image; every request is refused with NOT_CONTROLLER
-    active     a handler reads the image and returns records; they are applied and appended *at once* (the image is
-               speculative: it is ahead of what is committed), with a journal to undo them; the answer waits until
-               the last of them is committed
+    inactive   the image is the committed one of this node (`follow`); every request is refused with NOT_CONTROLLER
+    active     the image is a copy. A handler reads it and returns records; they are applied and appended *at once* (the
+               image is speculative: it is ahead of what is committed), with a journal to undo them; the answer waits
+               until the last of them is committed
 
     losing leadership: journals are undone, newest first, down to the last commit; every waiting answer becomes
     NOT_CONTROLLER (which does not mean that nothing happened: another leader may still commit the records)
@@ -22,7 +22,7 @@ The rules:
 
 `heirlog.apis` names the handler of each request.
 
-The quorum calls `on_snapshot`, `on_commit` and `on_leader_change`, and never while the controller is calling it.
+The quorum calls `on_commit` and `on_leader_change`, and never while the controller is calling it.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ from heirlog.controller.recovery.switch import switched
 from heirlog.controller.sessions import Sessions
 from heirlog.controller.turn_budget import TurnBudget
 from heirlog.env import Cancel, Env
-from heirlog.metadata.apply import apply_all, image_of_snapshot, read_basis
+from heirlog.metadata.apply import apply_all, read_basis
 from heirlog.metadata.basis import Basis
 from heirlog.metadata.config_def import StaticConfig, token_secrets
 from heirlog.metadata.deprecated_configs import DEPRECATED
@@ -155,7 +155,7 @@ class Controller:
         self._quorum = quorum
         self._bootstrap = tuple(bootstrap)
         self.image = Image()
-        """Speculative while active, committed otherwise. Read only."""
+        """Speculative while active, committed otherwise (and then perhaps not its own). Read only."""
         self.mutation_quotas = MutationQuotas(
             lambda: self.image.client_quotas,
             env.now_ms,
@@ -268,15 +268,15 @@ class Controller:
 
     # -- the quorum's listener ----------------------------------------------------------------------------------
 
-    def on_snapshot(self, records: Sequence[Any], offset: int, epoch: int) -> None:
-        """Replace the image by a snapshot; only an inactive controller gets one."""
+    def follow(self, committed: Image) -> None:
+        """Use this image while inactive. Its owner applies to it what is committed, before `on_commit` is called."""
         assert not self.is_active, "an active controller has the newest state there is"
-        self.image = image_of_snapshot(records, offset, epoch)
-        self.committed_offset = offset
+        self.image = committed
+        self.committed_offset = committed.offset
 
     def on_commit(self, batches: Sequence[MetadataBatch]) -> None:
         for batch in batches:
-            if batch.last_offset > self.image.offset:
+            if batch.last_offset > self.image.offset:  # and not, if the image has another owner
                 apply_all(self.image, batch.records, batch.base_offset, batch.epoch)
                 # control records do not change the image, but they have offsets
                 self.image.offset, self.image.epoch = batch.last_offset, batch.epoch
@@ -304,6 +304,7 @@ class Controller:
 
     def _activate(self, epoch: int) -> None:
         self.is_active, self.epoch = True, epoch
+        self.image = self.image.copy()
         self._activations += 1
         self.env.log("info", "controller-active", epoch=epoch, offset=self.image.offset)
         if self.image.open_transaction is not None:

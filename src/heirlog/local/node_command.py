@@ -103,7 +103,7 @@ def run_node_on(files: Callable[[Deliver], OsFiles], options: NodeOptions, sourc
     if options.stop_with_stdin:
         grace_s = CONTROLLER_GRACE_S if config.is_controller else 0.0
         threading.Thread(target=_stop_at_end_of_stdin, args=(grace_s,), name="parent-watch", daemon=True).start()
-    return run_in_loop(config, files=files, reuse_port=options.reuse_port, source=source)
+    return run_in_loop(config, files=files, reuse_port=options.reuse_port, source=source, config_file=options.config)
 
 
 def _stop_at_end_of_stdin(grace_s: float) -> None:

@@ -199,6 +199,12 @@ class Acls:
         self._prefix_lengths: dict[int, dict[int, int]] = {}
         """The number of prefixes of each length, by resource type."""
 
+    def copy(self) -> Acls:
+        other = Acls()
+        for acl_id, acl in self.by_id.items():
+            other.put(acl_id, acl)
+        return other
+
     def put(self, acl_id: Uuid, acl: Acl | None) -> None:
         """Set an ACL; None removes it."""
         before = self.by_id.pop(acl_id, None)

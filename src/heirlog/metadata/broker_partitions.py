@@ -30,6 +30,11 @@ class BrokerPartitions:
 
     __hash__ = None  # type: ignore[assignment]  # mutable
 
+    def copy(self) -> BrokerPartitions:
+        other = BrokerPartitions()
+        other._by_broker = {broker: dict(topics) for broker, topics in self._by_broker.items()}
+        return other
+
     def move(self, topic_id: Uuid, partition: int, before: Ids, after: Ids) -> None:
         """The partition's brokers in this index were `before` and are now `after`."""
         if before == after:

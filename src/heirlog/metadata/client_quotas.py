@@ -72,6 +72,13 @@ class ClientQuotas:
 
     __hash__ = None  # type: ignore[assignment]  # mutable
 
+    def copy(self) -> ClientQuotas:
+        other = ClientQuotas()
+        for entity, quotas in self.by_entity.items():
+            for key, value in quotas.items():
+                other.put(entity, key, value)
+        return other
+
     def put(self, entity: Entity, key: str, value: float | None) -> None:
         """None: the entity has no such quota any more."""
         # replaced, not changed: a snapshot that is being written may still read the old one

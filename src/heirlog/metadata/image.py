@@ -200,6 +200,22 @@ class Image:
 
     __hash__ = None  # type: ignore[assignment]  # mutable
 
+    def copy(self) -> Image:
+        """An equal image; what is applied to one of the two does not change the other. The values are shared."""
+        other = Image()
+        other.offset, other.epoch, other.next_producer_id = self.offset, self.epoch, self.next_producer_id
+        other.brokers, other.controllers = dict(self.brokers), dict(self.controllers)
+        other.topics, other.topic_ids = dict(self.topics), dict(self.topic_ids)
+        other.partitions = {topic_id: dict(partitions) for topic_id, partitions in self.partitions.items()}
+        # `set_config` replaces the dictionary of a resource
+        other.configs, other.features = dict(self.configs), dict(self.features)
+        other.acls, other.client_quotas = self.acls.copy(), self.client_quotas.copy()
+        other.scram, other.delegation_tokens = dict(self.scram), dict(self.delegation_tokens)
+        other.leaders, other.in_isr, other.in_elr = self.leaders.copy(), self.in_isr.copy(), self.in_elr.copy()
+        other.open_transaction = None if self.open_transaction is None else list(self.open_transaction)
+        other._shared_ids, other._shared_directories = dict(self._shared_ids), dict(self._shared_directories)
+        return other
+
     # -- the way back -------------------------------------------------------------------------------------------
 
     def journal(self) -> ImageJournal:

@@ -8,28 +8,50 @@ elections, features and voters, under the principal of the client that a broker 
 groups and offsets. `outcome` counts the error codes of the answer. Names are at most `NAMES_MAX`; values of
 configurations, passwords and keys are in none.
 
-Failed logins are `authentication-failed`, denied permissions `authorization-denied`, both of the logger heirlog.node
-or heirlog.server. The level of the logger heirlog.node.audit can be set alone.
+    {"event": "authorization-denied", "logger": "heirlog.node.audit", "principal": "User:alice", "host": "10.0.0.7",
+     "operation": "WRITE", "resource_type": "TOPIC", "resource": "orders", "suppressed": 0}
+
+What the ACLs deny, of every API: a line in ten seconds for each user and address, since clients repeat what is denied.
+Failed logins are `authentication-failed`, of the logger heirlog.node or heirlog.server. The level of the logger
+heirlog.node.audit can be set alone.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
 from typing import Any, Final
 
 from heirlog.context import Context
 from heirlog.env import EventLog
+from heirlog.metadata.acls import AclOperation, ResourceType
+from heirlog.metadata.address import kafka_host
 from heirlog.node.error_counts import ErrorCounts, error_counter
 from heirlog.protocol.api import APIS
 from heirlog.protocol.errors import error_code
+from heirlog.rate_limited_log import RateLimitedLog
 
 NAMES_MAX: Final = 10
 _NAMES: Final = ("resource_name", "name", "topic", "topic_name", "group_id", "broker_id", "voter_id", "feature")
 
 
 class AuditLog:
-    def __init__(self, log: EventLog) -> None:
+    def __init__(self, log: EventLog, now_ms: Callable[[], int]) -> None:
         self._log = log
+        self._log_limited = RateLimitedLog(log, now_ms)
+
+    def denied(self, context: Context, operation: AclOperation, resource_type: ResourceType, resource: str) -> None:
+        host = kafka_host(context.client_host)
+        self._log_limited.of_client(
+            "info",
+            "authorization-denied",
+            f"{context.principal}@{host}",
+            principal=context.principal,
+            host=host,
+            operation=operation.name,
+            resource_type=resource_type.name,
+            resource=resource,
+        )
 
     def write(self, key: int, request: Any, context: Context, response: Any) -> None:
         counts: ErrorCounts = defaultdict(int)

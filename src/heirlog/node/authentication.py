@@ -65,12 +65,13 @@ class Authenticators:
         )
 
     def _token_login(self, token_id: str, mechanism: ScramMechanism) -> TokenLogin | None:
-        """None also for one that has ended and is not swept yet: its session would end with the first request."""
+        """One that has ended may not be swept yet: its session would end with the first request."""
         token = self._image().delegation_tokens.get(token_id)
-        if token is None or self._token_secrets is None or token.ends_ms <= self._wall_ms():
+        if token is None or self._token_secrets is None:
             return None
         credential = self._token_secrets.credential(token_id, mechanism)
-        return TokenLogin(credential, token.owner.partition(":")[2], token.ends_ms)
+        has_ended = token.ends_ms <= self._wall_ms()
+        return TokenLogin(credential, token.owner.partition(":")[2], token.ends_ms, has_ended)
 
     def _validator(self, security: ListenerSecurity) -> TokenValidator:
         bearer = security.bearer

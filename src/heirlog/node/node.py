@@ -29,6 +29,7 @@ from heirlog.metadata.image import Image
 from heirlog.metadata.journal import ImageJournal
 from heirlog.metadata.listener_security import ListenerSecurity
 from heirlog.metadata.state import BrokerRegistration
+from heirlog.node.audit import AuditLog
 from heirlog.node.authentication import AuthenticationCounts, Authenticators
 from heirlog.node.auto_topic_creation import AutoTopicCreationManager
 from heirlog.node.connection import ClientConnection, ReadAhead, Transport
@@ -157,7 +158,9 @@ class Node:
             config, lambda: self.image, lambda: self.cluster_id, env.wall_ms, signatures or {}
         )
         self.authentications = AuthenticationCounts()
-        self._dispatcher = RequestDispatcher(self, self.every_broker)
+        audit = AuditLog(env.log, env.now_ms)
+        self.log_denied = audit.denied
+        self._dispatcher = RequestDispatcher(self, self.every_broker, audit)
         self._stores = DynamicStores(stores, config.node_id)
         self._stopping = False
 
@@ -320,6 +323,7 @@ class Node:
                 cluster_id=self.cluster_id,
                 bootstrap=bootstrap,
             )
+            self._controller.follow(self._publisher.image)
             self._registration = ControllerRegistrationManager(
                 self.env, config, self.controller_endpoint, lambda: self.image
             )
@@ -449,7 +453,7 @@ class Node:
     def authentication_failed(self, connection: ClientConnection, mechanism: str, name: str, why: str) -> None:
         self.authentications.failed[connection.listener.name] += 1
         peer = connection.transport.peer_host
-        self.log_limited.of_host(
+        self.log_limited.of_client(
             "info",
             "authentication-failed",
             peer,
@@ -500,29 +504,41 @@ class Node:
         """The answer to a request within another one, which is not held."""
         return self._dispatcher.serve(route, request, context)
 
-    # the quorum's listener: the controller first, so that it never knows less than the broker of this process
+    # the quorum's listener: an active controller first, so that it never knows less than the broker of this process. An
+    # inactive one has no image of its own: it reads the publisher's
 
     def on_snapshot(self, records: list[Message], offset: int, epoch: int) -> None:
-        if self._controller is not None:
-            self._controller.on_snapshot(records, offset, epoch)
         self._publisher.on_snapshot(records, offset, epoch)
+        self._controller_follows()
         self._own_image.applied()
+
+    def _controller_follows(self) -> None:
+        if self._controller is not None and not self._controller.is_active:
+            self._controller.follow(self._publisher.image)
 
     def on_commit(self, batches: list[CommittedBatch]) -> None:
         if self.commit_latency is not None and self._controller is not None and self._controller.is_active:
             latency_ms = self.env.wall_ms() - batches[0].append_time_ms
             self.commit_latency.add(self.env.now_ms(), latency_ms)
+        leads = self._controller is not None and self._controller.is_active
+        if leads:
+            self._controller_commits(batches)
+        self._publisher.on_commit(batches)
+        if not leads:
+            self._controller_commits(batches)
+        self._own_image.applied()
+
+    def _controller_commits(self, batches: list[CommittedBatch]) -> None:
         if self._controller is not None:
             self._controller.on_commit(batches)
             self.every_broker.brokers_changed()
-        self._publisher.on_commit(batches)
-        self._own_image.applied()
 
     def on_leader_change(self, leader_id: int, epoch: int, is_me: bool) -> None:
         self.controllers_seen += leader_id != NO_NODE
         self._leave_former_controller()
         if self._controller is not None:
             self._controller.on_leader_change(leader_id, epoch, is_me)
+            self._controller_follows()
         if self._registration is not None:
             self._registration.leader_changed()
 

@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 
 
 class RequestDispatcher:
-    def __init__(self, node: Ports, every_broker: MetadataPropagation) -> None:
+    def __init__(self, node: Ports, every_broker: MetadataPropagation, audit: AuditLog) -> None:
         """node: what handlers get."""
         self._node = node
         self._every_broker = every_broker
         self._authorizer = node.authorizer
-        self._audit = AuditLog(node.env.log)
+        self._audit = audit
         self.has_metadata = False
         """As a broker: its clients' requests are served."""
         self._held: list[Callable[[], None]] = []

@@ -93,6 +93,8 @@ class TokenLogin:
     owner: str
     """Name of the principal."""
     ends_at_ms: int
+    has_ended: bool = False
+    """By the clock of this node: the right password lets nobody in, and the log says why."""
 
 
 def salted_password(mechanism: ScramMechanism, password: str, salt: bytes, iterations: int) -> bytes:
@@ -213,6 +215,8 @@ class ScramExchange:
         found, token = self._found()
         if not is_right or not self._exists or found != credential:
             raise self._refused()
+        if token is not None and token.has_ended:
+            raise self._refused("the delegation token has ended by the clock of this node")
         proof_of_server = b"v=" + _base64(hmac.digest(credential.server_key, signed, hash_name)).encode()
         if token is not None:
             check_name(token.owner)
@@ -227,8 +231,8 @@ class ScramExchange:
         token = self._find_token(self._user)
         return (None if token is None else token.credential), token
 
-    def _refused(self) -> Refused:
-        return Refused(FAILED.format(self._mechanism.mechanism), self._user)
+    def _refused(self, why: str = "") -> Refused:
+        return Refused(FAILED.format(self._mechanism.mechanism), self._user, why)
 
 
 def user_of(escaped: str) -> str | None:

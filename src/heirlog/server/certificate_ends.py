@@ -21,6 +21,19 @@ WARNING_DAYS: Final = 14
 LOOK_AGAIN_S: Final = 24 * 3600.0
 
 
+def end_of(certificate: bytes) -> datetime:
+    """Raises ValueError, IndexError: it cannot be read."""
+    return datetime.strptime(not_after(certificate), "%Y%m%d%H%M%SZ").replace(tzinfo=UTC)
+
+
+def has_ended(certificate: bytes, now_s: float) -> bool:
+    """certificate: in DER. One whose end cannot be read has ended, since nothing else shows that it is good."""
+    try:
+        return end_of(certificate).timestamp() < now_s
+    except (ValueError, IndexError):
+        return True
+
+
 class CertificateEnds:
     """certificates: by listener, in DER, those that new connections see. wall_s: time since 1970."""
 
@@ -48,7 +61,7 @@ class CertificateEnds:
                 self._look_at(listener, certificate)
 
     def _look_at(self, listener: str, certificate: bytes) -> None:
-        end = datetime.strptime(not_after(certificate), "%Y%m%d%H%M%SZ").replace(tzinfo=UTC)
+        end = end_of(certificate)
         left_s = end.timestamp() - self._wall_s()
         if left_s < WARNING_DAYS * 24 * 3600:
             event = "certificate-ends" if left_s > 0 else "certificate-ended"

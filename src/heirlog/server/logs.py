@@ -56,7 +56,7 @@ class Logger:
     def __call__(self, level: str, event: str, /, **values: object) -> None:
         caller = sys._getframe(1)
         while caller.f_globals["__name__"] in LIMITS and caller.f_back is not None:
-            caller = caller.f_back
+            caller = caller.f_back  # on behalf of another module
         module = caller.f_globals["__name__"]
         if not self._levels.shows(level, module):
             return

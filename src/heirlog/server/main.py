@@ -29,6 +29,7 @@ from heirlog.log_levels import LogLevels
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.node.node import Node
 from heirlog.protocol.types import Endpoint
+from heirlog.server import exposures
 from heirlog.server.allocator import keep_freed_memory
 from heirlog.server.certificate_ends import CertificateEnds
 from heirlog.server.certificates import Certificates
@@ -64,6 +65,7 @@ def run_node(
     files: Callable[[Deliver], OsFiles] = OsFiles,
     reuse_port: bool = False,
     source: str = "",
+    config_file: str = "",
     on_listening: Callable[[], None] | None = None,
 ) -> int:
     """Run until the node stops; its exit code. A reason other than a clean stop is one line on stderr.
@@ -72,6 +74,7 @@ def run_node(
         (`heirlog.server.ledger_files`) or fail on demand.
     reuse_port: share the ports with a process that keeps them reserved (SO_REUSEPORT).
     source: the address from which the node connects to others, which only a drill gives; empty: the system chooses.
+    config_file: where `config` was read.
     on_listening: called once when clients can connect.
     """
     raise_file_limit()
@@ -81,7 +84,7 @@ def run_node(
     except StartRefused as refused:
         return _print_refusal(str(refused))
     try:
-        return NodeServer(config, files, reuse_port, unusable, source).run(on_listening)
+        return NodeServer(config, files, reuse_port, unusable, source, config_file).run(on_listening)
     except StartRefused as refused:
         return _print_refusal(str(refused))
     finally:
@@ -132,8 +135,10 @@ class NodeServer:
         reuse_port: bool,
         unusable: Mapping[str, str],
         source: str = "",
+        config_file: str = "",
     ) -> None:
         self._config = config
+        self._config_file = config_file
         self._reuse_port = reuse_port
         levels = LogLevels(config["log.level"])
         self._log = log = Logger(config.node_id, levels)
@@ -189,7 +194,11 @@ class NodeServer:
 
     def _reload(self) -> None:
         self._certificates.reload()
+        self._look_around()
+
+    def _look_around(self) -> None:
         self._certificate_ends.look()
+        exposures.look(self._config, self._config_file, self._log)
 
     def _keys_of_issuers(self) -> Mapping[str, IssuerKeys]:
         """By listener. Its modules are imported only where tokens are taken. Raises SecurityError."""
@@ -216,7 +225,7 @@ class NodeServer:
                 self._loop.add_signal_handler(number, self._asked_to_stop)
             self._loop.add_signal_handler(signal.SIGHUP, self._reload)
             self._listen()
-            self._certificate_ends.look()
+            self._look_around()
             for keys in self._issuer_keys.values():
                 keys.start()
             self._loop.call_soon(self._start, on_listening)

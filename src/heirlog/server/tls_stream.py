@@ -35,6 +35,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from heirlog.env import Buffer, Region
+from heirlog.server.certificate_ends import has_ended
 from heirlog.server.files import cut_from_outside
 from heirlog.server.send_queue import FILE_TOO_SHORT, WRITE_PER_TURN, FilePart, RegionGone, SendQueue
 from heirlog.server.stream import READ_PER_TURN, FrameStream, Receiver
@@ -276,11 +277,12 @@ class TlsStream(FrameStream):
 
     def _peer_has_expired(self) -> bool:
         """OpenSSL looks at a certificate when it is shown. By TLS 1.2 a session may be continued without showing it,
-        from a cache that Python cannot switch off."""
-        certificate = self._tls.getpeercert()
-        if not certificate:
-            return False
-        return ssl.cert_time_to_seconds(str(certificate["notAfter"])) < time.time()
+        from a cache that Python cannot switch off.
+
+        Never by the parsed form of `getpeercert()`: it raises where a name in the certificate is not UTF-8.
+        """
+        certificate = self._tls.getpeercert(True)
+        return certificate is not None and has_ended(certificate, time.time())
 
     def _flush_control_bytes(self) -> None:
         out = self._out

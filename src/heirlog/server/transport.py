@@ -280,7 +280,7 @@ class Server:
         elif reason.startswith(("TLS:", TOO_LATE)):
             # also a client that has closed because it does not trust this node
             peer = connection.peer_host
-            self._log_limited.of_host(
+            self._log_limited.of_client(
                 "info", "authentication-failed", peer, listener=connection.listener, peer=peer, why=reason
             )
         if self._without_room:

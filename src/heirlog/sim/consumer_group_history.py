@@ -54,6 +54,9 @@ class AnsweredEpoch:
 class ConsumerGroupHistory(GroupHistory):
     """Of one group. Commits and reads are those of the base."""
 
+    is_mixed: bool = False
+    """The group also has members of the classic protocol, and changes its own. An empty group that does so begins with
+    epoch 1 again."""
     term_of: dict[str, Term] = field(default_factory=dict)
     """By the token of a commit."""
     answers: list[AnsweredEpoch] = field(default_factory=list)
@@ -123,7 +126,7 @@ def consumer_findings(history: ConsumerGroupHistory, losses: Collection[KnownLos
     lost_ms = lossy_moments(losses)
     return [
         *late_owners(history, lost_ms),
-        *epochs_back(history, lost_ms),
+        *(() if history.is_mixed else epochs_back(history, lost_ms)),
         *fenced_instances(history, lost_ms),
         *lost_commit(history, lost_ms),
     ]

@@ -12,8 +12,9 @@ partitions within three rounds of heartbeats, once the sessions of others are ov
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from random import Random
+from typing import TypeAlias
 
 from heirlog.broker.groups.consumer.group import ConsumerGroup
 from heirlog.broker.groups.consumer.records import (
@@ -26,6 +27,7 @@ from heirlog.broker.groups.consumer.records import (
 from heirlog.broker.groups.records import read_record
 from heirlog.metadata.topic_name import OFFSETS_TOPIC
 from heirlog.node.node import Node
+from heirlog.sim.clients.classic_consumer import ClassicConsumer
 from heirlog.sim.clients.consumer_member import CONFIG, ConsumerMember
 from heirlog.sim.clients.member import OffsetsReader
 from heirlog.sim.consumer_group_history import OWNERS, ConsumerGroupHistory, doubly_owned
@@ -34,6 +36,7 @@ from heirlog.sim.oracle import Violation
 from heirlog.sim.plan import RunPlan
 from heirlog.sim.simulation import TOPIC, Simulation
 
+AnyMember: TypeAlias = ConsumerMember | ClassicConsumer
 CONSUMER_GROUP = "k848"
 ROUNDS = 4
 SETTLE_LIMIT_MS = 30_000
@@ -65,19 +68,24 @@ def consumer_groups(simulation: Simulation) -> None:
     members = start_members(simulation, random.randrange(2, 4))
     cluster.run_for(random.randrange(500, 2500))
 
-    def at(step: str) -> list[str]:
-        _check_owners(simulation)
-        return _at(simulation, step)
+    def found_at(step: str) -> list[str]:
+        check_owners(simulation)
+        return at(simulation, step)
 
-    play_rounds(simulation, ROUNDS, STEPS, at, HIT_AT)
+    play_rounds(simulation, ROUNDS, STEPS, found_at, HIT_AT)
     simulation.heal()
     settle(simulation, members)
 
 
-def start_members(simulation: Simulation, count: int) -> list[ConsumerMember]:
-    """Of a group of the consumer protocol; the first one is static."""
+def start_members(
+    simulation: Simulation, count: int, *, by_regex: bool = False, also: Sequence[str] = ()
+) -> list[ConsumerMember]:
+    """Of a group of the consumer protocol; the first one is static. by_regex: they subscribe by a regular expression.
+    also: topics that they subscribe to and leave alone.
+    """
     cluster = simulation.cluster
-    history = simulation.consumer_history = ConsumerGroupHistory(CONSUMER_GROUP)
+    history = simulation.consumer_history or ConsumerGroupHistory(CONSUMER_GROUP)
+    simulation.consumer_history = history
     return [
         cluster.run_client(
             f"consumer-member-{number}",
@@ -89,13 +97,15 @@ def start_members(simulation: Simulation, count: int) -> list[ConsumerMember]:
                 history,
                 simulation.history.now_ms,
                 f"instance-{number}" if number == 1 else None,
+                by_regex=by_regex,
+                also=also,
             ),
         )
         for number in range(1, count + 1)
     ]
 
 
-def settle(simulation: Simulation, members: list[ConsumerMember]) -> None:
+def settle(simulation: Simulation, members: Sequence[AnyMember]) -> None:
     """The cluster works again: the members share all partitions (G7), and their commits are read once more."""
     cluster, history = simulation.cluster, simulation.consumer_history
     assert history is not None, "start_members has made it"
@@ -104,7 +114,7 @@ def settle(simulation: Simulation, members: list[ConsumerMember]) -> None:
         member.settle_down()
 
     def is_complete() -> bool:
-        _check_owners(simulation)
+        check_owners(simulation)
         return _complete(simulation, members)
 
     simulation.wait("the group shares all partitions", is_complete, SETTLE_LIMIT_MS)
@@ -121,14 +131,14 @@ def settle(simulation: Simulation, members: list[ConsumerMember]) -> None:
     counters["consumer-group.epochs"] += len({one.epoch for one in history.answers})
 
 
-def _complete(simulation: Simulation, members: list[ConsumerMember]) -> bool:
+def _complete(simulation: Simulation, members: Sequence[AnyMember]) -> bool:
     """All members are at one epoch, and their partitions are all there are, each once."""
     return len({member.epoch for member in members}) == 1 and sorted(
         index for member in members for index in member.has
     ) == list(range(simulation.plan.partitions))
 
 
-def _check_owners(simulation: Simulation) -> None:
+def check_owners(simulation: Simulation) -> None:
     """Of what coordinators have committed (G1, G4)."""
     for group in _groups(simulation):
         sentence = doubly_owned(group.committed)
@@ -143,7 +153,7 @@ def _groups(simulation: Simulation) -> Iterator[ConsumerGroup]:
                 yield from (group for group in shard.groups.values() if isinstance(group, ConsumerGroup))
 
 
-def _at(simulation: Simulation, step: str) -> list[str]:
+def at(simulation: Simulation, step: str) -> list[str]:
     """The brokers at which this step is in progress."""
     found = []
     for machine, node in simulation.checker.oracle.running_brokers():

@@ -19,6 +19,7 @@
     transactions, late-coordinators, late-verifications, zombie-copiers, late-markers, zombie-markers,
     lost-markers, used-up-ids, expiring-ids, overtaken-offsets, cleaned-transactions     `heirlog.sim.transaction_races`
     consumer-groups         `heirlog.sim.consumer_group_races`
+    mixed-groups            `heirlog.sim.mixed_group_races`
     share-groups            `heirlog.sim.share_group_races`
     shared-cluster          `heirlog.sim.shared_cluster`
     every-coordinator, rotten-coordinators, broken-coordinators     `heirlog.sim.coordinators`
@@ -49,6 +50,7 @@ from heirlog.sim import (
     coordinators,
     late_answers,
     lying_disks,
+    mixed_group_races,
     older_metadata,
     outages,
     quorum_elections,
@@ -307,6 +309,7 @@ SCENARIOS: Mapping[str, Scenario] = {
         transaction_races.cleaned_transactions_plan, transaction_races.cleaned_transactions
     ),
     "consumer-groups": Scenario(consumer_group_races.consumer_groups_plan, consumer_group_races.consumer_groups),
+    "mixed-groups": Scenario(mixed_group_races.mixed_groups_plan, mixed_group_races.mixed_groups),
     "share-groups": Scenario(share_group_races.share_groups_plan, share_group_races.share_groups),
     "every-coordinator": Scenario(coordinators.every_coordinator_plan, coordinators.every_coordinator),
     "rotten-coordinators": Scenario(coordinators.rotten_coordinators_plan, coordinators.rotten_coordinators),

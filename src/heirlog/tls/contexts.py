@@ -17,6 +17,7 @@ from heirlog.client.keystore import is_pkcs12, read_jks
 from heirlog.client.pkcs12 import read_pkcs12
 from heirlog.client.security import Security, SecurityError, Store
 from heirlog.security.der import NotReadable
+from heirlog.security.encrypted_key import check_cost
 
 VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 CLIENT_AUTH: Final = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
@@ -132,6 +133,10 @@ def _load_trust(context: ssl.SSLContext, store: Store) -> None:
 
 def _load_key(context: ssl.SSLContext, store: Store, key_password: str) -> None:
     text = store.pem or _text_of(store, "ssl.keystore", key_password)
+    try:
+        check_cost(text)
+    except NotReadable as error:
+        raise SecurityError(f"ssl.keystore: {error}") from error
     # a JKS key has been unprotected already; for PEM, Kafka takes ssl.key.password
     password = key_password or store.password
     try:

@@ -34,12 +34,14 @@ class Asking:
         self.manager = AddPartitionsToTxnManager(self.env, lambda: self.image, lambda name: 0, brokers, 30_000)
         self.heard: list[str] = []
 
-    def ask(self, name: str = "t", epoch: int = 0, *, said_as: str = "", verify_only: bool = True) -> None:
+    def ask(
+        self, name: str = "t", epoch: int = 0, *, said_as: str = "", verify_only: bool = True, partition: int = 0
+    ) -> None:
         def answer(codes: object) -> None:
             assert isinstance(codes, dict)
             self.heard.append(f"{said_as or name} {' '.join(code.name for code in codes.values())}")
 
-        wanted = TransactionPartitions(name, ProducerIdAndEpoch(5, epoch), [("foo", 0)], verify_only, answer)
+        wanted = TransactionPartitions(name, ProducerIdAndEpoch(5, epoch), [("foo", partition)], verify_only, answer)
         self.manager.ask(wanted)
         self.env.advance(0)
 
@@ -54,7 +56,8 @@ class Asking:
                     nested.AddPartitionsToTxnTopicResult(
                         name="foo",
                         results_by_partition=[
-                            nested.AddPartitionsToTxnPartitionResult(partition_index=0, partition_error_code=code)
+                            nested.AddPartitionsToTxnPartitionResult(partition_index=index, partition_error_code=code)
+                            for index in transaction.topics[0].partitions
                         ],
                     )
                 ],
@@ -74,21 +77,33 @@ def test_what_is_asked_while_a_request_is_in_flight_shares_the_next_one() -> Non
     assert asking.heard == ["t NONE", "u TRANSACTION_ABORTABLE", "v TRANSACTION_ABORTABLE"]
 
 
-def test_of_two_requests_of_one_producer_the_later_one_counts() -> None:
+def test_the_newest_epoch_of_an_id_is_asked_for_and_older_ones_are_fenced() -> None:
     asking = Asking()
     asking.ask("t")
     asking.ask("u", 3, said_as="third")
-    asking.ask("u", 3, said_as="its repetition")
     asking.ask("u", 2, said_as="second")
     asking.ask("u", 4, said_as="fourth")
-    assert asking.heard == [
-        "third NETWORK_EXCEPTION",
-        "second INVALID_PRODUCER_EPOCH",
-        "its repetition INVALID_PRODUCER_EPOCH",
-    ]
+    assert asking.heard == ["second INVALID_PRODUCER_EPOCH", "third INVALID_PRODUCER_EPOCH"]
     asking.answer()
     asking.answer()
-    assert asking.heard[3:] == ["t NONE", "fourth NONE"]
+    assert asking.heard[2:] == ["t NONE", "fourth NONE"]
+
+
+def test_what_one_producer_asks_at_once_shares_an_entry_and_each_is_answered() -> None:
+    """A client may write records while it commits offsets: neither has to be repeated."""
+    asking = Asking()
+    asking.ask("t")
+    asking.ask("u", said_as="records", verify_only=False)
+    asking.ask("u", said_as="offsets", verify_only=False, partition=1)
+    asking.ask("u", said_as="only a question")
+    assert asking.heard == []
+    asking.answer()
+    (in_flight,) = [sent for sent in asking.env.sent if sent.channel == CHANNEL]
+    (entry,) = in_flight.request.transactions
+    assert (entry.verify_only, [(topic.name, topic.partitions) for topic in entry.topics]) == (False, [("foo", [0, 1])])
+    assert asking.answer() == ["u"]
+    assert asking.answer(ErrorCode.TRANSACTION_ABORTABLE) == ["u"]
+    assert asking.heard == ["t NONE", "records NONE", "offsets NONE", "only a question TRANSACTION_ABORTABLE"]
 
 
 @pytest.mark.parametrize(

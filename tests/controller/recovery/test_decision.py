@@ -6,6 +6,7 @@ from controller.cluster import alter, heartbeat, state_of
 from controller.fakes import Harness
 from controller.recovering import STRATEGY, Cluster, back, lost
 
+from heirlog.metadata.apply import image_of_snapshot
 from heirlog.metadata.basis import Basis
 from heirlog.protocol.messages import UnregisterBrokerRequest
 from heirlog.protocol.records import PartitionRecord
@@ -235,7 +236,7 @@ def test_with_the_elr_feature_off_the_last_in_sync_replica_is_waited_for() -> No
     fresh = Harness(cluster.harness.static)
     fresh.env = cluster.env  # type: ignore[assignment]
     fresh.controller = type(fresh.controller)(cluster.env, fresh.static, fresh.quorum, cluster_id="cluster")
-    fresh.controller.on_snapshot(records, image.offset, 1)
+    fresh.controller.follow(image_of_snapshot(records, image.offset, 1))
     fresh.quorum.log_end_offset = image.offset + 1
     cluster.harness = fresh
     fresh.lead()

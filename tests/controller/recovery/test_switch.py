@@ -32,7 +32,7 @@ def restarted(cluster: Cluster, *, without_level: bool = False, **config: str) -
     records = [record for record in cluster.image.records() if getattr(record, "name", "") != left_out]
     after = Cluster(brokers=0, **config)
     after.harness.lose()
-    after.harness.controller.on_snapshot(records, cluster.image.offset, 1)
+    after.harness.controller.follow(image_of_snapshot(records, cluster.image.offset, 1))
     after.harness.quorum.log_end_offset = cluster.image.offset + 1
     after.lives = dict(cluster.lives)
     after.harness.lead()

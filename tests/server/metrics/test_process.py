@@ -43,6 +43,29 @@ def test_the_process_began_before_now_and_uses_what_it_uses() -> None:
     assert found["process_virtual_memory_bytes"] > found["process_resident_memory_bytes"] > 10_000_000
 
 
+def counts_waits() -> bool:
+    """Whether the kernel does: it may have the file, with zeros only."""
+    return process.HAS_SCHEDULED and Path(process.SCHEDULED).read_text().split()[2] != "0"
+
+
+@pytest.mark.skipif(not counts_waits(), reason="the kernel does not count how long a thread waits for a CPU")
+def test_a_thread_that_waits_for_a_cpu_is_as_busy_as_one_that_has_it() -> None:
+    (*_, cpu), before = sorted(os.sched_getaffinity(0)), os.sched_getaffinity(0)
+    other = subprocess.Popen([sys.executable, "-c", f"import os; os.sched_setaffinity(0, {{{cpu}}})\nwhile True: pass"])
+    os.sched_setaffinity(0, {cpu})
+    try:
+        began_s, ran_s, busy_s = time.monotonic(), time.thread_time(), process.busy_s()
+        # until the other one has had the CPU for a while
+        while (process.busy_s() - busy_s) - (time.thread_time() - ran_s) < 0.05:
+            assert time.monotonic() - began_s < 60
+        # not longer than that: what the machine's host takes may be missing
+        assert process.busy_s() - busy_s < time.monotonic() - began_s + 0.02
+    finally:
+        os.sched_setaffinity(0, before)
+        other.kill()
+        other.wait()
+
+
 def test_without_proc_the_rest_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process, "HAS_PROC", False)
     assert values().keys() == {"process_cpu_seconds_total", "process_max_fds"}

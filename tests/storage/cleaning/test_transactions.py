@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from storage.cleaning.compacting import batches, compact, keyed, plain
@@ -43,13 +44,23 @@ class World:
     def end(self, producer_id: int, *, commit: bool) -> None:
         self.log.append_marker(TransactionMarker(commit, 0), producer_id, 0, 0, 0, self.wall_ms)
 
-    def compact(self, later_ms: int = 0) -> None:
-        """Everything before the active segment, below the last stable offset."""
+    def write_plain(self, *pairs: tuple[str, str | None]) -> None:
+        """Without a transaction."""
+        self.log.append_as_leader(keyed(*pairs), 0, 0)
+
+    def compact(self, later_ms: int = 0, capacity: int = 1000) -> None:
+        """Everything before the active segment, below the last stable offset. capacity: keys that one pass looks at."""
         self.wall_ms += later_ms
         self.log.roll()
         self.log.flush(lambda error: None)
         self.files.run()
-        compact(self.files, self.log, self.wall_ms)
+        compact(self.files, self.log, self.wall_ms, capacity)
+
+    def compact_later(self) -> None:
+        """A pass that sets horizons, and one after them. Something new is there for each, so that there is one."""
+        for _ in range(2):
+            self.write_plain(("tick", "t"))
+            self.compact(later_ms=600)
 
     def kinds(self) -> list[tuple[int, str]]:
         """Each batch with something to say: its offset, and what it is."""
@@ -139,6 +150,131 @@ def test_the_marker_of_a_producer_that_wrote_nothing_else_keeps_its_epoch() -> N
         world.compact(later_ms=600)
     header, _ = batches(world.log)[0]
     assert (header.base_offset, header.is_control, header.producer_epoch) == (0, True, 3)
+
+
+@pytest.mark.parametrize("commit", [True, False])
+def test_a_transaction_may_span_segments(commit: bool) -> None:
+    world = World()
+    world.write(7, ("a", "1"))
+    world.log.roll()
+    world.write(7, ("b", "1"))
+    world.log.roll()
+    world.end(7, commit=commit)
+    world.write(8, ("a", "2"))
+    world.end(8, commit=True)
+    aborted = [] if commit else [AbortedTransaction(7, 0, 2, 3)]
+    for _ in range(2):
+        world.compact()
+        assert (world.final()[b"a"], world.final().get(b"b")) == (b"2", b"1" if commit else None)
+        assert world.log.aborted_transactions(0, 99) == aborted
+        assert world.open_transactions() == {}
+        world.write_plain(("tick", "t"))
+
+
+def test_a_commit_stays_as_long_as_an_empty_batch_of_its_transaction() -> None:
+    world = World()
+    world.write(1, ("a", "1"), ("b", "1"))
+    world.log.roll()
+    world.write(2, ("a", "2"), ("b", "2"))
+    world.end(2, commit=True)
+    world.log.roll()
+    world.write_plain(("a", "3"), ("b", "3"))
+    world.end(1, commit=True)
+    both_are_empty = [(0, "empty"), (2, "empty"), (4, "marker"), (7, "marker")]
+    world.compact(later_ms=600)
+    assert world.kinds() == both_are_empty
+    world.compact_later()
+    assert world.kinds() == both_are_empty, "they still have the last sequences"
+    world.write(2, ("c", "1"))
+    at = world.log.log_end_offset - 1
+    world.end(2, commit=True)
+    world.compact(later_ms=600)
+    newer = [(at, "records"), (at + 1, "marker")]
+    assert world.kinds() == [(0, "empty"), (4, "marker"), (7, "marker"), *newer]
+    world.compact_later()
+    assert world.kinds() == [(0, "empty"), (7, "marker"), *newer]
+
+
+def test_an_abort_stays_as_long_as_an_empty_batch_of_its_transaction() -> None:
+    world = World()
+    world.write(1, ("a", "1"), ("b", "1"))
+    world.end(1, commit=False)
+    in_index = [AbortedTransaction(1, 0, 2, 3)]
+    world.compact(later_ms=600)
+    for _ in range(2):
+        assert (world.kinds(), world.final()) == ([(0, "empty"), (2, "marker")], world.final())
+        assert world.log.aborted_transactions(0, 99) == in_index
+        assert b"a" not in world.final()
+        world.compact_later()
+    world.write(1, ("c", "1"))
+    at = world.log.log_end_offset - 1
+    world.end(1, commit=True)
+    world.compact(later_ms=600)
+    newer = [(at, "records"), (at + 1, "marker")]
+    assert world.kinds() == [(2, "marker"), *newer], "its batch was there at the begin of the pass"
+    assert world.log.aborted_transactions(0, 99) == in_index
+    world.compact_later()
+    assert world.kinds() == newer
+    assert world.log.aborted_transactions(0, 99) == []
+
+
+def test_batches_that_all_begin_at_sequence_0_go_but_for_the_last() -> None:
+    """As a group coordinator writes offsets."""
+    world = World()
+    for key in "ab":
+        world.sequences.clear()
+        world.write(1, (key, "1"))
+        world.end(1, commit=True)
+    world.write_plain(("a", "2"), ("b", "2"))
+    world.compact(later_ms=600)
+    assert world.kinds() == [(1, "marker"), (2, "empty"), (3, "marker")]
+    world.compact_later()
+    assert world.kinds() == [(2, "empty"), (3, "marker")]
+
+
+def test_a_key_that_looks_like_that_of_a_marker_replaces_no_marker() -> None:
+    world = World()
+    world.write(1, ("a", "1"))
+    world.end(1, commit=True)
+    # version 0, type COMMIT
+    world.write(2, ("\0\0\0\1", "1"))
+    world.end(2, commit=True)
+    world.compact(later_ms=600)
+    assert world.kinds() == [(0, "records"), (1, "marker"), (2, "records"), (3, "marker")]
+    world.compact_later()
+    assert world.kinds() == [(0, "records"), (1, "marker"), (2, "records"), (3, "marker")]
+
+
+def test_passes_that_have_no_room_for_all_keys_keep_what_aborted_batches_need() -> None:
+    """Batches as in testMultiPassSegmentCleaningWithAbortedTransactions of Apache Kafka, four keys a pass."""
+    world = World()
+    one, two = 1, 2
+    world.write(one, ("1", "x"), ("2", "x"))
+    world.write(two, ("2", "x"), ("3", "x"))
+    world.write(one, ("3", "x"), ("4", "x"))
+    world.end(one, commit=True)
+    world.end(two, commit=True)
+    world.write(one, ("2", "aborted"), ("3", "aborted"))
+    world.end(one, commit=False)
+    world.write(two, ("4", "aborted"), ("5", "aborted"))
+    world.write(one, ("5", "y"), ("6", "y"))
+    world.end(one, commit=True)
+    world.end(two, commit=False)
+    world.write(two, ("6", "z"), ("7", "z"))
+    world.end(two, commit=True)
+    final = {b"%d" % key: value for key, value in enumerate((b"x", b"x", b"x", b"x", b"y", b"z", b"z"), 1)}
+    assert world.final() == final
+    seen = []
+    for _ in range(7):
+        world.compact(capacity=4)
+        assert {key: value for key, value in world.final().items() if key != b"tick"} == final
+        assert world.open_transactions() == {}
+        aborts = [offset for offset, _ in world.kinds() if offset in (10, 16)]
+        seen.append((len(world.log.aborted_transactions(0, 99)), aborts))
+        world.write_plain(("tick", "t"))
+        world.wall_ms += 600
+    assert seen[0] == (2, [10, 16]), "the first pass does not come so far"
+    assert seen == sorted(seen, reverse=True) and seen[-1] == (0, [])
 
 
 STEPS = st.lists(

@@ -96,7 +96,7 @@ class Call(Generic[Q, R]):
         if any(self._allowed(need.operation, resource_type, name) for need in needs):
             return True
         if is_denial:
-            self._log_denial(needs[0].operation, resource_type, name)
+            self.port.log_denied(self.context, needs[0].operation, resource_type, name)
         return False
 
     def may_also(self, operation: AclOperation, resource_type: ResourceType, name: str = CLUSTER_NAME) -> bool:
@@ -145,17 +145,6 @@ class Call(Generic[Q, R]):
 
     def _allowed(self, operation: AclOperation, resource_type: ResourceType, name: str) -> bool:
         return self._authorizer.may(self.context.principal, self._host, operation, resource_type, name)
-
-    def _log_denial(self, operation: AclOperation, resource_type: ResourceType, name: str) -> None:
-        self.port.log_limited(
-            "info",
-            "authorization-denied",
-            principal=self.context.principal,
-            host=self._host,
-            operation=operation.name,
-            resource_type=resource_type.name,
-            resource=name,
-        )
 
 
 def parted(items: Iterable[T], is_allowed: Callable[[T], bool]) -> tuple[list[T], list[T]]:

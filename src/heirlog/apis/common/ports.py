@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from heirlog.controller.controller_result import ControllerResult
     from heirlog.env import Env
     from heirlog.log_levels import LogLevels
+    from heirlog.metadata.acls import AclOperation, ResourceType
     from heirlog.metadata.authorizer import Authorizer
     from heirlog.metadata.config_def import StaticConfig
     from heirlog.metadata.image import Image
@@ -152,13 +153,13 @@ class HasLogLevels(HasConfig, Protocol):
     def log_levels(self) -> LogLevels: ...
 
 
-class LogsRateLimited(Protocol):
+class LogsDenials(Protocol):
     @property
-    def log_limited(self) -> Callable[..., None]:
-        """`log_limited(level, event, **values)`: a line for the log, not too often."""
+    def log_denied(self) -> Callable[[Context, AclOperation, ResourceType, str], None]:
+        """The client may not do this on the resource of that name: a line of the audit log, not too often."""
 
 
-class Guarded(HasImage, HasConfig, LogsRateLimited, Protocol):
+class Guarded(HasImage, HasConfig, LogsDenials, Protocol):
     """What guards use of a node."""
 
 

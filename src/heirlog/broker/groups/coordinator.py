@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
 from heirlog.broker.groups.activity import GroupActivity
 from heirlog.broker.groups.consumer.group import ConsumerGroup
@@ -56,6 +57,9 @@ from heirlog.protocol.messages import (
 )
 from heirlog.protocol.types import Uuid
 
+if TYPE_CHECKING:
+    from functools import _lru_cache_wrapper
+
 NAMED_MEMBERS_VERSION = 3
 """LeaveGroup: several members, each with an error of its own."""
 PROTOCOL_NAMED_VERSION = 5
@@ -73,6 +77,10 @@ MEMBERS_BYTES_MAX = 256 * 1024 * 1024
 """Limit of all members of all groups of this broker, with their ids, subscriptions and assignments. Beyond it no new
 member is accepted and no member may grow. Enough for some 100,000 members with short subscriptions.
 """
+
+
+TIMES_KEPT = 1000
+"""Groups whose configurations are looked up once."""
 
 
 @dataclass(slots=True)
@@ -105,7 +113,7 @@ class GroupCoordinator:
         self._replicas = replicas
         self.image = image
         self.activity = GroupActivity()
-        self._shards = InternalTopicShards(OFFSETS_TOPIC, replicas, image, self._new_shard)
+        self._shards = InternalTopicShards(OFFSETS_TOPIC, replicas, self._new_shard)
         self.metadata_max_bytes = static.int("offset.metadata.max.bytes")
         self._limits = GroupLimits(
             initial_rebalance_delay_ms=static.int("group.initial.rebalance.delay.ms"),
@@ -113,7 +121,9 @@ class GroupCoordinator:
             max_session_timeout_ms=static.int("group.max.session.timeout.ms"),
             max_size=static.int("group.max.size"),
         )
-        self._static = static
+        self._has_consumer_protocol = CONSUMER in static["group.coordinator.rebalance.protocols"]
+        self._times_of = _times_by_group(image, static, _TIMES)
+        self._share_times_of = _times_by_group(image, static, _SHARE_TIMES)
         self.assignors: Sequence[str] = static["group.consumer.assignors"]
         (self.share_assignor,) = static["group.share.assignors"]
         self._config = GroupCoordinatorConfig(
@@ -134,6 +144,9 @@ class GroupCoordinator:
 
     def on_image(self, image: Image, changed: ImageJournal | None) -> None:
         """Called after the partitions have followed the image. `changed` is None if anything may differ."""
+        if changed is None or changed.configs:
+            self._times_of.cache_clear()
+            self._share_times_of.cache_clear()
         if changed is None:
             for shard in self._shards.shards():
                 shard.topics_changed(None, created=True)
@@ -182,14 +195,11 @@ class GroupCoordinator:
             self._config,
             self._has_room,
             self.image,
-            lambda group_id: self._times_of(group_id, _TIMES),
-            lambda group_id: self._times_of(group_id, _SHARE_TIMES),
+            self._times_of,
+            self._share_times_of,
             self._share_states,
             self.activity,
         )
-
-    def _times_of(self, group_id: str, names: Sequence[str]) -> GroupTimes:
-        return GroupTimes(*(group_value(self.image(), self._static, group_id, name) for name in names))
 
     def _has_room(self, more_bytes: int) -> bool:
         return sum(shard.memory_use.bytes for shard in self._shards.shards()) + more_bytes <= MEMBERS_BYTES_MAX
@@ -209,7 +219,7 @@ class GroupCoordinator:
 
     def shard_of(self, group_id: str) -> GroupCoordinatorShard | ErrorCode:
         """The loaded shard of this group, or the error for the client."""
-        if group_id_error(group_id):
+        if len(group_id) > NAME_MAX_CHARACTERS:
             return ErrorCode.INVALID_GROUP_ID
         shard = self._shards.shard_of(group_id)
         if shard is None:
@@ -253,19 +263,23 @@ class GroupCoordinator:
     @property
     def serves_consumer_protocol(self) -> bool:
         """Whether groups may use the consumer protocol, by this broker's configuration and the cluster's features."""
-        protocols = self._static["group.coordinator.rebalance.protocols"]
-        return CONSUMER in protocols and self.image().group_version >= 1
+        return self._has_consumer_protocol and self.image().group_version >= 1
 
     def consumer_group_heartbeat(
         self, request: ConsumerGroupHeartbeatRequest, context: Context
     ) -> ConsumerGroupHeartbeatResponse | Pending[Any]:
         if not self.serves_consumer_protocol:
             return heartbeat_refusal(ErrorCode.UNSUPPORTED_VERSION)
+        shard = self.shard_of(request.group_id)
+        if not isinstance(shard, ErrorCode):
+            # nearly every heartbeat; what it says was checked when the member joined
+            unchanged = shard.unchanged_consumer_heartbeat(request, context)
+            if unchanged is not None:
+                return unchanged
         try:
             check_heartbeat(request, context.api_version, self.assignors)
         except KafkaError as error:
             return heartbeat_refusal(error.code, str(error))
-        shard = self.shard_of(request.group_id)
         if isinstance(shard, ErrorCode):
             return heartbeat_refusal(shard)
         return shard.consumer_heartbeat(request, context)
@@ -282,11 +296,15 @@ class GroupCoordinator:
     ) -> ShareGroupHeartbeatResponse | Pending[Any]:
         if not self.serves_share_groups:
             return share_refusal(ErrorCode.UNSUPPORTED_VERSION)
+        shard = self.shard_of(request.group_id)
+        if not isinstance(shard, ErrorCode):
+            unchanged = shard.unchanged_share_heartbeat(request, context)
+            if unchanged is not None:
+                return unchanged
         try:
             check_share_heartbeat(request)
         except KafkaError as error:
             return share_refusal(error.code, str(error))
-        shard = self.shard_of(request.group_id)
         if isinstance(shard, ErrorCode):
             return share_refusal(shard)
         return shard.share_heartbeat(request, context)
@@ -399,6 +417,18 @@ class GroupCoordinator:
             members = shard.membership.leave(group, request)
         shard.writer.after_writes(lambda code: answer(code, members))
         return pending
+
+
+def _times_by_group(
+    image: Callable[[], Image], static: StaticConfig, names: Sequence[str]
+) -> _lru_cache_wrapper[GroupTimes]:
+    """`GroupTimes` by group id. What was found is kept until a configuration changes: each heartbeat asks."""
+
+    @lru_cache(maxsize=TIMES_KEPT)
+    def times_of(group_id: str) -> GroupTimes:
+        return GroupTimes(*(group_value(image(), static, group_id, name) for name in names))
+
+    return times_of
 
 
 def _has_lost_states(image: Image, changed: ImageJournal) -> bool:

@@ -19,8 +19,12 @@ NULL_PROTOCOL_VERSION: Final = 7
 
 
 def join_refusal(code: ErrorCode, version: int, member_id: str = "") -> JoinGroupResponse:
-    name = None if version >= NULL_PROTOCOL_VERSION else ""
-    return JoinGroupResponse(error_code=code, protocol_name=name, member_id=member_id)
+    return JoinGroupResponse(error_code=code, protocol_name=no_protocol(version), member_id=member_id)
+
+
+def no_protocol(version: int) -> str | None:
+    """What a JoinGroup response of this version has as the name of a protocol that has none."""
+    return None if version >= NULL_PROTOCOL_VERSION else ""
 
 
 def joined(group: ClassicGroup, member: ClassicGroupMember) -> JoinGroupResponse:

@@ -268,6 +268,13 @@ class GroupCoordinatorShard:
     def why_no_share_group(self, group_id: str) -> str:
         return f"Group {group_id} {'is not a share group' if group_id in self.groups else 'not found'}."
 
+    def unchanged_share_heartbeat(
+        self, request: ShareGroupHeartbeatRequest, context: Context
+    ) -> ShareGroupHeartbeatResponse | Pending[Any] | None:
+        """The answer to a heartbeat that changes nothing; None for any other one."""
+        group = self.shares.groups.get(request.group_id)
+        return None if group is None else self.shares.unchanged_heartbeat(group, request, context)
+
     def share_heartbeat(
         self, request: ShareGroupHeartbeatRequest, context: Context
     ) -> ShareGroupHeartbeatResponse | Pending[Any]:
@@ -284,6 +291,15 @@ class GroupCoordinatorShard:
         if request.member_epoch < JOINING_EPOCH:
             return self.shares.leave(group, request)
         return self.shares.heartbeat(group, request, context)
+
+    def unchanged_consumer_heartbeat(
+        self, request: ConsumerGroupHeartbeatRequest, context: Context
+    ) -> ConsumerGroupHeartbeatResponse | Pending[Any] | None:
+        """The answer to a heartbeat that changes nothing; None for any other one."""
+        group = self.groups.get(request.group_id)
+        if not isinstance(group, ConsumerGroup):
+            return None
+        return self.consumer.unchanged_heartbeat(group, request, context)
 
     def consumer_heartbeat(
         self, request: ConsumerGroupHeartbeatRequest, context: Context

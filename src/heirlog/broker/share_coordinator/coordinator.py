@@ -58,7 +58,7 @@ class ShareCoordinator:
             updates_per_snapshot=static.int("share.coordinator.snapshot.update.records.per.snapshot"),
             compression=static.int("share.coordinator.state.topic.compression.codec"),
         )
-        self._shards = InternalTopicShards(SHARE_STATE_TOPIC, replicas, image, self._new_shard)
+        self._shards = InternalTopicShards(SHARE_STATE_TOPIC, replicas, self._new_shard)
 
     def _new_shard(self, partition: Partition) -> ShareCoordinatorShard:
         return ShareCoordinatorShard(self._env, self._replicas, partition, self._config, self._image, self.activity)

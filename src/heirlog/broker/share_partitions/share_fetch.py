@@ -189,6 +189,7 @@ class ShareFetchHandler:
         if epoch != INITIAL_EPOCH:
             return self._sessions.advance(key, epoch)
         session = self._sessions.open(key, context.connection)
+        self.manager.session_begins(key.group_id, is_only=self._sessions.count_of(key.group_id) == 1)
         closed = partial(self._sessions.connection_closed, context.connection)
         cast(_Connection, context.connection).when_closed(closed)
         return session
@@ -265,7 +266,7 @@ class ShareFetchHandler:
         except KafkaError as error:
             entry.fail(error)
             return False
-        share = loaded.share
+        share = loaded.deliverable
         if share is None:
             return False
         share.log_starts_at(loaded.partition.log.log_start_offset)

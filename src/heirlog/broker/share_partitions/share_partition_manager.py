@@ -1,6 +1,6 @@
 """The share partitions of this broker: loaded at their first use, and dropped when they are not ours any more.
 
-    first use --> loading --read--> active
+    first use --> loading --read--> active <--a session begins: compared with what is stored
                      |                |---leader epoch over, fenced by the coordinator, group without sessions--.
                      '---failed-------'                                                                         v
                                                                                                              dropped
@@ -13,8 +13,10 @@ Traps.
   its own state. The persister sends the requests of one share partition in order, so that load sees those changes.
 * A coordinator that says FENCED has seen a newer leader, or the group's offsets were reset. The state here is then
   worth nothing, and the next use loads it again.
-* A share partition without sessions is dropped, so that a reset of the group's offsets, which needs a group without
-  members, is seen by the next use.
+* A share partition may stay here while its group has no members, with a connection that ended its sessions, or with the
+  session of a member that hangs. Its offsets may be reset then, or the group be deleted and begin again. So the first
+  use after a session has begun compares what is here with what is stored, and loads it if that differs. While a member
+  holds records this is not needed: what becomes of them is stored, and the coordinator refuses that after a reset.
 """
 
 from __future__ import annotations
@@ -68,8 +70,17 @@ class LoadedSharePartition:
         """Why it was dropped."""
         self.began_ms = began_ms
         """When its load began."""
+        self.is_in_doubt = False
+        """A session has begun since it was loaded or compared with what is stored."""
+        self.waits_for_comparison = False
+        """Nothing is delivered before: no other session has used what is here."""
         self.cancel_timer: Cancel | None = None
         self.timer_at_ms = 0
+
+    @property
+    def deliverable(self) -> SharePartition | None:
+        """The share partition, if members may get its records now."""
+        return None if self.waits_for_comparison else self.share
 
     @property
     def is_ours(self) -> bool:
@@ -134,6 +145,8 @@ class SharePartitionManager:
         """The share partition of a partition that this broker leads; loads it if it is not here."""
         found = self._loaded.get(key)
         if found is not None and found.partition is partition and found.is_ours:
+            if found.is_in_doubt:
+                self._compare(found)
             return found
         if found is not None:
             self.drop(found, ErrorCode.NOT_LEADER_OR_FOLLOWER)
@@ -174,12 +187,51 @@ class SharePartitionManager:
         for loaded in list(self._shares_of(group_id)):
             self.drop(loaded, ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
+    def session_begins(self, group_id: str, *, is_only: bool) -> None:
+        """A member of the group opens a session. is_only: no other member has one here."""
+        for loaded in self._shares_of(group_id):
+            if loaded.share is not None:
+                loaded.is_in_doubt = True
+                loaded.waits_for_comparison = is_only
+
     def _shares_of(self, group_id: str) -> Iterator[LoadedSharePartition]:
         for key in self._of_group.get(group_id, ()):
             yield self._loaded[key]
 
     def wake(self, key: SharePartitionKey) -> None:
         self.waits.check_and_complete(key)
+
+    # -- comparing with what is stored ---------------------------------------------------------------------------
+
+    def _compare(self, loaded: LoadedSharePartition) -> None:
+        loaded.is_in_doubt = False
+        share = loaded.share
+        if share is None or share.is_in_use:
+            loaded.waits_for_comparison = False
+            return
+        self._persister.read(loaded.key, loaded.leader_epoch, lambda result: self._compared(loaded, share, result))
+
+    def _compared(self, loaded: LoadedSharePartition, share: SharePartition, result: StoredState | ErrorCode) -> None:
+        if self._loaded.get(loaded.key) is not loaded or loaded.share is not share:
+            return
+        loaded.waits_for_comparison = False
+        if isinstance(result, ErrorCode):
+            if result is ErrorCode.COORDINATOR_NOT_AVAILABLE and share.is_in_use:
+                loaded.is_in_doubt = True
+            else:
+                self.drop(loaded, _for_clients(result))
+        elif self._is_stored(loaded, share, result):
+            self.wake(loaded.key)
+        else:
+            loaded.share, loaded.began_ms = None, self._env.now_ms()
+            self._read(loaded, result)
+
+    def _is_stored(self, loaded: LoadedSharePartition, share: SharePartition, stored: StoredState) -> bool:
+        """Whether what is here follows from what is stored."""
+        if stored.state_epoch != loaded.state_epoch or stored.start_offset == UNINITIALIZED_OFFSET:
+            return False
+        log_start_offset = loaded.partition.log.log_start_offset
+        return share.is_in_use or share.says_the_same_as(stored.start_offset, stored.batches, log_start_offset)
 
     # -- loading -------------------------------------------------------------------------------------------------
 

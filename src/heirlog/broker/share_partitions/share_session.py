@@ -16,7 +16,7 @@ Group and member identify a session. It belongs to the connection that opened it
 idle client loses its session when the broker closes its connection (`connections.max.idle.ms`). The owner of the cache
 learns of each end, because the records that the member holds are then given back, and of the last session of a group.
 If a member ends that one itself, its group counts as gone only when the connection closes: the next session continues
-with what is known here of each record, as on Apache Kafka.
+with what is known here of each record, as on Apache Kafka, unless something else is stored meanwhile.
 
 The first partition of an answer changes with each request, so that none starves behind a busy one.
 """
@@ -114,6 +114,10 @@ class ShareSessionCache:
     @property
     def partition_count(self) -> int:
         return sum(session.partition_count for session in self._sessions.values())
+
+    def count_of(self, group_id: str) -> int:
+        """Sessions of the group's members."""
+        return self._of_group.get(group_id, 0)
 
     def open(self, key: SessionKey, connection: object) -> ShareSession:
         """A new session. Raises KafkaError with SHARE_SESSION_LIMIT_REACHED."""

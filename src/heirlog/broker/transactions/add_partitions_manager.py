@@ -6,18 +6,20 @@ Before the first batch of a transaction is appended to a partition, its leader a
 Otherwise a batch that was delayed until after the marker would begin a transaction without an end (KIP-890). With
 clients of transaction.version 2 the leader also adds the partition, which they no longer do themselves.
 
-One entry per transactional id waits for a broker. A producer that has sent two requests has only the later one in mind:
+A request has one entry per transactional id. What is asked of an id that waits already:
 
-    the newcomer has the newer epoch   the waiting one gets INVALID_PRODUCER_EPOCH
-    the same epoch                     the waiting one gets NETWORK_EXCEPTION, which its client retries
-    an older epoch                     the newcomer gets INVALID_PRODUCER_EPOCH
+    by the newer epoch    the waiting ones get INVALID_PRODUCER_EPOCH
+    by the same producer  they share an entry: a client may write records and commit offsets at the same time. (Apache
+                          Kafka gives the waiting one NETWORK_EXCEPTION, because there a connection has one request at
+                          a time, so it must be of a client that does not wait any more.)
+    by an older epoch     it gets INVALID_PRODUCER_EPOCH itself
 
 Source: KIP-890, part 1; Kafka's AddPartitionsToTxnManager.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import TypeAlias
@@ -49,6 +51,10 @@ class TransactionPartitions:
     verify_only: bool
     answer: Callable[[Codes], None]
 
+    def shares_entry_with(self, other: TransactionPartitions) -> bool:
+        """Of the same transactional id: whether one entry can ask for both."""
+        return (self.producer, self.verify_only) == (other.producer, other.verify_only)
+
 
 class AddPartitionsToTxnManager:
     def __init__(
@@ -65,7 +71,8 @@ class AddPartitionsToTxnManager:
         self._partition_of = partition_of
         self._brokers = brokers
         self._timeout_ms = timeout_ms
-        self._waiting: dict[BrokerId, dict[str, TransactionPartitions]] = {}
+        self._waiting: dict[BrokerId, dict[str, list[TransactionPartitions]]] = {}
+        """By transactional id; all of the newest epoch."""
         self._in_flight: set[BrokerId] = set()
         self.failures = 0
         """Partitions that a coordinator did not confirm, or about which it gave no answer."""
@@ -81,14 +88,14 @@ class AddPartitionsToTxnManager:
             self._fail(wanted, ErrorCode.COORDINATOR_NOT_AVAILABLE)
             return
         waiting = self._waiting.setdefault(broker, {})
-        other = waiting.get(wanted.transactional_id)
-        if other is not None and other.producer.epoch > wanted.producer.epoch:
+        others = waiting.get(wanted.transactional_id, [])
+        if any(other.producer.epoch > wanted.producer.epoch for other in others):
             self._fail(wanted, ErrorCode.INVALID_PRODUCER_EPOCH)
             return
-        waiting[wanted.transactional_id] = wanted
-        if other is not None:
-            is_older = other.producer.epoch < wanted.producer.epoch
-            self._fail(other, ErrorCode.INVALID_PRODUCER_EPOCH if is_older else ErrorCode.NETWORK_EXCEPTION)
+        for older in [other for other in others if other.producer.epoch < wanted.producer.epoch]:
+            others.remove(older)
+            self._fail(older, ErrorCode.INVALID_PRODUCER_EPOCH)
+        waiting[wanted.transactional_id] = [*others, wanted]
         self._send(broker)
 
     def _fail(self, wanted: TransactionPartitions, code: ErrorCode) -> None:
@@ -104,13 +111,17 @@ class AddPartitionsToTxnManager:
     def _send(self, broker: BrokerId) -> None:
         if broker in self._in_flight or not self._waiting.get(broker):
             return
-        sent = self._waiting.pop(broker)
+        waiting = self._waiting.pop(broker)
         if not self._brokers.reaches(broker):
-            for wanted in sent.values():
-                self._fail(wanted, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+            for each in waiting.values():
+                for wanted in each:
+                    self._fail(wanted, ErrorCode.COORDINATOR_NOT_AVAILABLE)
             return
         self._in_flight.add(broker)
-        request = AddPartitionsToTxnRequest(transactions=[_entry(wanted) for wanted in sent.values()])
+        sent = [[wanted for wanted in each if wanted.shares_entry_with(each[0])] for each in waiting.values()]
+        later = [[wanted for wanted in each if not wanted.shares_entry_with(each[0])] for each in waiting.values()]
+        self._waiting[broker] = {each[0].transactional_id: each for each in later if each}
+        request = AddPartitionsToTxnRequest(transactions=[_entry(each) for each in sent])
         sent_ms = self._env.now_ms()
         self._brokers.send(
             broker, CHANNEL, request, lambda result: self._answered(broker, sent, sent_ms, result), self._timeout_ms
@@ -119,13 +130,13 @@ class AddPartitionsToTxnManager:
     def _answered(
         self,
         broker: BrokerId,
-        sent: Mapping[str, TransactionPartitions],
+        sent: Sequence[Sequence[TransactionPartitions]],
         sent_ms: int,
         result: AddPartitionsToTxnResponse | SendFailure,
     ) -> None:
         self._in_flight.discard(broker)
         now_ms = self._env.now_ms()
-        for wanted in sent.values():
+        for wanted in (wanted for each in sent for wanted in each):
             codes = _codes(wanted, result)
             self.answered += 1
             self.failures += sum(code is not ErrorCode.NONE for code in codes.values())
@@ -134,16 +145,18 @@ class AddPartitionsToTxnManager:
         self._send(broker)
 
 
-def _entry(wanted: TransactionPartitions) -> AddPartitionsToTxnRequest.AddPartitionsToTxnTransaction:
+def _entry(sharing: Sequence[TransactionPartitions]) -> AddPartitionsToTxnRequest.AddPartitionsToTxnTransaction:
     nested = AddPartitionsToTxnRequest
+    first = sharing[0]
+    partitions = {partition for wanted in sharing for partition in wanted.partitions}
     return nested.AddPartitionsToTxnTransaction(
-        transactional_id=wanted.transactional_id,
-        producer_id=wanted.producer.producer_id,
-        producer_epoch=wanted.producer.epoch,
-        verify_only=wanted.verify_only,
+        transactional_id=first.transactional_id,
+        producer_id=first.producer.producer_id,
+        producer_epoch=first.producer.epoch,
+        verify_only=first.verify_only,
         topics=[
             nested.AddPartitionsToTxnTopic(name=topic, partitions=[index for _, index in named])
-            for topic, named in groupby(sorted(wanted.partitions), key=lambda partition: partition[0])
+            for topic, named in groupby(sorted(partitions), key=lambda partition: partition[0])
         ],
     )
 

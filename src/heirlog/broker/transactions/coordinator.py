@@ -76,7 +76,7 @@ class TransactionCoordinator:
         self.load_times = LatencyWindow()
         """From the start of loading a partition of `__transaction_state` to its end."""
         self._markers = MarkerSender(env, image, brokers, request_timeout_ms)
-        self._shards = InternalTopicShards(TRANSACTIONS_TOPIC, replicas, image, self._new_shard)
+        self._shards = InternalTopicShards(TRANSACTIONS_TOPIC, replicas, self._new_shard)
 
     def _new_shard(self, partition: Partition) -> TransactionShard:
         return TransactionShard(

@@ -121,6 +121,7 @@ class RecoveryManager:
     def stop(self) -> None:
         """The controller is not active any more: forget everything. The next controller starts from its image."""
         self._runs = False
+        self._image = self.open_recoveries.image = Image()
         self.sender.stop()
         self.open_recoveries.recoveries.clear()
         self.failures.clear()

@@ -99,14 +99,14 @@ def _replica_manager(broker: Broker) -> Iterator[Family | None]:
 
 
 def _fetching(broker: Broker) -> Iterator[Family | None]:
-    lag, resting = yield from broker.fetchers.lags()
+    lag, failed = yield from broker.fetchers.lags()
     labels = {"clientId": "Replica"}
     fetchers = SERVER + "replicafetchermanager_"
     yield gauges(fetchers + "maxlag", "Largest lag of a follower on this broker, in offsets.", [(labels, lag)])
     yield gauges(
         fetchers + "failedpartitionscount",
         "Partitions that followers on this broker do not copy because of an error.",
-        [(labels, resting)],
+        [(labels, failed)],
     )
     sessions, prefix = broker.fetch_sessions, SERVER + "fetchsessioncache_"
     yield gauge(prefix + "numincrementalfetchsessions", "Fetch sessions.", len(sessions))

@@ -49,7 +49,7 @@ class NodeFamilies:
             )
         yield gauge(
             "kafka_network_socketserver_networkprocessoravgidlepercent",
-            "Share of the time, from 0 to 1, that the node's thread was idle since the previous reading.",
+            "Share of the time, from 0 to 1, that the node's thread had nothing to do since the previous reading.",
             self._idle_share(),
         )
         if parts.quorum is not None:
@@ -75,7 +75,7 @@ class NodeFamilies:
 
     def _idle_share(self) -> float:
         """Of the thread that asks, which is the loop's; at first, since that thread began."""
-        now_s, busy_s = time.monotonic(), time.thread_time()
+        now_s, busy_s = time.monotonic(), process.busy_s()
         if not self._read_at_s:
             self._read_at_s = process.started_monotonic_s()
         passed_s = now_s - self._read_at_s

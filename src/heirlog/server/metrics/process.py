@@ -17,7 +17,9 @@ TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 PAGE_BYTES = resource.getpagesize()
 SELF = "/proc/self/"
 FILES_OF = SELF + "fd"
+SCHEDULED = "/proc/thread-self/schedstat"
 HAS_PROC = os.path.exists(SELF + "stat")
+HAS_SCHEDULED = os.path.exists(SCHEDULED)
 STARTED_FIELD = 21
 """Of /proc/self/stat, counted from 0: ticks from the machine's start to the process's."""
 
@@ -59,6 +61,19 @@ def _started_s() -> float:
 def started_monotonic_s() -> float:
     """When the process began, on the clock of `time.monotonic`; the current time if that is unknown."""
     return time.monotonic() - (time.time() - _started_s() if HAS_PROC else 0)
+
+
+def busy_s() -> float:
+    """How long the thread that asks has run, or had work and no CPU: another process had it, or a container's limit."""
+    return time.thread_time() + _waited_for_cpu_s()
+
+
+def _waited_for_cpu_s() -> float:
+    """0 where the kernel does not count it."""
+    if not HAS_SCHEDULED:
+        return 0.0
+    with open(SCHEDULED, encoding="ascii") as file:
+        return int(file.read().split()[1]) / 1e9
 
 
 def _booted_s() -> float:

@@ -48,12 +48,19 @@ class ConsumerMember(GroupClient):
         group_history: ConsumerGroupHistory,
         now_ms: Callable[[], int],
         instance_id: str | None = None,
+        *,
+        by_regex: bool = False,
+        also: Sequence[str] = (),
     ) -> None:
-        """now_ms: the run's own time."""
+        """now_ms: the run's own time. by_regex: it subscribes by a regular expression. also: topics that it subscribes
+        to and leaves alone.
+        """
         super().__init__(env, name, bootstrap, topic, group_history)
         self.consumer_history = group_history
         self._now_ms = now_ms
         self._instance_id = instance_id
+        self._by_regex = by_regex
+        self._subscribed = [topic, *also]
         self._lives = 0
         self._membership = self._new_member()
         self._step_number = 0
@@ -68,12 +75,18 @@ class ConsumerMember(GroupClient):
         self._settled = False
         self._unconfirmed: list[Read] = []
 
+    @property
+    def _passing(self) -> tuple[ErrorCode, ...]:
+        """Errors that pass by themselves."""
+        switched_off = (ErrorCode.UNSUPPORTED_VERSION,) if self.consumer_history.is_mixed else ()
+        return (ErrorCode.UNRELEASED_INSTANCE_ID, *switched_off)
+
     def _new_member(self) -> ConsumerProtocolMember:
         self._lives += 1
         return ConsumerProtocolMember(
             self.group_history.group,
             f"{self.name}.{self._lives}",
-            topics=[self.topic],
+            topics=self._subscribed,
             rebalance_timeout_ms=REBALANCE_MS,
             instance_id=self._instance_id,
         )
@@ -85,7 +98,8 @@ class ConsumerMember(GroupClient):
     @property
     def has(self) -> list[int]:
         """Partitions, by what the coordinator said last."""
-        return sorted(number for numbers in self._membership.owned.values() for number in numbers)
+        known = self.cluster.view.topics.get(self.topic)
+        return sorted(self._membership.owned.get(bytes((known and known.topic_id) or b""), ()))
 
     def start(self) -> None:
         self.find_topics(self._begin)
@@ -105,6 +119,8 @@ class ConsumerMember(GroupClient):
             return
         member = self._membership
         request = member.request()
+        if self._by_regex and request.subscribed_topic_names is not None:
+            request.subscribed_topic_names, request.subscribed_topic_regex = [], "|".join(self._subscribed)
         sent, sent_ms = self.group_history.tick(), self._now_ms()
 
         def answered(response: Any) -> None:
@@ -121,9 +137,13 @@ class ConsumerMember(GroupClient):
                     self.consumer_history.fenced.append(member.member_id)
                     self._membership = self._new_member()
                     self._settle()
+                elif error.code is ErrorCode.GROUP_ID_NOT_FOUND and self.consumer_history.is_mixed:
+                    # its session ended, and the group of those that were left is a classic one
+                    self._membership = self._new_member()
+                    self._settle()
                 else:
-                    # its former process may still have the instance
-                    assert error.code is ErrorCode.UNRELEASED_INSTANCE_ID, str(error)
+                    # its former process may still have the instance, or an operator has switched the protocol off
+                    assert error.code in self._passing, str(error)
                 step = Step.PAUSE
             if step is Step.HEARTBEAT:
                 self._epoch_before = request.member_epoch

@@ -98,14 +98,7 @@ class Member(GroupClient):
         """now_ms: the run's own time."""
         super().__init__(env, name, bootstrap, topic, group_history)
         self._now_ms = now_ms
-        self._membership = GroupMember(
-            group_history.group,
-            protocol_type="simulated",
-            protocols=lambda: {PROTOCOL: b""},
-            assign=self._assign_partitions,
-            session_timeout_ms=SESSION_MS,
-            rebalance_timeout_ms=REBALANCE_MS,
-        )
+        self._membership = self._new_membership()
         self._step_number = 0
         """Grows with each step of the membership, so that a step that was planned earlier is dropped."""
         self._membership_number = 0
@@ -118,6 +111,16 @@ class Member(GroupClient):
         """Of this membership."""
         self._unconfirmed: list[Owned | Read] = []
         """What coordinators answered in this membership, until a commit is answered."""
+
+    def _new_membership(self) -> GroupMember:
+        return GroupMember(
+            self.group_history.group,
+            protocol_type="simulated",
+            protocols=lambda: {PROTOCOL: b""},
+            assign=self._assign_partitions,
+            session_timeout_ms=SESSION_MS,
+            rebalance_timeout_ms=REBALANCE_MS,
+        )
 
     @property
     def generation(self) -> int:
@@ -193,7 +196,7 @@ class Member(GroupClient):
 
     def _settle(self, sent: int, sent_ms: int) -> None:
         one = self._membership
-        mine = tuple(one.assignment)
+        mine = self._assigned()
         owned = Owned(one.generation, one.member_id, mine, sent, self.group_history.tick(), sent_ms)
         self.group_history.owned.append(owned)
         self._unconfirmed = [owned]
@@ -201,6 +204,9 @@ class Member(GroupClient):
         self._timers.append(self.env.call_later(stays_ms, self._leave))
         if mine:
             self._fetch_positions(mine)
+
+    def _assigned(self) -> tuple[int, ...]:
+        return tuple(self._membership.assignment)
 
     def _leave(self) -> None:
         if self.stopped:
@@ -250,6 +256,7 @@ class Member(GroupClient):
             token = f"{self.name}/{self._tokens}"
             made[index] = Commit(index, self.owned[index], self.group_history.tick(), self._now_ms())
             self.group_history.commits[token] = made[index]
+            self._committing(index, token)
             committing[self.topic, index] = CommittedOffset(self.owned[index], metadata=token)
         request = self._membership.commit(committing)
         unconfirmed, membership_number = list(self._unconfirmed), self._membership_number
@@ -267,6 +274,9 @@ class Member(GroupClient):
                 self._commit_later()
 
         self.driver.send(Send(endpoint, request, REQUEST_TIMEOUT_S, NEWEST_COMMIT_BY_NAME), "commit", answered)
+
+    def _committing(self, index: int, token: str) -> None:
+        """An offset of the partition is being committed."""
 
     def _record_commits(self, response: Any, made: dict[int, Commit], unconfirmed: list[Owned | Read]) -> None:
         for (_, index), code, _ in offsets.commit_codes(response):

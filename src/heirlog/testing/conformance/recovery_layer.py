@@ -33,6 +33,7 @@ from heirlog.controller.recovery.open_recoveries import OpenRecovery
 from heirlog.controller.recovery.sender import CHANNEL
 from heirlog.controller.recovery.strategy import STRATEGY, TIMEOUT, UNCLEAN_ELECTION_ENABLE, strategy_of
 from heirlog.env import SendFailure
+from heirlog.metadata.apply import image_of_snapshot
 from heirlog.metadata.basis import Basis
 from heirlog.metadata.image import ELR_VERSION, METADATA_VERSION, TOPIC_RESOURCE
 from heirlog.metadata.state import PartitionRegistration
@@ -253,7 +254,7 @@ class RecoveryScenario:
         self._controller.shutdown()
         scenario.controller = Controller(scenario.env, scenario.static, scenario.quorum, cluster_id=CLUSTER_ID)
         scenario.controller.recovery.aggressive_window_ms = self._setup.get("aggressiveWindowMs", AGGRESSIVE_WINDOW_MS)
-        scenario.controller.on_snapshot(records, image.offset, epoch)
+        scenario.controller.follow(image_of_snapshot(records, image.offset, epoch))
         scenario.controller.on_leader_change(CONTROLLER_ID, epoch + 1, True)
         return {}
 

@@ -78,10 +78,11 @@ class Coordinating(Rig):
         assert answer is not None, "it waits for the high watermark"
         return ErrorCode(answer.topics[0].partitions[0].error_code).name
 
-    def committed(self, member: Consumer | None = None) -> Any:
-        """Offset of the first partition, or the name of the error."""
+    def committed(self, member: Consumer | None = None, *, epoch: int = -1) -> Any:
+        """Offset of the first partition, or the name of the error. epoch: of a request that names no member."""
         Group, Topic = OffsetFetchRequest.OffsetFetchRequestGroup, OffsetFetchRequest.OffsetFetchRequestTopics
         asked = Group(group_id="g", topics=[Topic(name="foo", partition_indexes=[0])])
+        asked.member_id, asked.member_epoch = None, epoch
         if member is not None:
             asked.member_id, asked.member_epoch = member.id, member.epoch
         (answer,) = offset_requests.fetch(self.broker.groups, OffsetFetchRequest(groups=[asked]), context(9)).groups

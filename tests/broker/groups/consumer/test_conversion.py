@@ -311,6 +311,19 @@ def test_a_static_member_changes_its_protocol_both_ways(rig: Coordinating) -> No
     assert last.joined() == "generation 4" and list(known(rig).static_members) == ["i1"]
 
 
+def test_what_older_versions_cannot_say_stays_as_it_was(rig: Coordinating) -> None:
+    c = Consumer(rig, "c", "i1", rack_id="r")
+    c.join()
+    Consumer(rig, "o").join()
+    a = Classic(rig, "", instance="i1")
+    a.join()
+    assert known(rig).state.members[a.id].rack_id == "r", "version 0 of a subscription has no rack"
+    a.instance = None
+    a.join(version=4)
+    member = known(rig).state.members[a.id]
+    assert (member.instance_id, member.rack_id) == ("i1", "r"), "JoinGroup 4 has no instance id"
+
+
 def test_a_classic_member_that_does_not_join_again_in_time_is_removed(rig: Coordinating) -> None:
     c, a = Consumer(rig, "c"), Classic(rig, "a")
     c.join()
@@ -333,7 +346,11 @@ def test_what_a_classic_member_must_not_do_in_a_consumer_group(rig: Coordinating
     assert a.join(member_id="", version=9) == "generation 2", "it joins with the id that it gets"
     a.generation = 1
     assert a.beat() == a.sync() == "ILLEGAL_GENERATION"
-    assert rig.commit(Consumer(rig, a.id), 1, epoch=1) == "ILLEGAL_GENERATION"
+    stale = Consumer(rig, a.id)
+    stale.epoch = 1
+    assert rig.commit(stale, 1) == rig.committed(stale) == "ILLEGAL_GENERATION"
+    stale.epoch = 2
+    assert rig.committed(stale) == -1
     other = Classic(rig, "x")
     assert other.beat() == other.leave() == "UNKNOWN_MEMBER_ID"
     stranger = Classic(rig, "c")
@@ -351,6 +368,18 @@ def test_what_a_classic_member_must_not_do_in_a_consumer_group(rig: Coordinating
         answer = answer_of(rig.broker.groups.join_group(request, context(9)))
         assert answer.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
         assert not answer.member_id, "only a classic group repeats the id in an error"
+    nameless = JoinGroupRequest.JoinGroupRequestProtocol(name="", metadata=subscription({}, EAGER))
+    a.leave()
+    for version, shown in ((6, ""), (7, None)):
+        request = JoinGroupRequest(
+            group_id="g",
+            member_id=f"n{version}",
+            session_timeout_ms=SESSION_MS,
+            protocol_type="consumer",
+            protocols=[nameless],
+        )
+        answer = answer_of(rig.broker.groups.join_group(request, context(version)))
+        assert (answer.error_code, answer.protocol_name) == (ErrorCode.NONE, shown)
 
 
 @pytest.mark.parametrize("policy", ["disabled", "bidirectional"])

@@ -341,7 +341,8 @@ def test_only_a_member_in_its_epoch_commits(rig: Coordinating) -> None:
     assert rig.commit(a, 6, version=8) == "UNSUPPORTED_VERSION"
     assert rig.commit(a, 6, epoch=2) == rig.commit(a, 6, epoch=0) == "STALE_MEMBER_EPOCH"
     assert rig.commit(b, 6, epoch=-1) == rig.commit(b, 6) == "UNKNOWN_MEMBER_ID"
-    assert rig.committed() == rig.committed(a) == 5
+    assert rig.committed() == rig.committed(epoch=-3) == rig.committed(a) == 5
+    assert rig.committed(epoch=1) == "UNKNOWN_MEMBER_ID"
     assert rig.committed(b) == "UNKNOWN_MEMBER_ID"
     a.epoch = 3
     assert rig.committed(a) == "STALE_MEMBER_EPOCH"
@@ -363,6 +364,22 @@ def test_topics_of_a_regular_expression_are_assigned_after_they_are_looked_up(ri
     assert b.join() == "3", "the expression is known"
     assert b.beat(subscribed_topic_regex="(") == "INVALID_REGULAR_EXPRESSION"
     assert rig.group().state.members["b"].regex == "fo+", "nothing of a refused heartbeat is kept"
+
+
+def test_an_expression_is_looked_up_at_once_if_the_group_has_no_other(rig: Coordinating) -> None:
+    a = Consumer(rig, "a", subscribed_topic_names=None, subscribed_topic_regex="fo+")
+    a.join()
+    rig.env.advance(10)
+    a.beat()
+    a.beat(member_epoch=-1)
+    b = Consumer(rig, "b", subscribed_topic_names=None, subscribed_topic_regex="fo.*")
+    b.join()
+    rig.env.advance(10)
+    assert b.beat().partition(" ")[2] == "foo:0,1,2,3,4,5"
+    c = Consumer(rig, "c", subscribed_topic_names=None, subscribed_topic_regex="fo")
+    c.join()
+    rig.env.advance(10)
+    assert "fo" not in rig.group().state.regexes, "the group has just looked at all topics"
 
 
 def test_an_expression_that_matches_nothing_moves_no_member(rig: Coordinating) -> None:

@@ -27,7 +27,7 @@ from heirlog.broker.groups.consumer.protocol import ConsumerGroupProtocol
 from heirlog.broker.groups.consumer.state import ConsumerGroupState
 from heirlog.broker.groups.consumer.subscriptions import known_topics
 from heirlog.broker.groups.consumer.values import ClassicProtocols, ConsumerGroupMember, MemberAssignment, MemberState
-from heirlog.broker.groups.member_answers import join_refusal
+from heirlog.broker.groups.member_answers import join_refusal, no_protocol
 from heirlog.broker.groups.member_ids import KNOWN_ID_VERSION, new_member_id
 from heirlog.context import Context
 from heirlog.env import Env
@@ -96,7 +96,7 @@ class ClassicMembers:
         answer = JoinGroupResponse(
             generation_id=plan.current.epoch,
             protocol_type=CONSUMER,
-            protocol_name=request.protocols[0].name,
+            protocol_name=request.protocols[0].name or no_protocol(version),
             member_id=member_id,
         )
         done = self._protocol.carry_out(group, plan, request.session_timeout_ms, answer, refused, resolves=False)
@@ -220,11 +220,13 @@ def _as_it_says(
     except ValueError as error:
         raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, str(error)) from error
     timeout_ms = request.rebalance_timeout_ms if request.rebalance_timeout_ms >= 0 else request.session_timeout_ms
+    known = before or ConsumerGroupMember(member_id)
     member = replace(
-        before or ConsumerGroupMember(member_id),
+        known,
         member_id=member_id,
-        instance_id=request.group_instance_id,
-        rack_id=says.rack_id,
+        # older versions of the request and of the subscription cannot say these
+        instance_id=known.instance_id if request.group_instance_id is None else request.group_instance_id,
+        rack_id=known.rack_id if says.rack_id is None else says.rack_id,
         client_id=context.client_id,
         client_host=f"/{context.client_host}",
         topics=says.topics,

@@ -49,6 +49,7 @@ from heirlog.broker.groups.consumer.values import (
     assignment_of,
     contains,
 )
+from heirlog.context import Context
 from heirlog.metadata.image import Image
 from heirlog.metadata.survey import at_once
 from heirlog.protocol.errors import ErrorCode, KafkaError
@@ -83,24 +84,29 @@ class HeartbeatPlan:
     """The group is large: the target is computed after the answer."""
 
 
-def is_unchanged(group: ConsumerGroupState, request: ConsumerGroupHeartbeatRequest, client: tuple[str, str]) -> bool:
+def is_unchanged(group: ConsumerGroupState, request: ConsumerGroupHeartbeatRequest, context: Context) -> bool:
     """Whether the heartbeat of a member says nothing new and the group has nothing to tell it."""
     member = group.members.get(request.member_id)
     current = group.currents.get(request.member_id)
+    epoch = request.member_epoch
     return (
         member is not None
         and current is not None
-        and request.member_epoch == current.epoch == group.assignment_epoch == group.epoch > 0
+        and epoch > 0
+        and epoch == current.epoch
+        and epoch == group.assignment_epoch
+        and epoch == group.epoch
         and current.state is MemberState.STABLE
         and member.classic is None
-        and (member.client_id, member.client_host) == client
+        and member.client_id == context.client_id
+        and member.client_host == f"/{context.client_host}"
         and request.topic_partitions is None
         and request.subscribed_topic_names is None
         and request.subscribed_topic_regex is None
         and request.server_assignor is None
         and request.rebalance_timeout_ms == -1
         and request.rack_id is None
-        and request.instance_id in (None, member.instance_id)
+        and (request.instance_id is None or request.instance_id == member.instance_id)
     )
 
 

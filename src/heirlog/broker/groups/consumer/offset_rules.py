@@ -12,7 +12,6 @@ Source: KIP-848; KIP-447.
 from __future__ import annotations
 
 from heirlog.broker.groups.consumer.state import ConsumerGroupState
-from heirlog.broker.groups.consumer.values import UNKNOWN_EPOCH
 from heirlog.protocol.errors import ErrorCode
 
 MEMBER_EPOCH_VERSION = 9
@@ -55,9 +54,11 @@ def transactional_refusal(
 
 def fetch_refusal(committed: ConsumerGroupState, member_id: str | None, epoch: int) -> ErrorCode:
     """The error if this client may not fetch offsets of the group, else NONE."""
-    if member_id is None and epoch == UNKNOWN_EPOCH:
+    if member_id is None and epoch < 0:
         return ErrorCode.NONE
-    if member_id not in committed.members:
+    member = None if member_id is None else committed.members.get(member_id)
+    if member is None:
         return ErrorCode.UNKNOWN_MEMBER_ID
-    current = committed.current(member_id).epoch
-    return ErrorCode.NONE if epoch == current else ErrorCode.STALE_MEMBER_EPOCH
+    if epoch == committed.current(member.member_id).epoch:
+        return ErrorCode.NONE
+    return ErrorCode.STALE_MEMBER_EPOCH if member.classic is None else ErrorCode.ILLEGAL_GENERATION

@@ -125,21 +125,29 @@ class ConsumerGroupProtocol:
 
     # -- requests -----------------------------------------------------------------------------------------------
 
+    def unchanged_heartbeat(
+        self, group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest, context: Context
+    ) -> ConsumerGroupHeartbeatResponse | Pending[Any] | None:
+        """The answer to a heartbeat that changes nothing; None for any other one."""
+        if group.metadata_is_due or not is_unchanged(group.state, request, context):
+            return None
+        times = self._times_of(group.group_id)
+        self._sessions.touch(group, request.member_id, times.session_ms)
+        if group.state.regex_subscribers:
+            self._resolve_if_due(group, context.refuses)
+        answer = ConsumerGroupHeartbeatResponse(
+            member_id=request.member_id,
+            member_epoch=request.member_epoch,
+            heartbeat_interval_ms=times.interval_ms,
+        )
+        return self.once_committed(group, answer, heartbeat_refusal) if group.writes_in_flight else answer
+
     def heartbeat(
         self, group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest, context: Context
     ) -> ConsumerGroupHeartbeatResponse | Pending[Any]:
-        """The group exists, possibly new: then the request joins it."""
+        """Of one that changes something. The group exists, possibly new: then the request joins it."""
         times = self._times_of(group.group_id)
         client = (context.client_id, f"/{context.client_host}")
-        if not group.metadata_is_due and is_unchanged(group.state, request, client):
-            self.touch(group, request.member_id, times.session_ms)
-            self._resolve_if_due(group, context.refuses)
-            unchanged = ConsumerGroupHeartbeatResponse(
-                member_id=request.member_id,
-                member_epoch=request.member_epoch,
-                heartbeat_interval_ms=times.interval_ms,
-            )
-            return self.once_committed(group, unchanged, heartbeat_refusal)
         try:
             member_id = request.member_id or uuid_text(self._env.random.randbytes(16))
             plan = heartbeat_plan(group.state, member_id, request, client, self.surroundings(group))
@@ -420,7 +428,8 @@ class ConsumerGroupProtocol:
         if not state.regex_subscribers or group.is_resolving:
             return
         since_ms = None if group.resolved_at_ms is None else now_ms - group.resolved_at_ms
-        if since_ms is not None and since_ms <= REFRESH_MIN_MS:
+        # a group whose first member brings an expression does not wait
+        if state.regexes and since_ms is not None and since_ms <= REFRESH_MIN_MS:
             return
         is_old = since_ms is None or since_ms > REFRESH_INTERVAL_MS
         is_incomplete = state.regexes.keys() != state.regex_subscribers.keys()

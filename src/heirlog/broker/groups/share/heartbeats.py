@@ -40,6 +40,7 @@ from heirlog.broker.groups.share.records import (
 )
 from heirlog.broker.groups.share.state import ShareGroupState
 from heirlog.broker.groups.share.values import ShareSubscriber
+from heirlog.context import Context
 from heirlog.metadata.image import Image
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.messages import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
@@ -66,7 +67,7 @@ class SharePlan:
     looked_at_topics: bool
 
 
-def is_unchanged(group: ShareGroupState, request: ShareGroupHeartbeatRequest, client: tuple[str, str]) -> bool:
+def is_unchanged(group: ShareGroupState, request: ShareGroupHeartbeatRequest, context: Context) -> bool:
     """Whether the heartbeat of a member says nothing new and the group has nothing to tell it."""
     member = group.members.get(request.member_id)
     current = group.currents.get(request.member_id)
@@ -74,7 +75,8 @@ def is_unchanged(group: ShareGroupState, request: ShareGroupHeartbeatRequest, cl
         member is not None
         and current is not None
         and request.member_epoch == current.epoch == group.assignment_epoch == group.epoch > 0
-        and (member.client_id, member.client_host) == client
+        and member.client_id == context.client_id
+        and member.client_host == f"/{context.client_host}"
         and request.subscribed_topic_names is None
         and request.rack_id in (None, member.rack_id)
     )

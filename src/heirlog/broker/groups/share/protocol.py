@@ -123,20 +123,27 @@ class ShareGroups:
 
     # -- requests -----------------------------------------------------------------------------------------------
 
+    def unchanged_heartbeat(
+        self, group: ShareGroup, request: ShareGroupHeartbeatRequest, context: Context
+    ) -> ShareGroupHeartbeatResponse | Pending[Any] | None:
+        """The answer to a heartbeat that changes nothing; None for any other one."""
+        if group.is_due or not is_unchanged(group.state, request, context):
+            return None
+        times = self._times_of(group.group_id)
+        self._sessions.touch(group, request.member_id, times.session_ms)
+        answer = ShareGroupHeartbeatResponse(
+            member_id=request.member_id,
+            member_epoch=request.member_epoch,
+            heartbeat_interval_ms=times.interval_ms,
+        )
+        return self._once_committed(group, answer)
+
     def heartbeat(
         self, group: ShareGroup, request: ShareGroupHeartbeatRequest, context: Context
     ) -> ShareGroupHeartbeatResponse | Pending[Any]:
-        """The group exists, possibly new: then the request joins it."""
+        """Of one that changes something. The group exists, possibly new: then the request joins it."""
         times = self._times_of(group.group_id)
         client = (context.client_id, f"/{context.client_host}")
-        if not group.is_due and is_unchanged(group.state, request, client):
-            self._sessions.touch(group, request.member_id, times.session_ms)
-            unchanged = ShareGroupHeartbeatResponse(
-                member_id=request.member_id,
-                member_epoch=request.member_epoch,
-                heartbeat_interval_ms=times.interval_ms,
-            )
-            return self._once_committed(group, unchanged)
         try:
             around = ShareSurroundings(self._image(), self._config.max_size, group.is_due)
             plan = heartbeat_plan(group.state, request, client, around)

@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import shutil
+import subprocess
+
+import pytest
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    PrivateFormat,
+    load_pem_private_key,
+)
+from local.authorities import issued
+from security.making_keys import PBE_MD5_DES, PBKDF2, SCRYPT, der, derived, key, number, oid
+
+from heirlog.security.der import NotReadable
+from heirlog.security.encrypted_key import ITERATIONS_MAX, check_cost
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        issued("node"),
+        derived(PBKDF2, ITERATIONS_MAX, 32),
+        derived(SCRYPT, 1 << 14, 8, 1),
+        "",
+        key(oid(PBE_MD5_DES), der(0x30, der(4, bytes(8)), number(2048))),
+    ],
+    ids=["not encrypted", "PBKDF2", "scrypt", "nothing", "an older algorithm"],
+)
+def test_a_usual_key_is_taken(text: str) -> None:
+    check_cost(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        derived(PBKDF2, ITERATIONS_MAX + 1),
+        derived(PBKDF2, 2**31 - 1, 32),
+        derived(SCRYPT, 1 << 17, 1, 1 << 17),
+        key(oid(PBE_MD5_DES), der(0x30, der(4, bytes(8)), number(2**40))),
+        issued("node") + derived(PBKDF2, 2**31 - 1),
+    ],
+    ids=["one more", "hours", "scrypt", "an older algorithm", "the second key"],
+)
+def test_a_key_that_takes_long_is_refused_unread(text: str) -> None:
+    with pytest.raises(NotReadable, match=r"takes \d+ iterations"):
+        check_cost(text)
+
+
+@pytest.mark.parametrize("damaged", ["", "!", "AAAA", "MIAC", "MAA="])
+def test_what_is_no_key_is_refused(damaged: str) -> None:
+    """OpenSSL might take lengths that this reader does not."""
+    with pytest.raises(NotReadable):
+        check_cost(f"-----BEGIN ENCRYPTED PRIVATE KEY-----\n{damaged}\n-----END ENCRYPTED PRIVATE KEY-----\n")
+
+
+def test_the_key_of_a_library_is_taken() -> None:
+    made = load_pem_private_key(issued("node").encode(), None)
+    locked = made.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"secret")).decode()
+    assert "ENCRYPTED" in locked
+    check_cost(locked)
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl")
+@pytest.mark.parametrize("options", [("-iter", "4096"), ("-scrypt",), ("-v1", "PBE-SHA1-3DES")])
+def test_the_keys_of_openssl_are_read(options: tuple[str, ...]) -> None:
+    made = issued("node").partition("-----BEGIN CERTIFICATE")[0]
+    command = ["openssl", "pkcs8", "-topk8", "-passout", "pass:secret", *options]
+    done = subprocess.run(command, input=made, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    check_cost(done.stdout)
