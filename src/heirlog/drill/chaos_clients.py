@@ -71,6 +71,29 @@ class Pace:
         return whole
 
 
+class KnownOffsets:
+    """Which of the offsets that librdkafka reports are the broker's.
+
+    A batch that was stored before has an unknown offset, -1 (None in Python) for its first record. librdkafka counts on
+    from there: the second record of the batch is reported at offset 0.
+    """
+
+    def __init__(self) -> None:
+        self._next: dict[int, int] = {}
+        """By partition whose last record had an unknown offset: what the next one of its batch would be reported at."""
+
+    def add(self, partition: int, offset: int | None) -> int:
+        """The offset of the next report about a partition, or UNKNOWN_OFFSET."""
+        if offset is None or offset < 0:
+            self._next[partition] = 0
+            return UNKNOWN_OFFSET
+        if offset == self._next.get(partition):
+            self._next[partition] += 1
+            return UNKNOWN_OFFSET
+        self._next.pop(partition, None)
+        return offset
+
+
 class ChaosWriter(Loop):
     """Writes to all partitions of a topic in turn: idempotent, acks=all.
 
@@ -95,6 +118,7 @@ class ChaosWriter(Loop):
         self._is_lost = False
         """This producer gets no more answers."""
         self._pace = Pace(per_s)
+        self._known_offsets = KnownOffsets()
         self._producer = self._made()
 
     def _made(self) -> Producer:
@@ -148,9 +172,7 @@ class ChaosWriter(Loop):
             self._record.failed(f"writing to {self._topic}: {error.str()}")
             self._is_lost |= error.code() == KafkaError._MSG_TIMED_OUT
             return
-        offset = message.offset()
-        # librdkafka has -1 for an unknown offset, its Python client None
-        known = UNKNOWN_OFFSET if offset is None or offset < 0 else offset
+        known = self._known_offsets.add(message.partition(), message.offset())
         self._record.answered.append(
             Answered(
                 self._topic,
