@@ -19,6 +19,7 @@ EXECUTED = (
     "context.py",
     "controller",
     "env.py",
+    "failure_log.py",
     "log_levels.py",
     "metadata",
     "node",
