@@ -1,93 +1,67 @@
-"""Each test uses a player in a worker of a pool, as `heirlog sim run` does: that process has one thread."""
-
 from __future__ import annotations
 
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from concurrent.futures import BrokenExecutor
-from typing import Any
 
 import pytest
 
-from heirlog.sim.many_seeds import in_processes
 from heirlog.sim.seed_player import LEFT_MAX_KB, SeedPlayer
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere there are no copies")
 
 
-def in_a_worker(function: Callable[[int], Any], argument: int = 0) -> Any:
-    (result,) = in_processes(function, [argument], jobs=1)
-    return result
-
-
-def who_plays(first: int) -> tuple[int, list[tuple[int, int]]]:
-    player = SeedPlayer(lambda seed: (seed, os.getpid()))
-    return os.getpid(), [player.play(seed) for seed in range(first, first + 4)]
-
-
 def test_the_first_seed_is_played_here_and_the_others_in_a_copy() -> None:
-    worker, played = in_a_worker(who_plays, 7)
-    assert [seed for seed, _ in played] == [7, 8, 9, 10]
-    first, *others = (process for _, process in played)
-    assert first == worker
-    assert len(set(others)) == 1 and others[0] != worker
+    player = SeedPlayer(lambda seed: (seed, os.getpid()))
+    assert player.play(7) == (7, os.getpid())
+    played = [player.play(seed) for seed in range(3)]
+    assert [seed for seed, _ in played] == [0, 1, 2]
+    (copy,) = {process for _, process in played}
+    assert copy != os.getpid()
 
 
-def who_plays_while_copies_grow(seeds: int) -> tuple[list[int], int]:
+def test_a_copy_that_has_grown_makes_room_for_the_next_one() -> None:
     kept: list[bytearray] = []
 
     def grow(seed: int) -> int:
         if seed:
-            # of pages that are really there
+            # by pages that are really there
             kept.append(bytearray(b"x") * (LEFT_MAX_KB * 1024 // 2))
         return os.getpid()
 
     player = SeedPlayer(grow)
     player.play(0)
-    return [player.play(seed) for seed in range(1, seeds + 1)], len(kept)
-
-
-def test_a_copy_that_has_grown_makes_room_for_the_next_one() -> None:
-    processes, kept_by_the_worker = in_a_worker(who_plays_while_copies_grow, 8)
+    processes = [player.play(seed) for seed in range(1, 9)]
     assert 2 < len(set(processes)) < 8
-    assert kept_by_the_worker == 0
-
-
-def fails_in_between(_: int) -> list[int | str]:
-    def fail(seed: int) -> int:
-        if seed == 2:
-            raise ValueError(f"no seed {seed}")
-        return seed
-
-    player, seen = SeedPlayer(fail), list[int | str]()
-    for seed in range(4):
-        try:
-            seen.append(player.play(seed))
-        except ValueError as error:
-            seen.append(str(error))
-    return seen
+    assert processes == sorted(processes, key=processes.index)
+    assert not kept
 
 
 def test_an_error_is_raised_where_the_seed_was_asked_for() -> None:
-    assert in_a_worker(fails_in_between) == [0, 1, "no seed 2", 3]
+    def fail(seed: int) -> int:
+        if seed:
+            raise ValueError(f"no seed {seed}")
+        return seed
 
-
-def is_killed(at: int) -> None:
-    player = SeedPlayer(lambda seed: os.kill(os.getpid(), signal.SIGKILL) if seed == at else None)
-    for seed in range(at + 1):
-        player.play(seed)
+    player = SeedPlayer(fail)
+    assert player.play(0) == 0
+    with pytest.raises(ValueError, match="no seed 5"):
+        player.play(5)
+    assert player.play(0) == 0
 
 
 def test_a_copy_that_is_killed_breaks_the_pool() -> None:
+    player = SeedPlayer(lambda seed: os.kill(os.getpid(), signal.SIGKILL) if seed else None)
+    player.play(0)
+    player.play(0)
     with pytest.raises(BrokenExecutor):
-        in_a_worker(is_killed, 3)
+        player.play(1)
 
 
 KILLED_WHILE_IT_PLAYS = """
-import os, signal, time
+import os, signal, sys, time
 from heirlog.sim.seed_player import SeedPlayer
 
 maker = os.getpid()
