@@ -47,7 +47,12 @@ def test_what_is_missing_has_length_minus_one() -> None:
 
 @pytest.mark.parametrize(
     ("text", "sentence"),
-    [("%q", r"%q is unknown; there are %s \(value\),"), ("%", "after a percent sign"), ("a\\", "after a"), (r"\q", "after a")],
+    [
+        ("%q", r"%q is unknown; there are %s \(value\),"),
+        ("%", "after a percent sign"),
+        ("a\\", "after a"),
+        (r"\q", "after a"),
+    ],
 )
 def test_what_is_no_format_is_refused(text: str, sentence: str) -> None:
     with pytest.raises(UsageError, match=sentence):

@@ -24,6 +24,7 @@ from processes.observing import address_of, client_of, create, delete, topics, w
 from processes.transacting import LIMIT_S, QUIET, Copier, committed_values, transactional, wait_until_decided
 
 from heirlog.blocking import Client
+from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
@@ -65,6 +66,8 @@ def states(cluster: Cluster, without: int = -1) -> dict[str, str]:
     with Client(reached) as client:
         brokers = sorted(client.brokers().keys() - {without})
         answers = [client.send_to_broker(broker, ListTransactionsRequest()) for broker in brokers]
+    if any(answer.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS for answer in answers):
+        return {}
     assert not any(answer.error_code for answer in answers), answers
     return {one.transactional_id: one.transaction_state for answer in answers for one in answer.transaction_states}
 
