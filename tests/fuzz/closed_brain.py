@@ -1,8 +1,8 @@
 """A whole node whose listener for clients wants a login (SASL), spoken to in bytes as in `brain`.
 
 Each input is a connection of its own that nobody has logged in yet. In addition to what `brain` judges: without the
-password of alice nobody is alice, and with it nobody is anyone else. Who shows a token without a signature is whoever
-it says: this listener takes such tokens, so that a fuzzer can make them.
+password of alice nobody is alice, and with it nobody is anyone else. A client with a token that has no signature is the
+user whom the token names: this listener takes such tokens, so that a fuzzer can make them.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ def test_a_token_is_no_user_and_a_user_no_token(name: str, password: str, delega
 
 
 def test_a_token_that_has_ended_is_refused_like_a_wrong_one_and_the_log_says_why() -> None:
-    """An operator has to find a node whose clock is wrong, and whoever asks learns nothing."""
+    """An operator has to find a node whose clock is wrong, and the client learns nothing."""
     ended = TokenLogin(SECRETS.credential("token", ScramMechanism.SHA_256), "alice", 7, has_ended=True)
     refusals = []
     for password in (PASSWORD, "wrong"):

@@ -282,7 +282,7 @@ def with_a_name_that_is_not_utf8() -> str:
 
 
 def test_a_certificate_that_cannot_be_put_into_words_ends_no_node(fake_node: Any, framed: Any, tmp_path: Path) -> None:
-    """An exception outside a connection ends the node, and whoever gets a certificate may have chosen a name in it."""
+    """An exception outside a connection ends the node, and a client may have chosen a name in its certificate."""
     (tmp_path / "mallory.pem").write_text(with_a_name_that_is_not_utf8())
 
     async def scenario() -> None:

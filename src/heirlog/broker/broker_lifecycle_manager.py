@@ -39,7 +39,7 @@ from heirlog.env import Cancel, Env, SendFailure
 from heirlog.failure_log import FailureLog
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.features import SUPPORTED_FEATURES
-from heirlog.metadata.state import BrokerRegistration
+from heirlog.metadata.state import BrokerRegistration, places
 from heirlog.protocol.errors import ErrorCode, error_code
 from heirlog.protocol.messages import (
     BrokerHeartbeatRequest,
@@ -270,15 +270,15 @@ class BrokerLifecycleManager:
             # it registers again, and the answer is on its way; or a seeded controller has renewed all registrations
             self._was_unfenced |= known.incarnation_id == self.incarnation_id and not known.fenced
             return False
-        places = ", ".join(f"{each.name}://{each.endpoint.host}:{each.endpoint.port}" for each in known.listeners)
+        elsewhere = places(known.listeners)
         if known.fenced and not self._was_unfenced:
             if self._registered is RegistrationProgress.YES:
-                self._env.log("warning", "broker-registered-elsewhere", broker_epoch=known.epoch, listeners=places)
+                self._env.log("warning", "broker-registered-elsewhere", broker_epoch=known.epoch, listeners=elsewhere)
             self._begin_registration()
             return True
         self._env.stop(
             1,
-            f"another process has registered as broker {own.broker_id} ({places}) while this one was paused or cut "
+            f"another process has registered as broker {own.broker_id} ({elsewhere}) while this one was paused or cut "
             "off, and leads its partitions. This process ends, because what it acknowledged would be lost. Their "
             "folders differ from now on: start only one of them",
         )

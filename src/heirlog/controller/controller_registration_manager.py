@@ -26,6 +26,7 @@ from heirlog.env import Cancel, Env, SendFailure
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.features import SUPPORTED_FEATURES
 from heirlog.metadata.image import Image
+from heirlog.metadata.state import places
 from heirlog.protocol.errors import ErrorCode, error_code
 from heirlog.protocol.messages import ControllerRegistrationRequest, ControllerRegistrationResponse
 from heirlog.protocol.types import BrokerId, Endpoint, Uuid
@@ -80,8 +81,7 @@ class ControllerRegistrationManager:
     def _log_replaced(self) -> None:
         other = self._image().controllers.get(BrokerId(self._static.node_id))
         if other is not None:
-            places = ", ".join(f"{each.name}://{each.endpoint.host}:{each.endpoint.port}" for each in other.listeners)
-            self._env.log("error", "controller-registered-elsewhere", listeners=places)
+            self._env.log("error", "controller-registered-elsewhere", listeners=places(other.listeners))
 
     def _send_if_missing(self) -> None:
         if self._under_way or self._cancel_wait is not None or self.is_registered:

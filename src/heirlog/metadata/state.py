@@ -9,6 +9,7 @@ a set; ascending so that equal sets are equal values), `last_known_elr` in the o
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeAlias
 
@@ -122,6 +123,11 @@ class ListenerState(NamedTuple):
     endpoint: Endpoint
     security_protocol: int = 0
     """0 PLAINTEXT, 1 SSL, 2 SASL_PLAINTEXT, 3 SASL_SSL."""
+
+
+def places(listeners: Iterable[ListenerState]) -> str:
+    """Where these listen, as in `advertised.listeners`; for lines that people read."""
+    return ", ".join(f"{listener.name}://{listener.endpoint}" for listener in listeners)
 
 
 class SupportedFeature(NamedTuple):

@@ -38,7 +38,6 @@ class ClassicConsumer(Member):
         super().__init__(env, name, bootstrap, topic, group_history, now_ms)
         self._consumer_history = group_history
         self._terms: dict[int, Term] = {}
-        self._silent = False
         self._settled = False
 
     def _new_membership(self) -> GroupMember:
@@ -81,10 +80,6 @@ class ClassicConsumer(Member):
         super()._membership_ended()
         self._terms = {}
 
-    def _send(self) -> None:
-        if not self._silent:
-            super()._send()
-
     def _leave(self) -> None:
         if self._settled:
             return
@@ -92,14 +87,3 @@ class ClassicConsumer(Member):
             super()._leave()
         else:
             self._fall_silent()
-
-    def _fall_silent(self) -> None:
-        """No heartbeats for a while; the application continues."""
-        self._silent = True
-
-        def wake() -> None:
-            self._silent = False
-            self._step_number += 1
-            self._send()
-
-        self.env.call_later(self.env.random.randrange(SESSION_MS // 2, SESSION_MS * 2), wake)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from heirlog.client import coordinators, offsets
+from heirlog.client import offsets
 from heirlog.client.call import Send
 from heirlog.client.consumer_groups import NOT_COMMITTED, ConsumerProtocolMember
 from heirlog.client.groups import Step
@@ -18,13 +18,12 @@ from heirlog.client.offsets import NEWEST_COMMIT_BY_NAME, CommittedOffset, Topic
 from heirlog.env import Cancel
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.types import CoordinatorType, Endpoint
-from heirlog.sim.clients.client import CALL_TIMEOUT_S, REQUEST_TIMEOUT_S, RETRY_MS
-from heirlog.sim.clients.member import COMMIT_MS, GroupClient
+from heirlog.sim.clients.client import REQUEST_TIMEOUT_S, RETRY_MS
+from heirlog.sim.clients.member import COMMIT_MS, SESSION_MS, Participant
 from heirlog.sim.consumer_group_history import AnsweredEpoch, ConsumerGroupHistory, Term
 from heirlog.sim.env import SimEnv
 from heirlog.sim.group_history import Commit, Read
 
-SESSION_MS = 3000
 REBALANCE_MS = 2500
 HEARTBEAT_MS = 400
 STAYS_MS = 4000
@@ -38,7 +37,7 @@ CONFIG = {
 }
 
 
-class ConsumerMember(GroupClient):
+class ConsumerMember(Participant):
     def __init__(
         self,
         env: SimEnv,
@@ -63,7 +62,6 @@ class ConsumerMember(GroupClient):
         self._subscribed = [topic, *also]
         self._lives = 0
         self._membership = self._new_member()
-        self._step_number = 0
         self._tokens = 0
         self._terms: dict[int, Term] = {}
         self._epoch_before = 0
@@ -71,7 +69,6 @@ class ConsumerMember(GroupClient):
         self.owned: dict[int, int] = {}
         """What this member owns, and the offset that it committed or found last."""
         self._timers: list[Cancel] = []
-        self._silent = False
         self._settled = False
         self._unconfirmed: list[Read] = []
 
@@ -165,18 +162,6 @@ class ConsumerMember(GroupClient):
             self.cluster.coordinators[CoordinatorType.GROUP].pop(self.group_history.group, None)
         self._send_in((self._membership.interval_ms or RETRY_MS) if step is Step.HEARTBEAT else RETRY_MS)
 
-    def _send_in(self, pause_ms: int) -> None:
-        step_number = self._step_number
-        self.env.call_later(pause_ms, lambda: self._send() if step_number == self._step_number else None)
-
-    def _find(self) -> None:
-        step_number, retry_timer = self._step_number, self.cluster.retry_timer(CALL_TIMEOUT_S)
-        self.driver.run(
-            coordinators.find_coordinator(self.cluster, self.group_history.group, retry_timer),
-            lambda _: self._send() if step_number == self._step_number else None,
-            lambda _: self._find() if step_number == self._step_number else None,
-        )
-
     def _follow(self) -> None:
         """Give up what the group wants back after a moment; begin with what is new."""
         member = self._membership
@@ -229,17 +214,6 @@ class ConsumerMember(GroupClient):
             # nothing depends on the answer: without it the session ends
             self.driver.send(Send(endpoint, request, REQUEST_TIMEOUT_S), "group", lambda _: None)
         self._send_in(RETRY_MS)
-
-    def _fall_silent(self) -> None:
-        """No heartbeats for a while; the application continues."""
-        self._silent = True
-
-        def wake() -> None:
-            self._silent = False
-            self._step_number += 1
-            self._send()
-
-        self.env.call_later(self.env.random.randrange(SESSION_MS // 2, SESSION_MS * 2), wake)
 
     def settle_down(self) -> None:
         """Stay in the group from now on."""

@@ -85,7 +85,46 @@ class OffsetsReader(GroupClient):
         self.done = True
 
 
-class Member(GroupClient):
+class Participant(GroupClient):
+    """Asks the coordinator, step by step, for what its membership needs next; now and then it may fall silent."""
+
+    def __init__(
+        self, env: SimEnv, name: str, bootstrap: Sequence[Endpoint], topic: str, group_history: GroupHistory
+    ) -> None:
+        super().__init__(env, name, bootstrap, topic, group_history)
+        self._step_number = 0
+        """Grows with each step of the membership, so that a step that was planned earlier is dropped."""
+        self._silent = False
+
+    def _send(self) -> None:
+        """What the membership asks next, of the coordinator."""
+        raise NotImplementedError
+
+    def _send_in(self, pause_ms: int) -> None:
+        step_number = self._step_number
+        self.env.call_later(pause_ms, lambda: self._send() if step_number == self._step_number else None)
+
+    def _find(self) -> None:
+        step_number, retry_timer = self._step_number, self.cluster.retry_timer(CALL_TIMEOUT_S)
+        self.driver.run(
+            coordinators.find_coordinator(self.cluster, self.group_history.group, retry_timer),
+            lambda _: self._send() if step_number == self._step_number else None,
+            lambda _: self._find() if step_number == self._step_number else None,
+        )
+
+    def _fall_silent(self) -> None:
+        """No heartbeats for a while; the application continues."""
+        self._silent = True
+
+        def wake() -> None:
+            self._silent = False
+            self._step_number += 1
+            self._send()
+
+        self.env.call_later(self.env.random.randrange(SESSION_MS // 2, SESSION_MS * 2), wake)
+
+
+class Member(Participant):
     def __init__(
         self,
         env: SimEnv,
@@ -99,8 +138,6 @@ class Member(GroupClient):
         super().__init__(env, name, bootstrap, topic, group_history)
         self._now_ms = now_ms
         self._membership = self._new_membership()
-        self._step_number = 0
-        """Grows with each step of the membership, so that a step that was planned earlier is dropped."""
         self._membership_number = 0
         """Grows each time the member leaves or is removed from the group. Answers to its earlier requests do not count.
         """
@@ -141,7 +178,8 @@ class Member(GroupClient):
     # the membership
 
     def _send(self) -> None:
-        """What the membership asks next, of the coordinator."""
+        if self._silent:
+            return
         if self.stopped and self._membership.state is State.JOINING:
             return
         endpoint = self.cluster.coordinators[CoordinatorType.GROUP].get(self.group_history.group)
@@ -175,17 +213,7 @@ class Member(GroupClient):
             return
         if step is Step.FIND_COORDINATOR:
             self.cluster.coordinators[CoordinatorType.GROUP].pop(self.group_history.group, None)
-        step_number = self._step_number
-        pause_ms = HEARTBEAT_MS if step is Step.HEARTBEAT else RETRY_MS
-        self.env.call_later(pause_ms, lambda: self._send() if step_number == self._step_number else None)
-
-    def _find(self) -> None:
-        step_number, retry_timer = self._step_number, self.cluster.retry_timer(CALL_TIMEOUT_S)
-        self.driver.run(
-            coordinators.find_coordinator(self.cluster, self.group_history.group, retry_timer),
-            lambda _: self._send() if step_number == self._step_number else None,
-            lambda _: self._find() if step_number == self._step_number else None,
-        )
+        self._send_in(HEARTBEAT_MS if step is Step.HEARTBEAT else RETRY_MS)
 
     def _membership_ended(self) -> None:
         self._membership_number += 1
