@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from cli.json_shapes import mistakes
@@ -31,7 +33,9 @@ LIBRDKAFKA = re.compile(r"^%\d\|.*\n", re.MULTILINE)
 def heirlog(capfd: pytest.CaptureFixture[str]) -> Heirlog:
     def call(*arguments: str) -> Outcome:
         capfd.readouterr()
-        code = run([str(argument) for argument in arguments])
+        # a command is a process of its own: the variables that it sets end with it
+        with patch.dict(os.environ):
+            code = run([str(argument) for argument in arguments])
         captured = capfd.readouterr()
         if "--json" in arguments and not code:
             wrong = mistakes(arguments, captured.out)
