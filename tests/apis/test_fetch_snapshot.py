@@ -19,7 +19,8 @@ def one() -> Guarded:
     """A node that writes snapshots often."""
     guarded = Guarded(metadata_log_max_record_bytes_between_snapshots="1")
     guarded.create_topics("t")
-    guarded.world.run_for(2000)
+    # between two NoOp records, when the newest snapshot is whole
+    guarded.world.run_for(2250)
     return guarded
 
 

@@ -127,7 +127,8 @@ def test_a_controller_restored_from_an_older_copy_is_refused_however_long_its_lo
     assert_refused(observer, world, before)
 
 
-def test_a_controller_refuses_a_majority_that_was_restored_from_older_copies() -> None:
+@pytest.mark.parametrize("led", [False, True], ids=["a follower", "the leader"])
+def test_a_controller_refuses_a_majority_that_was_restored_from_older_copies(led: bool) -> None:
     """And advises what keeps the committed metadata that only it has."""
     world = World(voters=3)
     for node in world.nodes:
@@ -140,7 +141,7 @@ def test_a_controller_refuses_a_majority_that_was_restored_from_older_copies() -
     world.commit("b")
     world.run_until_all_have("a", "b")
     world.run_for(REMEMBERED_MS)
-    newest = next(node for node in world.controllers if node is not world.leader)
+    newest = next(node for node in world.controllers if (node is world.leader) is led)
     others = [node for node in world.controllers if node is not newest]
     for node, older in zip(world.controllers, kept, strict=True):
         if node is not newest:
@@ -303,3 +304,26 @@ def test_a_copy_counts_as_unregistered_until_it_is_marked(tmp_path: Path) -> Non
         assert unregistered_copies(disk.files, str(tmp_path)) == [path]
         disk.wait(lambda done: mark_registered(disk.files, path, done), "marking")
         assert unregistered_copies(disk.files, str(tmp_path)) == []
+
+
+@pytest.mark.parametrize("led", [False, True], ids=["a follower", "the leader"])
+def test_a_voter_whose_disk_lost_what_was_committed_and_flushed_does_not_vote(led: bool) -> None:
+    world = World(voters=3)
+    for node in world.nodes:
+        node.start()
+    lead(world, world.controllers)
+    world.commit("a")
+    world.run_until_all_have("a")
+    world.run_for(REMEMBERED_MS)
+    before = backup(world.leader)
+    world.commit("b")
+    world.run_until_all_have("a", "b")
+    world.run_for(REMEMBERED_MS)
+    damaged = next(node for node in world.controllers if (node is world.leader) is led)
+    damaged.kill()
+    for path, inode in damaged.disk.now.items():
+        if path.endswith(".log"):
+            del inode.data[len(before.files[path].data) :]
+    damaged.start()
+    world.run_until(lambda: damaged.stopped_because is not None, 5_000)
+    assert "committed and flushed" in str(damaged.stopped_because)

@@ -8,6 +8,8 @@ truncates those. Records below this offset were committed, and perhaps applied. 
 this node, or has another history, and this node must not truncate its log to follow it. A missing or damaged file
 counts as 0; the end of the newest snapshot, which has only committed records, is still known.
 
+A leader keeps it too: killed, it is a follower at its next start, and a voter.
+
 It is written for records that change something, at most once a second, and before a stop. So an idle cluster, whose
 controller appends a NoOp twice a second, writes nothing, and many changes in a row cause few writes.
 

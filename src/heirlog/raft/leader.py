@@ -241,13 +241,21 @@ class LeaderState:
         has_advanced = committed is not None and committed > self.high_watermark
         if committed is not None and has_advanced:
             self.high_watermark = committed
+            self._log.committed_to(committed)
             self._replay.committed_to(committed)
         if not self._closed:
+            if has_advanced:
+                # as a follower of a later epoch it must not truncate them, nor vote without them
+                self._log.remember_committed(self._replay.changed_offset, self._remembered)
             self.service.moved()
         if has_advanced and not self._closed:
             self.changes.high_watermark_moved()
             if self._log.voters_offset < self.high_watermark and self._is_removed:
                 self._resign()
+
+    def _remembered(self, error: OSError | None) -> None:
+        if error is not None and not self._closed:
+            self._fatal(f"the metadata log in {self._log.directory} could not be written: {error}")
 
     @property
     def _is_removed(self) -> bool:
