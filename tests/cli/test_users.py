@@ -59,7 +59,7 @@ def test_a_user_is_set_listed_and_deleted(cluster: Cluster) -> None:
 
 def test_without_a_login_nothing_is_shown(cluster: Cluster) -> None:
     code, _, err = heirlog("users", "list", "-b", cluster.bootstrap_servers)
-    assert code == 1 and err
+    assert code == 1 and "does it want TLS, or SASL?" in err and "give --command-config FILE" in err
 
 
 @pytest.mark.parametrize(

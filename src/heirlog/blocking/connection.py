@@ -20,7 +20,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
-from heirlog.client.errors import AuthenticationFailed, Unsupported
+from heirlog.client.errors import AuthenticationFailed, ClosedUnanswered, Unsupported
 from heirlog.client.handshake import Authentication, Handshake, HandshakeRefused, common_version
 from heirlog.env import Buffer, Region
 from heirlog.protocol.frames import RequestHeader, decode_response, encode_request
@@ -291,9 +291,10 @@ class Connection:
             self._sock.close()
             return AuthenticationFailed(f"{self.address}: {failure.message}", failure.code)
         self._broken = error.strerror or str(error) or "timed out"
+        self._sock.close()
         if isinstance(error, ConnectionError) and not self._has_answered:
             self._broken += " (is this the right port: does it want TLS, or SASL?)"
-        self._sock.close()
+            return ClosedUnanswered(f"{self.address}: {self._broken}")
         return type_of(error)(f"{self.address}: {self._broken}")
 
 

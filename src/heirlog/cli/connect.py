@@ -61,7 +61,7 @@ def connected(bootstrap_servers: str, timeout_s: float = REQUEST_TIMEOUT_S) -> I
     Raises CommandError if no broker answers, or one that is asked later does not answer in time.
     """
     from heirlog.blocking import Client
-    from heirlog.client.errors import Unsupported
+    from heirlog.client.errors import ClosedUnanswered, Unsupported
     from heirlog.client.security import security_from_properties
 
     given = command_config.given()
@@ -86,7 +86,7 @@ def connected(bootstrap_servers: str, timeout_s: float = REQUEST_TIMEOUT_S) -> I
             ) from error
         except OSError as error:
             asked = "" if context is None else f" (context {context.name}; heirlog context list shows others)"
-            if "does it want TLS" in str(error) and not (given or {}).get("security.protocol"):
+            if isinstance(error, ClosedUnanswered) and not given.get("security.protocol"):
                 raise CommandError(f"{error}; {_how_to_log_in(servers)}") from error
             raise CommandError(
                 f"{error}; no broker answers{asked}: start the cluster, or give the address of a running broker with "

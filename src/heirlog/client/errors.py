@@ -92,6 +92,10 @@ class Unsupported(OSError):
     """The server and this client have no common version of this API. A retry cannot help."""
 
 
+class ClosedUnanswered(ConnectionError):
+    """The server has closed a connection on which it had answered nothing: its listener may want TLS, or SASL."""
+
+
 class AuthenticationFailed(KafkaError):
     """The broker refused the client's credentials, or the client refused the broker's certificate. A retry cannot
     help.
