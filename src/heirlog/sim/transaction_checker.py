@@ -309,8 +309,12 @@ class TransactionChecker:
         for shard in node.broker.transactions.shards():
             for held in shard.all() if shard.loaded else ():
                 known = self.log.ids.get(held.transactional_id)
-                if self.log.is_judged(held.producer_id) and (known is None or _core(known.transaction) != _core(held)):
-                    logged = None if known is None else known.transaction
+                logged = None if known is None else known.transaction
+                if logged is not None and logged.producer_epoch == 0 and logged.state is TransactionState.EMPTY:
+                    # unless its coordinator has failed since, it has the epoch that the run gave it
+                    aged = self.log.aged.get(held.transactional_id)
+                    logged = replace(logged, producer_epoch=aged) if held.producer_epoch == aged else logged
+                if self.log.is_judged(held.producer_id) and (logged is None or _core(logged) != _core(held)):
                     self._oracle.broken("X13", f"a coordinator knows {held}, and its log says {logged}")
 
     def _check_bytes(self, partition: Partition) -> None:

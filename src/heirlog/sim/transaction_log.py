@@ -61,6 +61,8 @@ class TransactionLog:
         self._index_of: dict[str, int] = {}
         """The partition of `__transaction_state` with the records of each id."""
         self._lossy: set[int] = set()
+        self.aged: dict[str, int] = {}
+        """Epochs that the run has given to ids in their coordinators' memories only, before the next record."""
         self.in_doubt: set[int] = set()
         """Partitions whose coordinators may give an id a fresh producer id at any time."""
 

@@ -172,7 +172,9 @@ class TransactionalLoad:
         for node in self._nodes():
             for shard in node.broker.transactions.shards():
                 for name in sorted(self._young):
-                    self._young -= {name} if shard.loaded and age(shard, name) else set()
+                    if shard.loaded and age(shard, name):
+                        self._young.remove(name)
+                        self._run.checker.transactions.log.aged[name] = FIRST_AGED_EPOCH
         if self._young:
             self._run.cluster.after(AGING_MS, "ageing", self._age)
 
