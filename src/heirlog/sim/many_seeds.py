@@ -13,13 +13,11 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import partial
 from itertools import islice
 from typing import TypeVar
 
-from heirlog.sim.large_pages import use_large_pages
 from heirlog.sim.run import RunReport, run_seed
-from heirlog.sim.seed_player import SeedPlayer
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -114,23 +112,10 @@ def _ignore_interrupts() -> None:
 
 
 def _run(options: SeedOptions, seed: int) -> RunReport:
-    return _player(options).play(seed)
-
-
-@cache
-def _player(options: SeedOptions) -> SeedPlayer[RunReport]:
-    """Of this process."""
-    return SeedPlayer(partial(_play, options))
-
-
-def _play(options: SeedOptions, seed: int) -> RunReport:
-    report = run_seed(
+    return run_seed(
         seed,
         scenario=options.scenario,
         without_guard=options.without_guard,
         nodes=options.nodes,
         controllers=options.controllers,
     )
-    # after each, since some seeds need more memory than those before
-    use_large_pages()
-    return report
