@@ -81,7 +81,7 @@ class ControllerRegistrationManager:
     def _log_replaced(self) -> None:
         other = self._image().controllers.get(BrokerId(self._static.node_id))
         if other is not None:
-            self._env.log("error", "controller-registered-elsewhere", listeners=places(other.listeners))
+            self._env.log("warning", "controller-registered-elsewhere", listeners=places(other.listeners))
 
     def _send_if_missing(self) -> None:
         if self._under_way or self._cancel_wait is not None or self.is_registered:
