@@ -12,7 +12,7 @@ from blocking.test_connection import no_topics, scripted
 
 from heirlog.blocking.connections import Connections
 from heirlog.client.call import Call, Pause, Send, SendAll
-from heirlog.client.errors import Unsupported
+from heirlog.client.errors import ClosedUnanswered, Unsupported
 from heirlog.protocol.frames import RequestHeader
 from heirlog.protocol.messages import DescribeClusterRequest, MetadataRequest, MetadataResponse
 from heirlog.protocol.primitives import Message
@@ -105,7 +105,7 @@ def test_of_several_requests_each_has_an_answer_or_a_failure_of_its_own(connecti
             Send(server.endpoint, MetadataRequest(), 30),
         ]
         closed, refused, unsupported, answer = connections.run(one(SendAll(sends)))
-    assert (type(closed), type(refused), type(unsupported)) == (ConnectionError, ConnectionError, Unsupported)
+    assert (type(closed), type(refused), type(unsupported)) == (ClosedUnanswered, ConnectionError, Unsupported)
     assert answer.cluster_id == "c"
 
 
