@@ -61,6 +61,8 @@ def groups() -> Iterator[Any]:
         (["consumer-groups", "list"], "Did you mean 'groups'?"),
         (["-b", "localhost:9092", "topics", "list"], "it goes after the command"),
         (["topics", "-b", "localhost:9092", "list"], "it goes after the command"),
+        (["--context", "prod", "topics", "list"], "heirlog topics list --context NAME"),
+        (["topics", "list", "--profile", "prod"], "--context NAME is a cluster of `heirlog context list`"),
         (["topics", "create", "--create", "--topic", "t"], "leave it out: the command is its name"),
         (["configs", "alter", "--entity-type", "topics", "--alter"], "leave it out: the command is its name"),
         (["topics", "alter", "t", "--config", "retention.ms=5"], "`heirlog configs alter topic TOPIC NAME=VALUE`"),

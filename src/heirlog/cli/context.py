@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -58,9 +59,12 @@ def _from_home(path: Path) -> str:
 
 @app.command("use")
 def use(name: Name) -> None:
-    """Make a context the default."""
+    """Make a context the default. For one command, give it --context; for one terminal, set $HEIRLOG_CONTEXT."""
     contexts.use(name)
     print(f"Commands talk to {name} ({contexts.read(name).bootstrap_servers}) by default.")
+    here = contexts.named()
+    if here not in (None, name):
+        print(f"In this terminal they talk to {here}: {contexts.VARIABLE} is set", file=sys.stderr)
 
 
 @app.command("create")
