@@ -63,6 +63,7 @@ def groups() -> Iterator[Any]:
         (["topics", "-b", "localhost:9092", "list"], "it goes after the command"),
         (["--context", "prod", "topics", "list"], "heirlog topics list --context NAME"),
         (["topics", "list", "--profile", "prod"], "--context NAME is a cluster of `heirlog context list`"),
+        (["groups", "delete", "g", "-y"], "this command does not ask"),
         (["topics", "create", "--create", "--topic", "t"], "leave it out: the command is its name"),
         (["configs", "alter", "--entity-type", "topics", "--alter"], "leave it out: the command is its name"),
         (["topics", "alter", "t", "--config", "retention.ms=5"], "`heirlog configs alter topic TOPIC NAME=VALUE`"),

@@ -10,7 +10,7 @@ import typer
 
 from heirlog.cli import complete
 from heirlog.cli.errors import CommandError, UsageError
-from heirlog.cli.render import Json, show_rows
+from heirlog.cli.render import Json, NamesOnly, show_names, show_rows
 from heirlog.local import contexts, properties
 
 app = typer.Typer(help="Choose the cluster that commands talk to by default.", no_args_is_help=True)
@@ -21,8 +21,11 @@ Name = Annotated[
 
 
 @app.command("list")
-def list_contexts(as_json: Json = False) -> None:
+def list_contexts(names_only: NamesOnly = False, as_json: Json = False) -> None:
     """List the contexts. A star marks the default, and a note a cluster of `heirlog up` whose data folder is gone."""
+    if names_only:
+        show_names(contexts.names(), as_json)
+        return
     chosen = contexts.current_name()
     found = [contexts.read(name) for name in contexts.names()]
     rows = [
