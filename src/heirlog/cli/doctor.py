@@ -64,6 +64,8 @@ def log_directories(directory: Path) -> list[Path]:
         inner = sorted(path.parent for depth in ("*", "*/*") for path in directory.glob(f"{depth}/{META_PROPERTIES}"))
         if inner:
             return inner
+        if any(directory.iterdir()) and not any(directory.glob("*-*/*.log")):
+            raise UsageError(f"{directory} is no log directory of a node, and none is below it; name one of log.dirs")
     return [directory]
 
 
