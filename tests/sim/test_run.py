@@ -49,6 +49,7 @@ SUITE = {
     "zombie-markers": (2,),
     "lost-markers": (5, 7),
     "used-up-ids": (3,),
+    "forgotten-epochs": (2,),
     "expiring-ids": (1,),
     "overtaken-offsets": (2,),
     "cleaned-transactions": (1,),

@@ -303,6 +303,7 @@ SCENARIOS: Mapping[str, Scenario] = {
     "zombie-markers": Scenario(transaction_races.zombie_markers_plan, transaction_races.zombie_markers),
     "lost-markers": Scenario(transaction_races.transactions_plan, transaction_races.lost_markers),
     "used-up-ids": Scenario(transaction_races.used_up_ids_plan, transaction_races.used_up_ids),
+    "forgotten-epochs": Scenario(transaction_races.forgotten_epochs_plan, transaction_races.forgotten_epochs),
     "expiring-ids": Scenario(transaction_races.expiring_ids_plan, transaction_races.expiring_ids),
     "overtaken-offsets": Scenario(transaction_races.overtaken_offsets_plan, transaction_races.restarts),
     "cleaned-transactions": Scenario(

@@ -131,10 +131,10 @@ def test_the_successor_of_a_used_up_id_gets_no_epoch_a_second_time(commit: bool)
     assert producer(rig.init())[0] not in (used_up[0], following[0])
 
 
-def elected(basis: Basis, *end_offsets: int) -> ElectionBasis:
-    """Of broker 1; each replica's answer, -1 for none."""
+def elected(basis: Basis, *end_offsets: int, lost_power: int = 0) -> ElectionBasis:
+    """Of broker 1; each replica's answer, -1 for none. lost_power: the broker whose log may lack records."""
     answers = tuple(
-        ReplicaAnswer(BrokerId(broker), BrokerEpoch(-1 if end < 0 else broker), 5, end)
+        ReplicaAnswer(BrokerId(broker), BrokerEpoch(-1 if end < 0 else broker), 5, end, broker == lost_power)
         for broker, end in enumerate(end_offsets, 1)
     )
     return ElectionBasis(basis, BrokerId(1), LeaderEpoch(6), replicas=answers)
@@ -150,6 +150,8 @@ def elected(basis: Basis, *end_offsets: int) -> ElectionBasis:
         (elected(Basis.LAST_KNOWN, 9, 10, -1), True),
         (elected(Basis.DESIGNATED, 9, 10, 9), True),
         (elected(Basis.UNCLEAN, -1, -1, -1), True),
+        (elected(Basis.RECOVERED, 9, 9, 9, lost_power=1), True),
+        (elected(Basis.RECOVERED, 9, 9, 4, lost_power=3), True),
     ],
 )
 def test_producers_go_on_where_no_replica_can_hold_more_than_the_winner(basis: ElectionBasis, in_doubt: bool) -> None:
