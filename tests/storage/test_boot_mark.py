@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 import pytest
 from storage.logs import batch
-from storage.memory_files import MemoryFiles
+from storage.memory_files import MemoryFile, MemoryFiles
 
 from heirlog.protocol.types import BrokerEpoch, Uuid
 from heirlog.storage.config import LogConfig
@@ -106,6 +107,26 @@ def test_it_is_known_until_a_leader_has_decided(files: MemoryFiles, ending: str)
     assert not may_lack(started(files))
     stop(files, again)
     assert not may_lack(started(files))
+
+
+def test_a_clean_stop_waits_until_it_is_stored(files: MemoryFiles, monkeypatch: pytest.MonkeyPatch) -> None:
+    lose_power(files)
+    directory = started(files)
+    directory.logs["t", 0].may_lack_records = False
+    flush, slow = files.flush, list[Callable[[], None]]()
+
+    def flush_slowly(file: MemoryFile, on_flushed: Callable[[OSError | None], None]) -> None:
+        if file.path.startswith(FILE):
+            slow.append(lambda: flush(file, on_flushed))
+        else:
+            flush(file, on_flushed)
+
+    monkeypatch.setattr(files, "flush", flush_slowly)
+    stop(files, directory)
+    assert not files.exists(f"{PATH}/.kafka_cleanshutdown")
+    slow.pop()()
+    files.run()
+    assert files.exists(f"{PATH}/.kafka_cleanshutdown") and not may_lack(started(files))
 
 
 def test_what_recovery_has_cut_may_have_been_committed(files: MemoryFiles) -> None:

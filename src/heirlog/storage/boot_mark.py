@@ -9,7 +9,8 @@ flushed may be gone from the end of each log, and nothing in the log tells. So t
     unclean     this boot           no
     unclean     another, or none    yes
 
-Records that recovery cut from a log, because they were damaged, may be missing as well.
+Records that recovery cut from a log, because they were damaged, may be missing as well, and all records of a replica
+whose disk was replaced.
 
 A log that may lack records keeps that state until it has followed a leader, which has decided what is committed, or is
 elected as a leader itself. So the file says so, too: without it the next start in the same boot, or after a clean stop,
@@ -50,11 +51,6 @@ class BootMark:
         )
         """Whether the logs that are found may lack records."""
 
-    @property
-    def is_settled(self) -> bool:
-        """The file names this boot, and all logs are complete: there is nothing more to write."""
-        return self._named == self._boot_id and not self._may_lack_records
-
     def write(self, *, may_lack_records: bool, on_durable: OnDurable) -> None:
         """Raises OSError. What is there already is not written again."""
         if (self._named, self._may_lack_records) == (self._boot_id, may_lack_records):
@@ -62,6 +58,13 @@ class BootMark:
         self._named, self._may_lack_records = self._boot_id, may_lack_records
         content = {"version": 0, "bootId": self._boot_id, "mayLackRecords": may_lack_records}
         self._file.write(json.dumps(content, separators=(",", ":")).encode(), on_durable)
+
+    def when_durable(self, on_durable: OnDurable) -> None:
+        """Call back, at once or later, when what was written is durable."""
+        if self._file.durable:
+            on_durable(None)
+        else:
+            self._file.when_durable(on_durable)
 
     def close(self) -> None:
         self._file.close()

@@ -329,9 +329,8 @@ class LogDirectory:
         self._checkpoints.write(high_watermarks, on_durable)
 
     def _write_boot_mark(self) -> None:
-        if not self._boot_mark.is_settled:
-            may_lack_records = any(log.may_lack_records for log in self.logs.values())
-            self._boot_mark.write(may_lack_records=may_lack_records, on_durable=self._background_done)
+        may_lack_records = any(log.may_lack_records for log in self.logs.values())
+        self._boot_mark.write(may_lack_records=may_lack_records, on_durable=self._background_done)
 
     def distrust(self, log: Log, offset: int, on_durable: OnDurable) -> None:
         """Damaged records were found in the segment of `log` that begins at `offset`; the next start reads it again.
@@ -397,6 +396,12 @@ class LogDirectory:
             on_done(error)
 
         def checkpointed(error: OSError | None) -> None:
+            if error is None:
+                self._boot_mark.when_durable(all_written)
+            else:
+                on_done(error)
+
+        def all_written(error: OSError | None) -> None:
             error = error or self.failure
             if error is None:
                 try:
