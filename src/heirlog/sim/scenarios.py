@@ -17,7 +17,8 @@
     lying-disks             `heirlog.sim.lying_disks`
     rolling-upgrade         `heirlog.sim.upgrades`
     transactions, late-coordinators, late-verifications, zombie-copiers, late-markers, zombie-markers,
-    lost-markers, used-up-ids, expiring-ids, overtaken-offsets, cleaned-transactions     `heirlog.sim.transaction_races`
+    lost-markers, used-up-ids, expiring-ids, overtaken-offsets, cleaned-transactions, forgotten-epochs
+                            `heirlog.sim.transaction_races`
     consumer-groups         `heirlog.sim.consumer_group_races`
     mixed-groups            `heirlog.sim.mixed_group_races`
     share-groups            `heirlog.sim.share_group_races`

@@ -55,9 +55,9 @@ class BootMark:
         """Raises OSError. What is there already is not written again."""
         if (self._named, self._may_lack_records) == (self._boot_id, may_lack_records):
             return
-        self._named, self._may_lack_records = self._boot_id, may_lack_records
         content = {"version": 0, "bootId": self._boot_id, "mayLackRecords": may_lack_records}
         self._file.write(json.dumps(content, separators=(",", ":")).encode(), on_durable)
+        self._named, self._may_lack_records = self._boot_id, may_lack_records
 
     def when_durable(self, on_durable: OnDurable) -> None:
         """Call back, at once or later, when what was written is durable."""

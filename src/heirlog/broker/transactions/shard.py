@@ -197,8 +197,8 @@ class TransactionShard:
                 doubtful_epoch=self._partition.doubtful_epoch,
                 transactional_ids=len(in_doubt),
                 first=in_doubt[:LOGGED_MAX],
-                consequence="an election may have given up their newest states: their producers are fenced and have to "
-                "be restarted, and transactions that are open are aborted",
+                consequence="an election or a power cut may have taken their newest states: their producers are fenced "
+                "and have to be restarted, and transactions that are open are aborted",
             )
 
     # requests
