@@ -218,8 +218,17 @@ class Partition:
     @property
     def doubtful_epoch(self) -> int:
         """Leader epoch of the newest leader that may lack records of others; -1: there was none."""
+        return max(self._recorded_doubtful_epoch, self._lacks_committed_since)
+
+    @property
+    def is_doubt_recorded(self) -> bool:
+        """Whether the records of elections say it, too: the next leader then knows it."""
+        return self._recorded_doubtful_epoch >= self._lacks_committed_since
+
+    @property
+    def _recorded_doubtful_epoch(self) -> int:
         doubtful = (election.leader_epoch for election in self._lossy_elections if _is_doubtful(election))
-        return max(next(doubtful, -1), self._lacks_committed_since)
+        return next(doubtful, -1)
 
     def become_leader(self, state: PartitionRegistration, min_isr: int, now_ms: int) -> None:
         """The image says that this broker leads, or that a partition which it leads has changed."""
