@@ -9,8 +9,9 @@ gives a fresh producer id. (Apache Kafka continues with the epoch that it knows.
 
 The same holds where a replica's log may lack records that no other replica has: its machine has lost power
 (`storage/boot_mark.py`), an administrator has put back an older copy of the folder, or the disk has lost what it had
-flushed. If no record of an election says it, the coordinator writes its doubts. Where all replicas have answered, none of them may lack records, and the winner holds the most, its producers
-continue: all nodes of a cluster may be killed and come back within a transaction.
+flushed. If no record of an election says it, the coordinator writes its doubts. Where all replicas have answered, none
+of them may lack records, and the winner holds the most, its producers continue: all nodes of a cluster may be killed
+and come back within a transaction.
 """
 
 from __future__ import annotations
