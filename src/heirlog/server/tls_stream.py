@@ -11,7 +11,8 @@ pieces of `PIECE` bytes, and small parts are joined, because each record of TLS 
 
 Fairness. A handshake costs up to a millisecond, mostly of one signature. All handshakes of a loop wait in one line
 (`HandshakeTurns`) of which a few are served per turn. `READ_PER_TURN` and `WRITE_PER_TURN` hold as without TLS, and one
-call reads at most `READ_AT_ONCE` bytes.
+call reads at most `READ_AT_ONCE` bytes and `RECORDS_AT_ONCE` records: a record of one byte costs as much as one of
+many, and the socket holds a hundred thousand of them.
 
 Limits. What is encrypted cannot be taken back, so a piece is encrypted only once the one before it is sent. A peer that
 makes us answer within TLS (key updates) fills the queue like one that makes us answer requests, and is read no further.
@@ -44,6 +45,8 @@ PIECE = 64 * 1024
 """Of plain bytes that are encrypted at once. Pieces of 32 to 256 KiB cost the same, 1 MiB a quarter more (measured)."""
 CIPHER_READ = 64 * 1024
 READ_AT_ONCE = READ_PER_TURN
+RECORDS_AT_ONCE = 128
+"""A third of a millisecond. Eight times what fits into `READ_AT_ONCE` where records are full."""
 HANDSHAKES_PER_TURN = 4
 CLOSED_BY_PEER = "closed by the peer"
 
@@ -311,11 +314,12 @@ class TlsStream(FrameStream):
         return None
 
     def _receive(self, target: memoryview, behind: memoryview | None = None) -> int:
-        """Decrypt until `target` (and `behind`) is full, or there is no more."""
+        """Decrypt until `target` (and `behind`) is full, or there is no more for this turn."""
         count, limit = 0, min(len(target) + (0 if behind is None else len(behind)), READ_AT_ONCE)
+        records = RECORDS_AT_ONCE
         before = -1  # what had been decrypted when `CIPHER_READ` bytes were taken in
         self._is_drained = self._socket_is_empty = False
-        while count < limit and self._failure is None:
+        while count < limit and records and self._failure is None:
             place = target[count:limit] if count < len(target) else _rest(behind, count - len(target))
             try:
                 got = self._tls.read(len(place), place)
@@ -335,6 +339,7 @@ class TlsStream(FrameStream):
                 self._failure = reason_of(error)
             else:
                 count += int(got)
+                records -= 1
                 if not got:
                     self._failure = CLOSED_BY_PEER
         self._flush_control_bytes()
