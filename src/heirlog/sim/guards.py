@@ -302,6 +302,13 @@ GUARDS: Mapping[int, Guard] = {
             "a member takes a partition only if no other member has it, or must still give it up (KIP-848)",
             "consumer-groups",
         ),
+        Guard(
+            37,
+            "heirlog.broker.share_coordinator.state",
+            "is_newest_leader",
+            "only the newest leader of a partition reads and writes the state of its share partitions (KIP-932)",
+            "share-groups",
+        ),
     )
 }
 
