@@ -1,6 +1,7 @@
 """Members of both protocols in one group, in any order, and two of them may use the same instance id.
 
-The coordinator moves, the feature is switched off and on, and sessions end. HEIRLOG_GROUP_RUNS=5000 plays more of it.
+The coordinator moves, the feature is switched off and on, configurations change, and sessions end.
+HEIRLOG_GROUP_RUNS=5000 plays more of it.
 
 After each step no partition has two members, and no epoch is ahead of the one that it follows. In the end the next
 coordinator knows the same, and two new members share all partitions.
@@ -17,7 +18,7 @@ import pytest
 
 from heirlog.broker.groups.consumer.group import ConsumerGroup
 from heirlog.broker.groups.consumer.state import ConsumerGroupState
-from heirlog.metadata.state import GROUP_VERSION
+from heirlog.metadata.state import GROUP_RESOURCE, GROUP_VERSION
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.types import Uuid
 
@@ -61,12 +62,14 @@ class Play:
             self.coordinator_moves: 4,
             self.feature_changes: 2,
             self.topic_comes: 1,
+            self.config_changes: 2,
         }
         self.rng.choices([*steps], [*steps.values()])[0]()
 
     def consumer_joins(self) -> None:
         self.names += 1
-        consumer = Consumer(self.rig, f"c{self.names}", self.rng.choice(INSTANCES))
+        subscription = self.rng.choice(({}, {}, {"subscribed_topic_names": None, "subscribed_topic_regex": "fo+"}))
+        consumer = Consumer(self.rig, f"c{self.names}", self.rng.choice(INSTANCES), **subscription)
         if not consumer.join().isupper():
             self.consumers.append(consumer)
 
@@ -119,6 +122,11 @@ class Play:
 
     def topic_comes(self) -> None:
         self.rig.set_topic("bar", self.rng.choice((1, 2)))
+        self.rig.publish()
+
+    def config_changes(self) -> None:
+        value = self.rng.choice(("45000", "60000", None))
+        self.rig.image.set_config(GROUP_RESOURCE, "g", "consumer.session.timeout.ms", value, self.rig.journal)
         self.rig.publish()
 
 
