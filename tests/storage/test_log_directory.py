@@ -3,11 +3,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from storage.logs import batch, contents
+from storage.logs import batch, contents, placed
 from storage.memory_files import MemoryFiles
 
+from heirlog.protocol.batch import walk
 from heirlog.protocol.types import BrokerEpoch, PartitionKey, Uuid
 from heirlog.storage.clean_shutdown import decide_previous_broker_epoch, parse_clean_shutdown
+from heirlog.storage.cleaning.records import empty_batch
 from heirlog.storage.config import LogConfig
 from heirlog.storage.errors import StorageFormatError
 from heirlog.storage.identity import format_directory, read_meta_properties
@@ -271,17 +273,36 @@ def test_indexes_that_a_read_has_rebuilt_are_flushed_by_the_next_clean_stop(file
     assert (segment.max_timestamp, segment.indexes_rebuilt) == (largest, False)
 
 
-@pytest.mark.parametrize(("timestamp_ms", "rebuilt"), [(1000, True), (-1, False)])
-def test_a_time_index_that_a_power_cut_has_emptied_is_rebuilt(
-    files: MemoryFiles, timestamp_ms: int, rebuilt: bool
+@pytest.mark.parametrize(
+    ("timestamp_ms", "left", "rebuilt"),
+    [(1000, b"", True), (1000, bytes(12), True), (-1, b"", False)],
+    ids=["empty", "zeros", "without timestamps"],
+)
+def test_a_time_index_that_a_power_cut_has_taken_back_is_rebuilt(
+    files: MemoryFiles, timestamp_ms: int, left: bytes, rebuilt: bool
 ) -> None:
     directory = opened(files)
     log = directory.create_log("t", 0, TOPIC_ID, LogConfig())
     log.append_as_leader(batch("a", timestamp_ms=timestamp_ms), 3, 0)
     assert closed(files, directory, 1) == [None]
-    files.inodes[f"{PATH}/t-0/00000000000000000000.timeindex"].data[:] = b""
+    files.inodes[f"{PATH}/t-0/00000000000000000000.timeindex"].data[:] = left
     (segment,) = loaded(files).logs["t", 0].segments
     assert (segment.max_timestamp, segment.indexes_rebuilt) == (timestamp_ms, rebuilt)
+
+
+@pytest.mark.parametrize("timestamp_ms", [1000, -1])
+def test_the_indexes_of_a_segment_that_begins_with_an_emptied_batch_are_not_rebuilt(
+    files: MemoryFiles, timestamp_ms: int
+) -> None:
+    """Such a batch has the timestamp of records that the cleaner has removed."""
+    directory = opened(files)
+    log = directory.create_log("t", 0, TOPIC_ID, LogConfig())
+    (_, removed), *_ = walk(memoryview(placed(0, 3, "a", timestamp_ms=2000)))
+    log.append_as_follower(empty_batch(removed)[0], 3)
+    log.append_as_follower(placed(1, 3, "b", timestamp_ms=timestamp_ms), 3)
+    assert closed(files, directory, 1) == [None]
+    (segment,) = loaded(files).logs["t", 0].segments
+    assert (segment.max_timestamp, segment.indexes_rebuilt) == (timestamp_ms, False)
 
 
 def test_a_log_without_records_is_stopped_cleanly_without_files_of_indexes_and_producers(files: MemoryFiles) -> None:
