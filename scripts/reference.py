@@ -38,7 +38,11 @@ COMMAND_LINE = f"""# Command line
 
 Commands that talk to a cluster take `-b` (`--bootstrap-server`, or the environment variable `HEIRLOG_BOOTSTRAP`):
 `host:port` of a broker, or of several, separated by commas. Without it they use the default context, or
-`localhost:9092` if there is none. Every command has `--help`. `heirlog --version` prints the version.
+`localhost:9092` if there is none. `--context NAME` names a context for one command, and the environment variable
+`HEIRLOG_CONTEXT` for one terminal. `--command-config FILE` has client properties, as for Kafka's tools. Where several
+are given, the first of these counts: `-b`, `--context`, `HEIRLOG_BOOTSTRAP`, `HEIRLOG_CONTEXT`, the default context.
+With `-b`, a context that is named still says how to log in, and the default context does not.
+Every command has `--help`. `heirlog --version` prints the version.
 
 A context is a file of Kafka's client properties below `~/.config/heirlog/contexts` (`XDG_CONFIG_HOME`). `heirlog up`
 writes one with the addresses of all its brokers: `local` if its first port is 9092, `local-9192` if it is 9192.
@@ -127,7 +131,7 @@ def _commands(command: Any, line: str) -> Iterator[str]:
             yield from _commands(below, f"{line} {name}")
 
 
-GENERAL = ("help", "bootstrap_server", "bootstrap_servers", "bootstrap")
+GENERAL = ("help", "bootstrap_server", "bootstrap_servers", "bootstrap", "chosen_context", "client_properties")
 """Options that the head of the page explains once."""
 
 

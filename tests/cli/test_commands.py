@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -66,9 +67,51 @@ def test_a_topic_is_created_listed_described_and_deleted(heirlog: Heirlog, clust
 def test_the_table_has_a_column_for_each_list_of_replicas(heirlog: Heirlog, cluster: Cluster) -> None:
     create(heirlog, cluster, "table")
     text = heirlog("topics", "describe", "table").out
-    assert text.split("\n")[0].split() == [
+    assert text.split("\n\n")[1].split("\n")[0].split() == [
         "Topic", "Partition", "Leader", "LeaderEpoch", "Replicas", "Isr", "Elr", "LastKnownElr",
     ]  # fmt: skip
+
+
+def test_describe_shows_what_is_configured_for_a_topic(heirlog: Heirlog, cluster: Cluster) -> None:
+    configs = ("-c", "retention.ms=1000", "-c", "cleanup.policy=compact,delete")
+    assert heirlog("topics", "create", "special", "-p", "2", "-r", "2", *configs).code == 0
+    create(heirlog, cluster, "plain")
+    text = heirlog("topics", "describe", "special", "plain").out
+    assert [line.split(maxsplit=3) for line in text.split("\n\n")[0].splitlines()] == [
+        ["Topic", "PartitionCount", "ReplicationFactor", "Configs"],
+        ["plain", "1", "3", "-"],
+        ["special", "2", "2", "cleanup.policy=[compact,delete], retention.ms=1000"],
+    ]
+    found = rows(heirlog, "topics", "describe", "special", "plain", "--at-min-isr-partitions")
+    found += rows(heirlog, "topics", "describe", "special")
+    assert [(row["partition"], row["partition_count"], row["replication_factor"], row["configs"]) for row in found] == [
+        (number, 2, 2, {"cleanup.policy": "compact,delete", "retention.ms": "1000"}) for number in (0, 1, 0, 1)
+    ]
+    filtered = heirlog("topics", "describe", "special", "--under-replicated-partitions").out
+    assert len(filtered.splitlines()) == 1, "the heading of the partitions alone"
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [("topics", "named"), ("groups", "named"), ("transactions", "named"), ("broker", "2"), ("context", "named")],
+)
+def test_names_alone_are_for_a_loop_of_a_shell(
+    heirlog: Heirlog, cluster: Cluster, command: str, name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    for line in (
+        "topics create named --if-not-exists",
+        "groups reset-offsets named named:0 --to-earliest --execute",
+        "produce named /dev/null --transactional-id named",
+        "context create named -b a:1",
+    ):
+        made = heirlog(*line.split())
+        assert made.code == 0, made.err
+    for option in ("-q", "--names"):
+        listed = heirlog(command, "list", option)
+        assert listed.code == 0 and name in listed.out.splitlines()
+        assert not any(" " in line or line.isupper() for line in listed.out.splitlines())
+    assert heirlog(command, "list", "-q", "--json").code == 2
 
 
 def test_describe_follows_the_cursor_over_all_pages(
@@ -186,7 +229,7 @@ def test_an_expression_chooses_topics_and_deleting_them_needs_a_yes(heirlog: Hei
     assert internal.code == 2 and "asks for confirmation" in internal.err and "--yes" in internal.err
     asked = heirlog("topics", "delete", "--include", "some-.")
     assert (asked.code, "--yes" in asked.err) == (2, True)
-    assert len(rows(heirlog, "topics", "delete", "--include", "some-.", "--yes")) == 2
+    assert len(rows(heirlog, "topics", "delete", "--include", "some-.", "--force")) == 2
     assert heirlog("topics", "describe", "awesome-c").code == 0
     none = heirlog("topics", "delete", "--include", "some-.", "--yes")
     assert (none.code, "no topic matches some-. as a whole" in none.err) == (1, True)

@@ -80,5 +80,12 @@ def test_the_option_before_it_says_which_cluster(cluster: Cluster) -> None:
     assert offered(line, HEIRLOG_BOOTSTRAP="127.0.0.1:1") == ["greens", "greetings"]
 
 
+def test_so_does_the_context(cluster: Cluster, heirlog: Heirlog) -> None:
+    assert heirlog("context", "create", "here", "-b", cluster.bootstrap_servers).code == 0
+    assert offered("heirlog topics describe --context he") == ["here"]
+    line = "heirlog topics describe --context here gre"
+    assert offered(line, HEIRLOG_BOOTSTRAP="127.0.0.1:1") == ["greens", "greetings"]
+
+
 def test_without_a_cluster_nothing_is_offered_or_printed() -> None:
     assert offered("heirlog topics describe gre", HEIRLOG_BOOTSTRAP="127.0.0.1:1") == []

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 from cli.conftest import Heirlog, rows
 
 from heirlog.cli import connect
+from heirlog.cli.app import app
 from heirlog.client.security import security_from_properties
 from heirlog.local import contexts
 from heirlog.testing import Cluster
@@ -23,7 +26,8 @@ def cluster() -> Iterator[Cluster]:
 @pytest.fixture(autouse=True)
 def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "home"))
-    monkeypatch.delenv("HEIRLOG_BOOTSTRAP", raising=False)
+    for variable in ("HEIRLOG_BOOTSTRAP", contexts.VARIABLE):
+        monkeypatch.delenv(variable, raising=False)
 
 
 def test_a_context_is_made_chosen_shown_and_removed(heirlog: Heirlog) -> None:
@@ -67,6 +71,86 @@ def test_an_option_and_the_variable_come_before_it(
     assert heirlog("topics", "list").code == 0
 
 
+def test_the_first_that_is_given_says_which_cluster(heirlog: Heirlog, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By what a command says where nobody answers."""
+    monkeypatch.setattr("heirlog.cli.connect.REACH_TIMEOUT_S", 0.01)
+    for port, name in ((1, "option"), (2, "variable"), (3, "selected")):
+        contexts.write(name, {contexts.SERVERS: f"127.0.0.1:{port}"}, "for a test")
+    contexts.use("selected")
+    option = ("--context", "option")
+    for arguments, bootstrap, named, port, shown in (
+        ((), None, None, 3, "(context selected;"),
+        ((), None, "variable", 2, "(context variable;"),
+        ((), "127.0.0.1:4", None, 4, "no broker answers: "),
+        ((), "127.0.0.1:4", "variable", 4, "(context variable;"),
+        (option, None, "variable", 1, "(context option;"),
+        (option, "127.0.0.1:4", "variable", 1, "(context option;"),
+        ((*option, "-b", "127.0.0.1:5"), "127.0.0.1:4", "variable", 5, "(context option;"),
+        (("-b", "127.0.0.1:5"), None, None, 5, "no broker answers: "),
+    ):
+        for variable, value in (("HEIRLOG_BOOTSTRAP", bootstrap), (contexts.VARIABLE, named)):
+            monkeypatch.setenv(variable, value or "")
+        failed = heirlog("topics", "list", *arguments)
+        assert failed.code == 1 and f"127.0.0.1:{port}" in failed.err and shown in failed.err, failed.err
+
+
+def test_a_context_that_is_named_says_how_to_log_in_at_other_addresses_too(
+    heirlog: Heirlog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    contexts.write("prod", {contexts.SERVERS: "127.0.0.1:1", "security.protocol": "NONSENSE"}, "for a test")
+    for command in ("topics list", "produce t", "perf consume t", "quorum describe", "quorum describe"):
+        refused = heirlog(*command.split(), "--context", "prod", "-b", "127.0.0.1:5")
+        assert (refused.code, "prod.properties" in refused.err) == (2, True), refused.err
+    asked = heirlog("quorum", "describe", "--bootstrap-controller", "127.0.0.1:1", "--context", "prod")
+    assert asked.code == 2 and "security.protocol" in asked.err
+    contexts.use("prod")
+    monkeypatch.setattr("heirlog.cli.connect.REACH_TIMEOUT_S", 0.01)
+    assert "no broker answers" in heirlog("topics", "list", "-b", "127.0.0.1:1").err
+
+
+def test_what_names_no_context_is_refused(heirlog: Heirlog, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "there is no context nope" in heirlog("topics", "list", "--context", "nope").err
+    assert heirlog("topics", "list", "--context", "").code == 2
+    both = heirlog("topics", "list", "--context", "a", "--command-config", "b")
+    assert (both.code, "exclude each other" in both.err) == (2, True)
+    monkeypatch.setenv(contexts.VARIABLE, "nope")
+    assert "there is no context nope" in heirlog("topics", "list").err
+
+
+def test_the_terminal_may_have_another_default(heirlog: Heirlog, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("one", "two"):
+        assert heirlog("context", "create", name, "-b", "a:1").code == 0
+    contexts.use("one")
+    monkeypatch.setenv(contexts.VARIABLE, "two")
+    assert [row["context"] for row in rows(heirlog, "context", "list") if row["is_default"]] == ["two"]
+    used = heirlog("context", "use", "one")
+    assert (used.code, "they talk to two" in used.err) == (0, True)
+    assert heirlog("context", "delete", "two").code == 0
+    monkeypatch.delenv(contexts.VARIABLE)
+    assert contexts.current_name() == "one", "what was deleted was not the one that is selected"
+
+
+def every_command() -> Iterator[tuple[str, Any]]:
+    waiting: list[tuple[str, Any]] = [("heirlog", typer.main.get_command(app))]
+    while waiting:
+        name, command = waiting.pop()
+        if not hasattr(command, "commands"):
+            yield name, command
+        waiting += [(f"{name} {each}", below) for each, below in getattr(command, "commands", {}).items()]
+
+
+def test_every_command_that_connects_has_the_options() -> None:
+    found = 0
+    for name, command in every_command():
+        options = [option for parameter in command.params for option in parameter.opts]
+        if "--bootstrap-server" in options and name != "heirlog context create":
+            found += 1
+            assert options.count("--context") == options.count("--command-config") == 1, name
+        else:
+            assert "--context" not in options, name
+    assert found > 40
+
+
 def test_a_file_of_client_properties_becomes_a_context(heirlog: Heirlog, tmp_path: Path) -> None:
     file = tmp_path / "client.properties"
     file.write_text("bootstrap.servers=a:1\nsecurity.protocol=SASL_PLAINTEXT\nsasl.mechanism=NONSENSE\n")
@@ -77,7 +161,7 @@ def test_a_file_of_client_properties_becomes_a_context(heirlog: Heirlog, tmp_pat
     assert contexts.read("prod").properties == {"bootstrap.servers": "b:2", "security.protocol": "SSL"}
     assert heirlog("context", "create", "empty").code == 2
     contexts.path_of("wrong").write_text("no servers")
-    assert "heirlog context use prod" in connect._how_to_log_in("c:3,b:2")
+    assert "give --context prod" in connect._how_to_log_in("c:3,b:2")
     assert "--command-config FILE" in connect._how_to_log_in("c:3")
 
 

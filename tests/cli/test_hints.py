@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 import typer
@@ -123,7 +125,8 @@ def parse(line: str) -> None:
         # an assert would add what pytest says about it
         raise AssertionError(f"No such command: {line}")
     try:
-        level.make_context(line, arguments)
+        with patch.dict(os.environ):  # --context sets a variable
+            level.make_context(line, arguments)
     except typer.Exit:
         assert "--help" in line
 

@@ -35,7 +35,7 @@ def test_commands_that_other_tests_run_without_json(cluster: Cluster, heirlog: H
         for line in (
             "acls add --allow-principal User:a --operation Read --topic t",
             "acls list",
-            "acls remove --topic t --force",
+            "acls remove --topic t --yes",
             "transactions describe tx",
             f"features downgrade {feature}=0 --dry-run",
             f"features upgrade {feature}=1 --dry-run",

@@ -13,6 +13,7 @@ import struct
 import subprocess
 import sys
 import termios
+from bisect import bisect
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ import pytest
 from rich.cells import cell_len
 
 import heirlog.cli
-from heirlog.cli.render import laid_out
+from heirlog.cli.render import _words, laid_out
 from heirlog.testing import Cluster
 
 MODULES = sorted(Path(heirlog.cli.__file__).parent.glob("*.py"))
@@ -95,8 +96,31 @@ def shown(value: Any) -> str:
     return "none" if value is None else squeezed(str(value))
 
 
+def in_columns(headings: list[str], text: str) -> list[str]:
+    """What is below each heading of a table, whose values may continue on further lines; empty if it is no table."""
+    first, *lines = text.splitlines()
+    starts = [0]
+    for heading in headings[1:]:
+        at = first.find(f" {_words(heading)[0]}", starts[-1]) + 1
+        if not at:
+            return []
+        starts.append(at)
+    found = ["" for _ in headings]
+    for line in lines:
+        at = 0
+        for character in line:
+            found[bisect(starts, at) - 1] += character
+            at += cell_len(character)
+    # the further lines of headings come first
+    shown = [first[start:end].strip() for start, end in zip(starts, [*starts[1:], None], strict=True)]
+    rests = [heading.removeprefix(part) for heading, part in zip(headings, shown, strict=True)]
+    return [squeezed(column).removeprefix(rest) for column, rest in zip(found, rests, strict=True)]
+
+
 def assert_whole(columns: Mapping[str, str], rows: list[dict[str, Any]], text: str) -> None:
     """Row by row, as a table or as blocks; a value that is wrapped is joined again."""
+    if in_columns(list(columns.values()), text) == ["".join(shown(row[key]) for row in rows) for key in columns]:
+        return
     text = squeezed(text)
     for row in rows:
         line = "".join(shown(row[key]) for key in columns)
@@ -149,13 +173,14 @@ def test_headings_of_several_words_are_folded_where_a_row_would_not_fit_otherwis
         "                              Elr",
         "xxxxxxxxxxxxxxxxxxxx  7       1,2,3",
     ]
-    assert laid_out(columns, rows, 34)[0].plain == "Topic", "a block"
+    assert [line.plain for line in laid_out(columns, rows, 33)][-1] == "xxxxxxxxxxxxxxxxxxxx 7      1,2,3"
+    assert laid_out(columns, rows, 32)[0].plain == "Topic", "a block"
 
 
 def test_rows_that_do_not_fit_become_blocks_of_headings_and_values() -> None:
     columns = {"first": "First", "second": "SecondHeading"}
     rows: list[dict[str, Any]] = [{"first": "a" * 24, "second": list(range(10))}, {"first": "b", "second": None}]
-    assert [line.plain for line in laid_out(columns, rows, 44)] == [
+    assert [line.plain for line in laid_out(columns, rows, 43)] == [
         "First          " + "a" * 24,
         "SecondHeading  0,1,2,3,4,5,6,7,8,9",
         "",
@@ -172,6 +197,41 @@ def test_a_value_cannot_break_a_row_or_drive_the_terminal() -> None:
 def test_no_command_lays_out_rows_in_another_way() -> None:
     """rich's own tables cut what does not fit."""
     assert [module.name for module in MODULES if "rich.table" in module.read_text(encoding="utf-8")] == []
+
+
+def test_the_widest_columns_wrap_before_rows_become_blocks() -> None:
+    columns = {"id": "Id", "path": "Path", "name": "Name", "size": "Size"}
+    rows = [{"id": 7, "path": "/var/lib/heirlog/broker-1/logs", "name": "a.name.that-has.parts_and-more", "size": 123}]
+    rows.append({"id": 8, "path": "/tmp", "name": "x" * 30, "size": 4})
+    assert [line.plain for line in laid_out(columns, rows, 63)] == [
+        "Id  Path                        Name                       Size",
+        "7   /var/lib/heirlog/broker-1/  a.name.that-has.parts_     123",
+        "    logs                        and-more",
+        "8   /tmp                        " + "x" * 25 + "  4",
+        "                                " + "x" * 5,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("table", "typical"),
+    [
+        ("topics.describe", ["__transaction_state", 49, 1, 12, [1, 3, 2], [1, 3, 2], [], []]),
+        ("topic_summaries.show", ["greetings", 3, 3, "cleanup.policy=[compact,delete], retention.ms=86400000"]),
+        ("log_dirs.log_dirs", [1, "greetings", 0, 123_456_789, 0, "NONE", "/home/alice/project/data/broker-1/log"]),
+        ("configs.describe", ["x2", "leader.replication.throttled.replicas", "server.properties", 1 << 62]),
+        (
+            "configs.describe",
+            ["1", "transaction.remove.expired.transaction.cleanup.interval.ms", "server.properties", "TLSv1.2,TLSv1.3"],
+        ),
+        ("quorum.describe", [100, "2Q2FyzbQTxK63O2hy6zXwA", 12345, 0, 1795771101794, 1795771101794, "Observer"]),
+    ],
+)
+def test_a_table_of_common_values_is_one_at_80_columns(table: str, typical: list[Any]) -> None:
+    columns = next(columns for name, columns in TABLES.items() if name.startswith(f"{table}:"))
+    rows = [dict(zip(columns, typical, strict=True))] * 3
+    lines = [line.plain for line in laid_out(columns, rows, 80)]
+    assert "".join(in_columns(list(columns.values()), "\n".join(lines))[:1]) == squeezed(str(typical[0])) * 3
+    assert len(lines) <= 3 * 3 + 3, "a row needs three lines at most"
 
 
 @pytest.fixture(scope="module")
@@ -203,7 +263,7 @@ def on_terminal(columns: int, *arguments: str) -> str:
 
 COMMANDS = {
     ("broker", "list"): "broker.list_brokers",
-    ("topics", "describe"): "topics.describe",
+    ("topics", "describe", "--at-min-isr-partitions"): "topics.describe",
     ("configs", "describe", "--broker", "1", "--all"): "configs.describe",
     ("log-dirs",): "log_dirs.log_dirs",
     ("sim", "guards"): "sim.list_guards",
@@ -219,7 +279,7 @@ def test_a_command_prints_every_value_whole_on_a_narrow_terminal_and_into_a_pipe
         subprocess.run([sys.executable, "-m", "heirlog", "topics", "create", topic], capture_output=True)
     command = [sys.executable, "-m", "heirlog", *arguments]
     rows = json.loads(subprocess.run([*command, "--json"], capture_output=True, check=True).stdout)
-    (columns,) = (columns for name, columns in TABLES.items() if name.startswith(f"{COMMANDS[arguments]}:"))
+    columns = next(columns for name, columns in TABLES.items() if name.startswith(f"{COMMANDS[arguments]}:"))
     assert rows
     for width in (40, 80):
         said = on_terminal(width, *arguments)

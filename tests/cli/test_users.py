@@ -69,7 +69,7 @@ def test_without_a_login_nothing_is_shown(cluster: Cluster) -> None:
         (("users", "set", "älice"), "whose names are ASCII"),
         (("users", "set", "alice"), "the password is empty"),
         (("topics", "list", "--command-config", "/no/such/file"), "there is no configuration file"),
-        (("topics", "list", "--command-config"), "needs the name of a file"),
+        (("topics", "list", "--command-config"), "requires an argument"),
         (("storage", "random-uuid", "--command-config", "x"), "No such option"),
     ],
 )

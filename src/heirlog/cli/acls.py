@@ -22,7 +22,7 @@ import typer
 from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
 from heirlog.cli.errors import CommandError, UsageError
 from heirlog.cli.option_groups import grouped
-from heirlog.cli.render import Json, confirm, show_rows
+from heirlog.cli.render import Json, Yes, confirm, show_rows
 
 if TYPE_CHECKING:
     from heirlog.metadata.acls import Acl, AclFilter, AclOperation, AclPermissionType, PatternType, ResourceType
@@ -196,7 +196,7 @@ def remove(
     resources: Resources,
     entries: Entries,
     operations: Operations,
-    force: Annotated[bool, typer.Option("--force", help="Do not ask for confirmation.")] = False,
+    yes: Yes = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
     as_json: Json = False,
 ) -> None:
@@ -218,9 +218,9 @@ def remove(
             AclFilter(kind, name, pattern, None, None, AclOperation.ANY, AclPermissionType.ANY)
             for kind, name in resources
         ]
-    if not force:
+    if not yes:
         what = ", ".join(f"{kind.name.lower()} {name}" for kind, name in resources)
-        confirm(f"Remove {'these' if list(entries) else 'all'} ACLs of {what}?", "--force")
+        confirm(f"Remove {'these' if list(entries) else 'all'} ACLs of {what}?")
     with connected(bootstrap_server) as client:
         removed = client.run(delete_acls(list(dict.fromkeys(filters))))
     _show(removed, as_json)

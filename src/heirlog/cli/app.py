@@ -21,7 +21,6 @@ from heirlog.cli import (
     audit,
     broker,
     cluster,
-    command_config,
     configs,
     consume,
     container,
@@ -155,9 +154,7 @@ def node(
 def run(arguments: list[str]) -> int:
     """Run one command line; returns the exit code."""
     try:
-        result = app(
-            command_config.taken_from(habits.rewritten(arguments), app), prog_name="heirlog", standalone_mode=False
-        )
+        result = app(habits.rewritten(arguments), prog_name="heirlog", standalone_mode=False)
         sys.stdout.flush()
         # typer hands back the code of an Exit instead of raising it
         return result if isinstance(result, int) else 0

@@ -11,7 +11,7 @@ from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
 from heirlog.cli.errors import CommandError
 from heirlog.cli.names import given_once
 from heirlog.cli.next_steps import with_next_step
-from heirlog.cli.render import Json, confirm, show_rows
+from heirlog.cli.render import Json, NamesOnly, confirm, show_names, show_rows
 from heirlog.protocol.errors import error_code
 
 if TYPE_CHECKING:
@@ -21,10 +21,15 @@ app = typer.Typer(help="List brokers, and unregister brokers that will not retur
 
 
 @app.command("list")
-def list_brokers(bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP, as_json: Json = False) -> None:
+def list_brokers(
+    names_only: NamesOnly = False, bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP, as_json: Json = False
+) -> None:
     """List the registered brokers, including fenced brokers, which serve no requests."""
     with connected(bootstrap_server) as client:
         rows = _registered(client)
+    if names_only:
+        show_names((row["broker"] for row in rows), as_json)
+        return
     columns = {"broker": "Broker", "host": "Host", "port": "Port", "rack": "Rack", "state": "State"}
     show_rows(columns, rows, as_json)
 
@@ -54,7 +59,7 @@ def unregister(
     broker: Annotated[int | None, typer.Argument(metavar="ID", min=0, help="The broker's node id.")] = None,
     named_id: Annotated[int | None, typer.Option("--id", min=0, help="The same in Kafka's words.")] = None,
     yes: Annotated[
-        bool, typer.Option("--yes", "-y", help="Do not ask for confirmation, which a running broker needs.")
+        bool, typer.Option("--yes", "-y", "--force", help="Do not ask for confirmation, which a running broker needs.")
     ] = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
 ) -> None:

@@ -1,27 +1,36 @@
-"""Which cluster a command talks to: `--bootstrap-server`, else $HEIRLOG_BOOTSTRAP, else the default context, else
-localhost:9092. `--command-config` says how to log in (`command_config.py`), or the file of the context does.
+"""Which cluster a command talks to, and how it logs in: the first of these that is given.
+
+    --bootstrap-server     the addresses alone. It goes with a context that is named, and with --command-config
+    --context              a context (`cluster_options.py`)
+    $HEIRLOG_BOOTSTRAP     as --bootstrap-server
+    $HEIRLOG_CONTEXT       a context
+    the default context    `heirlog context use`; not with --bootstrap-server
+    localhost:9092
 
 A command for the quorum may talk to its controllers instead (`--bootstrap-controller`).
 """
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 
 import typer
 
-from heirlog.cli import command_config
 from heirlog.cli.errors import CommandError, UsageError
-from heirlog.local import contexts
+from heirlog.local import contexts, properties
 from heirlog.local.errors import LocalError
+from heirlog.local.similar_names import check_client_properties
 
 if TYPE_CHECKING:
     from heirlog.blocking import Client
 
 BOOTSTRAP_VARIABLE = "HEIRLOG_BOOTSTRAP"
+COMMAND_CONFIG: Final = "--command-config"
+COMMAND_CONFIG_VARIABLE: Final = "HEIRLOG_COMMAND_CONFIG"
 DEFAULT_PORT = 9092
 LOCALHOST = f"localhost:{DEFAULT_PORT}"
 BootstrapServer = Annotated[
@@ -30,8 +39,7 @@ BootstrapServer = Annotated[
         "--bootstrap-server",
         "-b",
         envvar=BOOTSTRAP_VARIABLE,
-        help="host:port of a broker (a host alone: port 9092), several separated by commas; with --command-config "
-        "FILE for TLS and SASL.",
+        help="host:port of a broker (a host alone: port 9092), several separated by commas.",
         show_default=f"the default context, else {LOCALHOST}",
     ),
 ]
@@ -64,14 +72,7 @@ def connected(bootstrap_servers: str, timeout_s: float = REQUEST_TIMEOUT_S) -> I
     from heirlog.client.errors import ClosedUnanswered, Unsupported
     from heirlog.client.security import security_from_properties
 
-    given = command_config.given()
-    context = None if bootstrap_servers or given is not None else contexts.current()
-    where = "--bootstrap-server"
-    if context is not None:
-        given, where = dict(context.properties), str(contexts.path_of(context.name))
-    elif given is not None:
-        where = f"--bootstrap-server, {command_config.OPTION}"
-    given = given or {}
+    given, where, context = _login(bootstrap_servers)
     servers = _with_ports(bootstrap_servers or given.get(contexts.SERVERS, LOCALHOST))
     try:
         client = Client(servers, security=security_from_properties(given), timeout_s=timeout_s)
@@ -85,7 +86,7 @@ def connected(bootstrap_servers: str, timeout_s: float = REQUEST_TIMEOUT_S) -> I
                 f"{error}: perhaps it is a controller; give the address of a broker with --bootstrap-server"
             ) from error
         except OSError as error:
-            asked = "" if context is None else f" (context {context.name}; heirlog context list shows others)"
+            asked = "" if context is None else f" (context {context}; heirlog context list shows others)"
             if isinstance(error, ClosedUnanswered) and not given.get("security.protocol"):
                 raise CommandError(f"{error}; {_how_to_log_in(servers)}") from error
             raise CommandError(
@@ -100,6 +101,26 @@ def connected(bootstrap_servers: str, timeout_s: float = REQUEST_TIMEOUT_S) -> I
         client.close()
 
 
+class Login(NamedTuple):
+    properties: Mapping[str, str]
+    where: str
+    """What named them, for an error."""
+    context: str | None
+
+
+def _login(addresses: str) -> Login:
+    """Raises LocalError."""
+    path = os.environ.get(COMMAND_CONFIG_VARIABLE)
+    if path:
+        found = properties.read(path)
+        check_client_properties(path, found)
+        return Login(found, f"--bootstrap-server, {COMMAND_CONFIG}", None)
+    context = contexts.current() if contexts.named() or not addresses else None
+    if context is None:
+        return Login({}, "--bootstrap-server", None)
+    return Login(context.properties, str(contexts.path_of(context.name)), context.name)
+
+
 def _how_to_log_in(servers: str) -> str:
     """A context may have one of these addresses, and the password."""
     for name in contexts.names():
@@ -108,8 +129,8 @@ def _how_to_log_in(servers: str) -> str:
             if "security.protocol" in context.properties and not {*servers.split(",")}.isdisjoint(
                 context.bootstrap_servers.split(",")
             ):
-                return f"context {name} has this address and how to log in: heirlog context use {name}"
-    return f"if it wants TLS or a password, give {command_config.OPTION} FILE with the client properties"
+                return f"context {name} has this address and how to log in: give --context {name}"
+    return f"if it wants TLS or a password, give {COMMAND_CONFIG} FILE with the client properties"
 
 
 def _with_ports(servers: str) -> str:
@@ -131,7 +152,8 @@ def connected_to_active_controller(bootstrap_controllers: str) -> Iterator[tuple
     from heirlog.protocol.messages import DescribeClusterRequest
 
     try:
-        security = security_from_properties(command_config.given() or {})
+        # the default context is for brokers
+        security = security_from_properties(_login(bootstrap_controllers).properties)
         any_controller = Client(bootstrap_controllers, security=security, timeout_s=REACH_TIMEOUT_S)
     except ValueError as error:
         raise UsageError(f"--bootstrap-controller: {error}") from error

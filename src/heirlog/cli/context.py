@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -9,7 +10,7 @@ import typer
 
 from heirlog.cli import complete
 from heirlog.cli.errors import CommandError, UsageError
-from heirlog.cli.render import Json, show_rows
+from heirlog.cli.render import Json, NamesOnly, show_names, show_rows
 from heirlog.local import contexts, properties
 
 app = typer.Typer(help="Choose the cluster that commands talk to by default.", no_args_is_help=True)
@@ -20,8 +21,11 @@ Name = Annotated[
 
 
 @app.command("list")
-def list_contexts(as_json: Json = False) -> None:
+def list_contexts(names_only: NamesOnly = False, as_json: Json = False) -> None:
     """List the contexts. A star marks the default, and a note a cluster of `heirlog up` whose data folder is gone."""
+    if names_only:
+        show_names(contexts.names(), as_json)
+        return
     chosen = contexts.current_name()
     found = [contexts.read(name) for name in contexts.names()]
     rows = [
@@ -58,9 +62,12 @@ def _from_home(path: Path) -> str:
 
 @app.command("use")
 def use(name: Name) -> None:
-    """Make a context the default."""
+    """Make a context the default. For one command, give it --context; for one terminal, set $HEIRLOG_CONTEXT."""
     contexts.use(name)
     print(f"Commands talk to {name} ({contexts.read(name).bootstrap_servers}) by default.")
+    here = contexts.named()
+    if here not in (None, name):
+        print(f"In this terminal they talk to {here}: {contexts.VARIABLE} is set", file=sys.stderr)
 
 
 @app.command("create")

@@ -19,7 +19,7 @@ from heirlog.cli.errors import EXIT_FAILED, CommandError, UsageError
 from heirlog.cli.listed_groups import listed_groups
 from heirlog.cli.names import given_once, matching, partitions_named
 from heirlog.cli.next_steps import with_next_step
-from heirlog.cli.render import Json, show_rows
+from heirlog.cli.render import Json, NamesOnly, show_names, show_rows
 from heirlog.cli.share_group_offsets import delete_share_offsets, share_offsets
 from heirlog.protocol.errors import ErrorCode, error_code
 
@@ -92,6 +92,7 @@ def list_groups(
         str | None,
         typer.Option("--type", help="Only groups of these types, separated by commas: classic, consumer, share."),
     ] = None,
+    names_only: NamesOnly = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
     as_json: Json = False,
 ) -> None:
@@ -100,6 +101,9 @@ def list_groups(
         rows = listed_groups(client, _parts(state), _parts(kind))
     shown = matching((row["group"] for row in rows), include)
     rows = [row for row in rows if row["group"] in shown]
+    if names_only:
+        show_names((row["group"] for row in rows), as_json)
+        return
     show_rows({"group": "Group", "type": "Type", "protocol": "Protocol", "state": "State"}, rows, as_json)
 
 

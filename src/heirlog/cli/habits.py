@@ -61,14 +61,26 @@ OPTIONS: Final = {
     "--regex": "--include takes a regular expression",
     "--records": "--num-records says how many",
     "--num": "--max (-n) says how many records",
+    "--profile": "--context NAME is a cluster of `heirlog context list`",
     "-C": "consume needs no such option",
     "-P": "produce needs no such option",
+    "--yes": "leave it out: this command does not ask",
+    "-y": "leave it out: this command does not ask",
+    "--force": "leave it out: this command does not ask",
     "-q": "leave it out: the standard output has what was asked for, and nothing else",
     "-u": "leave it out: each record is written when it comes",
     "-L": "`heirlog topics describe` and `heirlog broker list` show the metadata",
     "-Q": "`heirlog offsets` shows offsets",
 }
 """Of Kafka's tools, kcat and rpk, where the nearest option here has another name."""
+
+AFTER_THE_COMMAND: Final = {
+    "-b": "heirlog topics list -b localhost:9092",
+    "--bootstrap-server": "heirlog topics list -b localhost:9092",
+    "--context": "heirlog topics list --context NAME",
+    "--command-config": "heirlog topics list --command-config FILE",
+}
+"""Options of each command that connects to a cluster, which other tools take before it too."""
 
 VALUES: Final = {
     "--acks": "-1 is all; with 0 no record could be said to be acknowledged",
@@ -101,10 +113,10 @@ def of_option(option: str, command: Any, path: str) -> str:
     """
     action = option.lstrip("-")
     commands = getattr(command, "commands", {})
+    if commands and option in AFTER_THE_COMMAND:
+        return f"it goes after the command, such as {AFTER_THE_COMMAND[option]}"
     if action in commands:
         return f"`{path} {action}` is a command here"
-    if commands and option in ("-b", "--bootstrap-server"):
-        return "it goes after the command, such as heirlog topics list -b localhost:9092"
     if action == path.rpartition(" ")[2]:
         return "leave it out: the command is its name"
     if option in ("--config", "--delete-config") and path.split()[1:] == ["topics", "alter"]:

@@ -49,12 +49,12 @@ def log_dirs(
                 silent.append(f"broker {broker} did not answer ({error})")
     columns = {
         "broker": "Broker",
-        "log_dir": "LogDir",
         "topic": "Topic",
         "partition": "Partition",
         "size_bytes": "Size",
         "offset_lag": "OffsetLag",
         "error": "Error",
+        "log_dir": "LogDir",
     }
     show_rows(columns, rows, as_json)
     if silent:

@@ -13,10 +13,13 @@ that have fewer replicas than that, although they accept acks=all.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
-from heirlog.cli.errors import CommandError
+import typer
+
+from heirlog.cli.errors import CommandError, UsageError
 from heirlog.protocol.errors import error_code
 
 if TYPE_CHECKING:
@@ -34,6 +37,45 @@ class Filter(StrEnum):
     UNAVAILABLE = "unavailable-partitions"
     UNDER_MIN_ISR = "under-min-isr-partitions"
     AT_MIN_ISR = "at-min-isr-partitions"
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """Which partitions to show: all, or those that one of the options chooses."""
+
+    under_replicated: Annotated[
+        bool,
+        typer.Option("--under-replicated-partitions", help="Only partitions whose ISR is smaller than their replicas."),
+    ] = False
+    unavailable: Annotated[
+        bool, typer.Option("--unavailable-partitions", help="Only partitions without a live leader.")
+    ] = False
+    under_min_isr: Annotated[
+        bool, typer.Option("--under-min-isr-partitions", help="Only partitions below min ISR, which refuse acks=all.")
+    ] = False
+    at_min_isr: Annotated[
+        bool,
+        typer.Option(
+            "--at-min-isr-partitions", help="Only partitions at min ISR: one more failure, and they refuse acks=all."
+        ),
+    ] = False
+
+    @property
+    def chosen(self) -> Filter | None:
+        """Raises UsageError for more than one."""
+        chosen = [
+            each
+            for each, is_wanted in (
+                (Filter.UNDER_REPLICATED, self.under_replicated),
+                (Filter.UNAVAILABLE, self.unavailable),
+                (Filter.UNDER_MIN_ISR, self.under_min_isr),
+                (Filter.AT_MIN_ISR, self.at_min_isr),
+            )
+            if is_wanted
+        ]
+        if len(chosen) > 1:
+            raise UsageError(f"--{chosen[0]} and --{chosen[1]} exclude each other")
+        return chosen[0] if chosen else None
 
 
 def filtered(client: Client, chosen: Filter, rows: Sequence[Row]) -> list[Row]:

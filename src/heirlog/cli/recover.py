@@ -29,7 +29,7 @@ from heirlog.cli.elect import show_results
 from heirlog.cli.elections import ElectionType, TopicPartition
 from heirlog.cli.errors import CommandError, UsageError
 from heirlog.cli.next_steps import with_next_step
-from heirlog.cli.render import Json, confirm, show_json, show_rows
+from heirlog.cli.render import Json, Yes, confirm, show_json, show_rows
 from heirlog.cli.sections import Commands
 from heirlog.cli.watch import WITHIN_S, Interval, Watch, Watching
 from heirlog.protocol.errors import ErrorCode, KafkaError, error_code
@@ -183,7 +183,7 @@ def run(
     now: Annotated[
         bool, typer.Option("--now", help="Balanced: do not wait for replicas that are outside the quorum.")
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
+    yes: Yes = False,
     wait: Annotated[
         float,
         typer.Option(min=0, metavar="SECONDS", help="How long to wait for elections that cannot finish at once."),

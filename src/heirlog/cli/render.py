@@ -2,11 +2,13 @@
 
     no terminal (a file, a pipe)            a table, each row one line
     the rows fit the terminal's width       the same; so are headings without rows
-    they fit below narrow headings          a table; headings such as LeaderEpoch continue on lines of their own
+    they fit below narrow headings          a table; headings such as LeaderEpoch continue on lines of their own, and
+                                            columns may have one blank between them instead of two
     they fit once the last column wraps     a table; the last column continues on lines of its own
+    they fit once more columns wrap         a table; the widest columns continue on lines of their own
     otherwise                               a block for each row: heading and value, a line for each column
 
-A value is never cut: who reads it may want to paste it. So a command puts the column of free text last.
+A value is never cut: who reads it may want to paste it. So a command puts the column of free text, or of paths, last.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ import base64
 import json
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -27,14 +29,24 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+NamesOnly = Annotated[bool, typer.Option("--names", "-q", help="Print only the names, one per line.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", "--force", help="Do not ask for confirmation.")]
 
-GAP = "  "
+GAP, NARROW_GAP = "  ", " "
 WRAPPED_WIDTH_MIN = 24
 """Width that a value needs in a column to stay readable; with less room it is below its heading or its row."""
 
 
 def show_json(value: Any) -> None:
     print(json.dumps(value, indent=2))
+
+
+def show_names(names: Iterable[Any], as_json: bool) -> None:
+    """For a loop of a shell: each name once, in the order in which it comes. Raises UsageError."""
+    if as_json:
+        raise UsageError("--names and --json exclude each other")
+    for name in dict.fromkeys(map(cell, names)):
+        print(name)
 
 
 def show_rows(columns: Mapping[str, str], rows: Sequence[Mapping[str, Any]], as_json: bool) -> None:
@@ -56,18 +68,33 @@ def laid_out(columns: Mapping[str, str], rows: Sequence[Mapping[str, Any]], widt
     headings = list(columns.values())
     cells = [[cell(row[key]) for key in columns] for row in rows]
     widths = [max(map(cell_len, column)) for column in zip(headings, *cells, strict=True)]
-    before_last = sum(widths[:-1]) + len(GAP) * (len(widths) - 1)
-    if width is None or not rows or before_last + widths[-1] <= width:
-        return _table([headings], cells, widths)
+    if width is None or not rows or sum(widths) + len(GAP) * (len(widths) - 1) <= width:
+        return _table([headings], cells, widths, GAP)
     narrow = [
         max(max(map(len, _words(heading))), *map(cell_len, column))
         for heading, *column in zip(headings, *cells, strict=True)
     ]
-    before_last = sum(narrow[:-1]) + len(GAP) * (len(narrow) - 1)
-    last = narrow[-1] if before_last + narrow[-1] <= width else width - before_last
-    if before_last + last <= width and last >= min(narrow[-1], WRAPPED_WIDTH_MIN):
-        return _table(_folded(headings, [*narrow[:-1], last]), cells, [*narrow[:-1], last])
+    for gap, floors in (
+        (GAP, narrow),
+        (NARROW_GAP, narrow),
+        (GAP, [*narrow[:-1], min(narrow[-1], WRAPPED_WIDTH_MIN)]),
+        (GAP, [min(each, WRAPPED_WIDTH_MIN) for each in narrow]),
+    ):
+        fitting = _fitting(narrow, floors, width - len(gap) * (len(narrow) - 1))
+        if fitting is not None:
+            return _table(_folded(headings, fitting), cells, fitting, gap)
     return _blocks(headings, cells, width)
+
+
+def _fitting(widths: Sequence[int], floors: Sequence[int], room: int) -> list[int] | None:
+    """Widths that are as wide as `room` at most, the widest column narrowed first; None if a floor forbids it."""
+    if sum(floors) > room:
+        return None
+    fitting = list(widths)
+    while sum(fitting) > room:
+        widest = max((at for at in range(len(fitting)) if fitting[at] > floors[at]), key=lambda at: (fitting[at], at))
+        fitting[widest] -= 1
+    return fitting
 
 
 def _words(heading: str) -> list[str]:
@@ -89,18 +116,17 @@ def _folded(headings: Sequence[str], widths: Sequence[int]) -> list[list[str]]:
     return [list(line) for line in zip_longest(*columns, fillvalue="")]
 
 
-def _table(headings: list[list[str]], cells: list[list[str]], widths: list[int]) -> list[Text]:
+def _table(headings: list[list[str]], cells: list[list[str]], widths: list[int], gap: str) -> list[Text]:
     from rich.cells import set_cell_size
     from rich.text import Text
 
     lines = []
     for number, row in enumerate([*headings, *cells]):
-        first, *further = _wrapped(row[-1], widths[-1])
-        padded = [set_cell_size(cell, width) for cell, width in zip(row[:-1], widths, strict=False)]
         style = "" if number >= len(headings) else "bold"
-        lines.append(Text(GAP.join([*padded, first]).rstrip(), style))
-        below = GAP.join([" " * width for width in widths[:-1]] + [""])
-        lines += [Text(below + line, style) for line in further]
+        columns = [_wrapped(each, width) for each, width in zip(row, widths, strict=True)]
+        for parts in zip_longest(*columns, fillvalue=""):
+            padded = [set_cell_size(part, width) for part, width in zip(parts[:-1], widths, strict=False)]
+            lines.append(Text(gap.join([*padded, parts[-1]]).rstrip(), style))
     return lines
 
 
@@ -127,14 +153,26 @@ def _blocks(headings: list[str], cells: list[list[str]], width: int) -> list[Tex
 
 
 def _wrapped(value: str, width: int) -> list[str]:
-    """At blanks where there are some, else anywhere; at least one line."""
+    """At blanks where there are some; a word that is too long behind a sign such as / or a dot, else anywhere."""
     from rich.cells import cell_len
-    from rich.console import Console
-    from rich.text import Text
 
     if cell_len(value) <= width:
         return [value]
-    return [line.plain for line in Text(value).wrap(Console(), width, overflow="fold")]
+    lines = [""]
+    for word in re.findall(r"\S+\s*|\s+", value):
+        parts = [word] if cell_len(word.rstrip()) <= width else _parts_of(word, width)
+        for part in parts:
+            if lines[-1] and cell_len(lines[-1] + part.rstrip()) > width:
+                lines.append("")
+            lines[-1] += part
+    return [line.rstrip() for line in lines]
+
+
+def _parts_of(word: str, width: int) -> list[str]:
+    from rich.cells import cell_len, chop_cells
+
+    parts = re.findall(r"[^./,:_-]*[./,:_-]+\s*|[^./,:_-]+", word)
+    return [piece for part in parts for piece in ([part] if cell_len(part) <= width else chop_cells(part, width))]
 
 
 def cell(value: Any) -> str:
@@ -147,10 +185,10 @@ def cell(value: Any) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(value))
 
 
-def confirm(question: str, option: str = "--yes") -> None:
-    """Returns only after a yes, which `option` spares. Raises CommandError, and UsageError without a terminal."""
+def confirm(question: str) -> None:
+    """Returns only after a yes, which `Yes` spares. Raises CommandError, and UsageError without a terminal."""
     if not sys.stdin.isatty():
-        raise UsageError(f"this command asks for confirmation, and standard input is not a terminal: give {option}")
+        raise UsageError("this command asks for confirmation, and standard input is not a terminal: give --yes")
     if not typer.confirm(question, err=True):
         raise CommandError("the answer was no: nothing is changed")
 

@@ -22,7 +22,7 @@ from heirlog.cli.doctor import log_directories
 from heirlog.cli.errors import CommandError, UsageError
 from heirlog.cli.names import no_such_partition
 from heirlog.cli.places import partition_count
-from heirlog.cli.render import Json, confirm, show_json, show_rows, text_or_base64
+from heirlog.cli.render import Json, Yes, confirm, show_json, show_rows, text_or_base64
 from heirlog.protocol.batch import (
     HEADER_SIZE,
     BatchHeader,
@@ -237,7 +237,7 @@ def _named(path: Path) -> KeptFile:
 def produce(
     files: Files,
     topic: Annotated[str | None, typer.Option(help="Append to this topic instead of the original one.")] = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
+    yes: Yes = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
     as_json: Json = False,
 ) -> None:

@@ -12,6 +12,7 @@ from typing import Any, Final
 import typer
 from typer.core import TyperGroup
 
+from heirlog.cli import cluster_options
 from heirlog.cli.habits import synonyms_of
 
 SECTIONS: Final = {
@@ -38,6 +39,11 @@ GUESSED = "Did you mean"
 
 class Commands(TyperGroup):
     """A group whose help has the whole first sentence of each command."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        for command in self.commands.values():
+            cluster_options.add_to(command)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         command = super().get_command(ctx, cmd_name)

@@ -16,7 +16,7 @@ import typer
 
 from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
 from heirlog.cli.errors import CommandError, UsageError
-from heirlog.cli.render import Json, show_json, show_rows
+from heirlog.cli.render import Json, NamesOnly, show_json, show_names, show_rows
 
 if TYPE_CHECKING:
     from heirlog.blocking import Client
@@ -107,6 +107,7 @@ def list_tokens(
         list[str] | None,
         typer.Option(metavar="PRINCIPAL", help="Only tokens of this owner or renewer; may be repeated."),
     ] = None,
+    names_only: NamesOnly = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
     as_json: Json = False,
 ) -> None:
@@ -116,6 +117,9 @@ def list_tokens(
     with connected(bootstrap_server) as client:
         found = client.run(describe_delegation_tokens(owner_principal))
     rows = [_row(token) for token in sorted(found, key=lambda token: (token.owner, token.issued_ms))]
+    if names_only:
+        show_names((row["token_id"] for row in rows), as_json)
+        return
     if not as_json:
         rows = [{**row, "renewers": ", ".join(row["renewers"])} for row in rows]
     show_rows(COLUMNS, rows, as_json)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import chain, repeat
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,14 +14,14 @@ from heirlog.cli.errors import CommandError, UsageError
 from heirlog.cli.names import Include, NamedTopics, Names, at_least_one, matching, named, some_matching
 from heirlog.cli.next_steps import with_next_step
 from heirlog.cli.option_groups import grouped
-from heirlog.cli.render import Json, confirm, show_rows
+from heirlog.cli.partition_filters import Filter, Filters, filtered
+from heirlog.cli.render import Json, NamesOnly, Yes, confirm, show_names, show_rows
 from heirlog.cli.watch import WITHIN_S, Interval, Watch, Watching
 from heirlog.protocol.errors import ErrorCode, error_code
 from heirlog.protocol.types import NO_LEADER, uuid_text
 
 if TYPE_CHECKING:
     from heirlog.blocking import Client
-    from heirlog.cli.partition_filters import Filter
 
 app = typer.Typer(help="Create, list, describe, grow and delete topics.", no_args_is_help=True)
 
@@ -119,10 +118,11 @@ def create(
 def list_topics(
     include: Include = None,
     exclude_internal: ExcludeInternal = False,
+    names_only: NamesOnly = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
     as_json: Json = False,
 ) -> None:
-    """List topics."""
+    """List topics. `--names` is for scripts: `for topic in $(heirlog topics list --names)`."""
     from heirlog.protocol.messages import MetadataRequest
 
     with connected(bootstrap_server) as client:
@@ -138,48 +138,10 @@ def list_topics(
         for topic in sorted(response.topics, key=lambda topic: topic.name or "")
         if topic.name in shown and not (exclude_internal and topic.is_internal)
     ]
+    if names_only:
+        show_names((row["topic"] for row in rows), as_json)
+        return
     show_rows({"topic": "Topic", "topic_id": "TopicId", "partitions": "PartitionCount"}, rows, as_json)
-
-
-@dataclass(frozen=True, slots=True)
-class Filters:
-    """Which partitions to show: all, or those that one of the options chooses."""
-
-    under_replicated: Annotated[
-        bool,
-        typer.Option("--under-replicated-partitions", help="Only partitions whose ISR is smaller than their replicas."),
-    ] = False
-    unavailable: Annotated[
-        bool, typer.Option("--unavailable-partitions", help="Only partitions without a live leader.")
-    ] = False
-    under_min_isr: Annotated[
-        bool, typer.Option("--under-min-isr-partitions", help="Only partitions below min ISR, which refuse acks=all.")
-    ] = False
-    at_min_isr: Annotated[
-        bool,
-        typer.Option(
-            "--at-min-isr-partitions", help="Only partitions at min ISR: one more failure, and they refuse acks=all."
-        ),
-    ] = False
-
-    @property
-    def chosen(self) -> Filter | None:
-        """Raises UsageError for more than one."""
-        from heirlog.cli.partition_filters import Filter
-
-        chosen = [
-            each
-            for each, is_wanted in (
-                (Filter.UNDER_REPLICATED, self.under_replicated),
-                (Filter.UNAVAILABLE, self.unavailable),
-                (Filter.UNDER_MIN_ISR, self.under_min_isr),
-                (Filter.AT_MIN_ISR, self.at_min_isr),
-            )
-            if is_wanted
-        ]
-        if len(chosen) > 1:
-            raise UsageError(f"--{chosen[0]} and --{chosen[1]} exclude each other")
-        return chosen[0] if chosen else None
 
 
 @app.command("describe")
@@ -200,8 +162,11 @@ def describe(
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
     as_json: Json = False,
 ) -> None:
-    """Show leader, replicas, ISR, ELR and last known ELR of every partition (of all topics, if none is named)."""
-    from heirlog.cli.partition_filters import filtered
+    """Show leader, replicas, ISR, ELR and last known ELR of every partition (of all topics, if none is named).
+
+    Above the partitions, a line for each topic has what is configured for it; not with a filter or --watch.
+    """
+    from heirlog.cli import topic_summaries
 
     chosen = filters.chosen
     wanted = _named_or_included(names, topic, include)
@@ -217,26 +182,40 @@ def describe(
     }
     with connected(bootstrap_server, timeout_s=WITHIN_S if watching else REQUEST_TIMEOUT_S) as client:
 
-        def look(if_exists: bool) -> list[dict[str, Any]]:
+        def look_at_all(if_exists: bool) -> list[dict[str, Any]]:
             names = wanted if include is None else some_matching(client.topic_names(internal=True), include)
-            rows = list(
-                partition_rows(
-                    client,
-                    names,
-                    page_partitions=partition_size_limit_per_response,
-                    exclude_internal=exclude_internal,
-                    if_exists=if_exists,
-                )
+            rows = partition_rows(
+                client,
+                names,
+                page_partitions=partition_size_limit_per_response,
+                exclude_internal=exclude_internal,
+                if_exists=if_exists,
             )
-            return rows if chosen is None else filtered(client, chosen, rows)
+            return list(rows)
+
+        def look(if_exists: bool) -> list[dict[str, Any]]:
+            return _chosen(client, chosen, look_at_all(if_exists))
 
         if watching:
             # what is deleted while it is watched is no mistake in the command line
             looks = chain([if_exists], repeat(True))
             ends = f"{', '.join(wanted)}: deleted, so nothing is left to watch" if wanted and chosen is None else None
             Watch(columns, ("topic", "partition"), interval, ends).run(lambda: look(next(looks)), as_json)
-        rows = look(if_exists)
-    show_rows(columns, rows, as_json)
+        rows = look_at_all(if_exists)
+        shown = _chosen(client, chosen, rows)
+        wants_summaries = shown and (as_json or chosen is None)
+        of_topics = topic_summaries.summaries(client, rows) if wants_summaries else {}
+    if as_json:
+        show_rows(columns, list(topic_summaries.with_summaries(shown, of_topics)), as_json)
+        return
+    if of_topics:
+        topic_summaries.show(of_topics)
+        print()
+    show_rows(columns, shown, as_json)
+
+
+def _chosen(client: Client, chosen: Filter | None, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return rows if chosen is None else filtered(client, chosen, rows)
 
 
 def partition_rows(
@@ -327,7 +306,7 @@ def delete(
     names: Names = None,
     topic: NamedTopics = None,
     include: Include = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
+    yes: Yes = False,
     if_exists: IfExists = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
     as_json: Json = False,

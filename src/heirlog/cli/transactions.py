@@ -12,7 +12,7 @@ from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
 from heirlog.cli.errors import CommandError
 from heirlog.cli.names import given_once
 from heirlog.cli.next_steps import with_next_step
-from heirlog.cli.render import Json, show_rows
+from heirlog.cli.render import Json, NamesOnly, show_names, show_rows
 from heirlog.protocol.errors import ErrorCode, error_code
 from heirlog.protocol.types import CoordinatorType
 
@@ -46,6 +46,7 @@ def list_transactions(
     transactional_id_pattern: Annotated[
         str | None, typer.Option("--transactional-id-pattern", help="Only ids that match this regular expression.")
     ] = None,
+    names_only: NamesOnly = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
     as_json: Json = False,
 ) -> None:
@@ -71,13 +72,17 @@ def list_transactions(
                 }
                 for found in answer.transaction_states
             ]
+    rows.sort(key=lambda row: str(row["transactional_id"]))
+    if names_only:
+        show_names((row["transactional_id"] for row in rows), as_json)
+        return
     columns = {
         "transactional_id": "TransactionalId",
         "coordinator": "Coordinator",
         "producer_id": "ProducerId",
         "state": "TransactionState",
     }
-    show_rows(columns, sorted(rows, key=lambda row: str(row["transactional_id"])), as_json)
+    show_rows(columns, rows, as_json)
 
 
 @app.command("describe")

@@ -16,7 +16,7 @@ import typer
 
 from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
 from heirlog.cli.errors import CommandError, UsageError
-from heirlog.cli.render import Json, show_rows
+from heirlog.cli.render import Json, NamesOnly, show_names, show_rows
 from heirlog.security.scram import BY_MECHANISM, ITERATIONS_MAX, ITERATIONS_MIN, ScramMechanism
 
 app = typer.Typer(help="Show and change users that log in with a password.", no_args_is_help=True)
@@ -29,12 +29,17 @@ Mechanism = Annotated[
 
 
 @app.command("list")
-def list_users(bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP, as_json: Json = False) -> None:
+def list_users(
+    names_only: NamesOnly = False, bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP, as_json: Json = False
+) -> None:
     """List the users and their mechanisms. Passwords cannot be shown: the cluster does not keep them."""
     from heirlog.client.scram import describe_users
 
     with connected(bootstrap_server) as client:
         found = client.run(describe_users())
+    if names_only:
+        show_names(sorted(found), as_json)
+        return
     rows = [
         {"user": user, "mechanism": mechanism.mechanism, "iterations": iterations}
         for user, mechanisms in sorted(found.items())

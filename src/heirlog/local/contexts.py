@@ -5,7 +5,7 @@
     <folder>/current                the name of the default
 
 The folder is $XDG_CONFIG_HOME/heirlog/contexts, or ~/.config/heirlog/contexts. Without a file `current`, the default is
-the context `local`, if there is one.
+the context `local`, if there is one. $HEIRLOG_CONTEXT names another default, for one terminal or one command.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from pathlib import Path
 from heirlog.local import properties
 from heirlog.local.errors import LocalError
 
+VARIABLE = "HEIRLOG_CONTEXT"
 LOCAL = "local"
 SERVERS = "bootstrap.servers"
 DATA = "heirlog.data.folder"
@@ -69,8 +70,18 @@ def read(name: str) -> ClientContext:
     return ClientContext(name, found)
 
 
+def named() -> str | None:
+    """By $HEIRLOG_CONTEXT; None without it."""
+    return os.environ.get(VARIABLE) or None
+
+
 def current_name() -> str | None:
     """Of the default; None without one."""
+    return named() or selected_name()
+
+
+def selected_name() -> str | None:
+    """The default of every terminal: the one that `use` chose, or `local`; None without one."""
     try:
         return (folder() / "current").read_text(encoding="utf-8").strip()
     except OSError:
@@ -115,7 +126,7 @@ def delete(name: str) -> None:
     """Raises LocalError if there is none."""
     read(name)
     path_of(name).unlink()
-    if current_name() == name:
+    if selected_name() == name:
         (folder() / "current").unlink(missing_ok=True)
 
 
