@@ -195,11 +195,10 @@ def test_a_clean_stop_leaves_logs_alone_that_are_as_the_last_one_left_them(files
         (lambda log: (log.truncate_to(0), log.append_as_leader(batch("z", timestamp_ms=9), 3, 0)), [(0, "z")]),
         (lambda log: log.roll(), [(0, "c")]),
         (lambda log: (log.epochs.begin(4, 1), log.append_as_leader(batch("z"), 4, 0)), [(0, "c"), (1, "z")]),
-        (lambda log: (log.increment_log_start(1), log.epochs.begin(4, 1)), []),
         (lambda log: log.truncate_fully_and_start_at(8), []),
         (lambda log: (log.roll(), log.increment_log_start(1), log.delete_old_segments(0, 1)), []),
     ],
-    ids=["append", "same length", "roll", "epoch", "epoch of no record", "truncate", "retention"],
+    ids=["append", "same length", "roll", "epoch", "truncate", "retention"],
 )
 def test_a_log_that_has_changed_since_the_last_clean_stop_is_written_and_flushed(
     files: MemoryFiles, change: Callable[[Log], object], records: list[tuple[int, str]]
@@ -241,6 +240,36 @@ def test_logs_that_a_stop_did_not_prove_are_finished_by_the_next_one(files: Memo
     files.operations.clear()
     assert closed(files, directory, 3) == [None]
     assert files.operations.count("flush 00000000000000000000.log") == 2
+
+
+def test_the_newest_epoch_of_a_log_that_was_emptied_is_written(files: MemoryFiles) -> None:
+    """It is all that a recovery can learn of this replica."""
+    directory = with_three_logs_stopped_cleanly(files)
+    log = directory.logs["quiet", 0]
+    log.increment_log_start(1)
+    files.run()
+    log.epochs.begin(4, 1)
+    assert closed(files, directory, 2) == [None]
+    files.crash()
+    again = loaded(files)
+    assert again.clean_broker_epoch == 2
+    assert again.logs["quiet", 0].epochs.entries == [(4, 1)]
+
+
+def test_a_log_that_the_start_had_to_cut_is_finished(files: MemoryFiles) -> None:
+    directory = with_three_logs_stopped_cleanly(files)
+    assert closed(files, directory, 2) == [None]
+    path = f"{PATH}/quiet-0/00000000000000000000.log"
+    torn = files.open(path)
+    size = torn.append(b"torn")
+    files.flush(torn, lambda error: None)
+    files.run()
+    directory = opened(files)
+    assert directory.logs["quiet", 0].cut_bytes == 4
+    assert closed(files, directory, 3) == [None]
+    files.crash()
+    assert files.open(path).size == size, "what was cut does not come back"
+    assert loaded(files).clean_broker_epoch == 3
 
 
 def test_a_log_in_which_the_start_has_tidied_up_is_finished(files: MemoryFiles) -> None:
