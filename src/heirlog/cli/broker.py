@@ -26,7 +26,7 @@ def list_brokers(
 ) -> None:
     """List the registered brokers, including fenced brokers, which serve no requests."""
     with connected(bootstrap_server) as client:
-        rows = _registered(client)
+        rows = registered(client)
     if names_only:
         show_names((row["broker"] for row in rows), as_json)
         return
@@ -34,8 +34,8 @@ def list_brokers(
     show_rows(columns, rows, as_json)
 
 
-def _registered(client: Client) -> list[dict[str, Any]]:
-    """Raises CommandError."""
+def registered(client: Client) -> list[dict[str, Any]]:
+    """A row for each broker, by id; `state` is active or fenced. Raises CommandError."""
     from heirlog.protocol.messages import DescribeClusterRequest
 
     answer = client.send_to_any(DescribeClusterRequest(include_fenced_brokers=True))
@@ -70,7 +70,7 @@ def unregister(
 
     broker_id = given_once("broker", "ID", broker, "--id", named_id)
     with connected(bootstrap_server) as client:
-        if any(row["broker"] == broker_id and row["state"] == "active" for row in _registered(client)):
+        if any(row["broker"] == broker_id and row["state"] == "active" for row in registered(client)):
             warn(f"broker {broker_id} is running and would register again: stop it first")
             if not yes:
                 confirm(f"Unregister broker {broker_id} all the same?")

@@ -1,12 +1,13 @@
 """`heirlog doctor`: are a stopped node's data folders complete, and what would the next start change in them?
 
-Exit code 0: nothing is damaged; 1: something is; 2: nothing was checked (a node is running there, no such folder).
+Exit code 0: nothing is damaged; 1: something is; 2: nothing was checked (a node is running there, no log directory).
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
+import re
 import sys
 import time
 from collections.abc import Iterator
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 LOCK = ".lock"
 META_PROPERTIES = "meta.properties"
 REDRAW_S = 0.2
+_OF_PARTITION = re.compile(r"-\d+(\.|$)")
+"""A folder of a partition, also one that was set aside."""
 
 Directories = Annotated[
     list[Path],
@@ -64,6 +67,10 @@ def log_directories(directory: Path) -> list[Path]:
         inner = sorted(path.parent for depth in ("*", "*/*") for path in directory.glob(f"{depth}/{META_PROPERTIES}"))
         if inner:
             return inner
+        if not any(_OF_PARTITION.search(path.name) for path in directory.iterdir()):
+            raise UsageError(
+                f"{directory} is no log directory, and contains none: no {META_PROPERTIES} and no partition"
+            )
     return [directory]
 
 

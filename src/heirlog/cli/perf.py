@@ -204,7 +204,7 @@ def produce(
     until then.
     """
     topic = given_once("topic", "TOPIC", topic_argument, "--topic", topic)
-    with connected(bootstrap_server) as client:
+    with connected(bootstrap_server, says_waiting=False) as client:
         partitions = partition_count(client, topic)
         required = ALL if acks is Acks.ALL else 1
         load = Load(client, required, topic, partitions, record_size, CODEC_NAMES.index(compression))
@@ -252,7 +252,7 @@ def consume(
     from heirlog.blocking import EARLIEST, LATEST
 
     topic = given_once("topic", "TOPIC", topic_argument, "--topic", topic)
-    with connected(bootstrap_server) as client:
+    with connected(bootstrap_server, says_waiting=False) as client:
         partitions = [(topic, number) for number in range(partition_count(client, topic))]
         begins = client.list_offsets(dict.fromkeys(partitions, EARLIEST))
         ends = client.list_offsets(dict.fromkeys(partitions, LATEST))

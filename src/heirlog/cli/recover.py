@@ -291,6 +291,8 @@ def report(
             for each in read_reports(client)
             if wanted is None or (each.topic in wanted and each.partition in (wanted[each.topic] or [each.partition]))
         ]
+        if not found and wanted:
+            client.topics(wanted)  # a name that no topic has is an error, as for `plan`
         hanging = _hanging_in(client, found)
     kept = None if kept_in is None else kept_ranges.by_report(found, kept_in)
     if as_json:

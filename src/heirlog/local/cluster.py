@@ -98,10 +98,10 @@ class Cluster:
     ) -> None:
         if controllers is not None and controllers not in CONTROLLERS:
             raise ClusterError(f"a cluster has 1, 3 or 5 controllers, not {controllers}")
+        if nodes is not None and not (isinstance(nodes, int) and 0 < nodes < CONTROLLER_ID):
+            raise ClusterError(f"a cluster has 1 to {CONTROLLER_ID - 1} brokers, not {nodes!r}")
         if combined and (controllers or 1) > (nodes or len(racks or ()) or DEFAULT_NODES):
             raise ClusterError(f"{controllers} brokers are to be controllers too, and there are fewer brokers")
-        if nodes is not None and not 0 < nodes < CONTROLLER_ID:
-            raise ClusterError(f"a cluster has 1 to {CONTROLLER_ID - 1} brokers, not {nodes}")
         if racks is not None and (isinstance(racks, str) or not racks or nodes not in (None, len(racks))):
             raise ClusterError(f"racks has one name for each broker, in a list; {racks!r} is not that")
         if security != "PLAINTEXT" and security not in secure.PROTOCOLS:
@@ -347,7 +347,10 @@ class Cluster:
     @property
     def bootstrap_servers(self) -> str:
         """Addresses of all brokers, `host:port` separated by commas."""
-        return self._known().bootstrap_servers
+        try:
+            return self._known().bootstrap_servers
+        except LocalError as error:
+            raise ClusterError(f"the cluster is not running: {error}") from None
 
     @property
     def data(self) -> Path:
@@ -467,7 +470,7 @@ class Cluster:
         self._known()
         found = self._processes.get(node)
         if found is None:
-            raise ClusterError(f"there is no node {node}; nodes are {', '.join(map(str, self._processes))}")
+            raise ClusterError(f"there is no node {node!r}; nodes are {', '.join(map(str, self._processes))}")
         return found
 
     def _active(self, nodes: Iterable[NodeLayout]) -> list[NodeProcess]:

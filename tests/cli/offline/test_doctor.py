@@ -211,6 +211,12 @@ def test_what_the_doctor_predicts_recovery_does(
     shutil.rmtree(path)
 
 
+def test_a_folder_that_is_no_log_directory_is_not_checked(heirlog: Heirlog, tmp_path: Path) -> None:
+    (tmp_path / "notes").mkdir()
+    refused = heirlog("doctor", str(tmp_path))
+    assert refused.code == 2 and "is no log directory, and contains none" in refused.err
+
+
 def newest(path: Path, suffix: str) -> Path:
     return sorted((path / "orders-0").glob(f"*{suffix}"))[-1]
 
