@@ -30,7 +30,8 @@ from heirlog.sim.coordinator_hits import ACTIONS, NO_CONTROLLERS, play_rounds
 from heirlog.sim.oracle import Violation
 from heirlog.sim.plan import RunPlan
 from heirlog.sim.share_group_history import ShareGroupHistory, findings, never_delivered
-from heirlog.sim.simulation import TOPIC, Simulation
+from heirlog.sim.simulation import Simulation
+from heirlog.sim.topics import TOPIC
 
 SHARE_GROUP = "k932"
 ROUNDS = 4
