@@ -13,6 +13,7 @@ import typer
 
 from heirlog.cli import complete
 from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
+from heirlog.cli.coordinator_state import explaining
 from heirlog.cli.errors import CommandError, UsageError
 from heirlog.cli.group_options import GroupOptions, group_options
 from heirlog.cli.group_reader import GroupReader
@@ -70,7 +71,8 @@ def consume(
             "--group",
             "-g",
             "-G",
-            help="Read as a member of this group, from its committed offsets on, and commit what was written.",
+            help="Read as a member of this group, from its committed offsets on, and commit what was written. With "
+            "--until-end, a coordinator that cannot work for 30 s is an error.",
         ),
     ] = None,
     share_group: Annotated[
@@ -182,6 +184,7 @@ def consume(
                 until_end=until_end,
                 isolation=isolation,
                 left=max_records,
+                explain=explaining(bootstrap_server),
             )
             with closing(member.rounds()) as rounds:
                 _write(rounds, chosen, output, member.wrote)

@@ -42,7 +42,10 @@ NEXT_STEPS: Final = {
     ErrorCode.KAFKA_STORAGE_ERROR: "heirlog log-dirs shows which directories are offline",
     ErrorCode.NOT_CONTROLLER: _AGAIN,
     ErrorCode.REQUEST_TIMED_OUT: _AGAIN,
-    ErrorCode.COORDINATOR_NOT_AVAILABLE: _AGAIN,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE: (
+        "heirlog topics describe --under-min-isr-partitions shows whether brokers with its partition of "
+        "__consumer_offsets (or __transaction_state) are missing; start them"
+    ),
     ErrorCode.NOT_COORDINATOR: _AGAIN,
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: _AGAIN,
     ErrorCode.GROUP_ID_NOT_FOUND: "heirlog groups list shows all groups",
