@@ -28,6 +28,7 @@ from heirlog.client.offsets import find_coordinator
 from heirlog.local import contexts, properties
 from heirlog.local import layout as layouts
 from heirlog.protocol.types import CoordinatorType
+from heirlog.security.jaas import parse_jaas
 
 METRICS = re.compile(r"(broker \d+): (http://127\.0\.0\.1:\d+/metrics)")
 
@@ -305,7 +306,14 @@ def test_a_secured_cluster_takes_its_own_context_and_follows_its_folder(tmp_path
     options = ("--nodes", "1", "--controllers", "1", "--port", str(port))
     with up(tmp_path / "a", "--secure", *options) as (process, lines):
         client = tmp_path / "a" / "client.properties"
-        assert f"client properties  {client} (user admin" in "\n".join(lines)
+        said = "\n".join(lines)
+        assert f"client properties  {client} (user admin" in said
+        assert "metrics            not served" in said
+        given = properties.read(client)
+        for line in ("security.protocol=SASL_SSL", "sasl.mechanism=SCRAM-SHA-512", "sasl.username=admin"):
+            assert f" {line}\n" in said
+        assert f" ssl.ca.location={given['ssl.truststore.location']}\n" in said
+        assert parse_jaas(given["sasl.jaas.config"]).options["password"] not in said
         run("context", "use", f"local-{port}")
         run("topics", "create", "precious")
         run("users", "set", "alice", stdin="secret\n")

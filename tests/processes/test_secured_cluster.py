@@ -100,10 +100,10 @@ def test_what_was_answered_about_users_survives_a_power_cut_of_all_nodes() -> No
 
 
 def test_nodes_log_in_to_each_other_with_tokens_that_end() -> None:
-    """Brokers and controller alike: sessions of three seconds, which are continued with new tokens."""
+    """Brokers and controller alike: sessions of five seconds, which are continued with new tokens."""
     module = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required"
     with oauth_server(Issuer()) as server:
-        server.lifetime_s = 3.0
+        server.lifetime_s = 5.0
         login = f'{module} clientId="node" clientSecret="{server.SECRET}";'
         config = {
             "sasl.enabled.mechanisms": "OAUTHBEARER,SCRAM-SHA-512",

@@ -18,6 +18,7 @@ A client belongs to one thread and one process. Several fetches and producers of
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
@@ -89,6 +90,8 @@ class Client:
         self._connections = Connections(bootstrap, security=security, client_id=client_id)
         self._cluster = self._connections.cluster
         self._timeout_s = timeout_s
+        self.waiting_since_s: float | None = None
+        """On the monotonic clock, while a call waits for its answer: for another thread that says so."""
 
     def __enter__(self) -> Self:
         return self
@@ -443,7 +446,11 @@ class Client:
     # plumbing
 
     def _run(self, call: Call[R]) -> R:
-        return self._connections.run(call)
+        self.waiting_since_s = time.monotonic()
+        try:
+            return self._connections.run(call)
+        finally:
+            self.waiting_since_s = None
 
     def _time(self, timeout_s: float | None) -> float:
         return self._timeout_s if timeout_s is None else timeout_s

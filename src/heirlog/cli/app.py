@@ -175,12 +175,19 @@ def run(arguments: list[str]) -> int:
         # the reader of our output has seen enough (`| head`); nothing may be written to it any more
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_FAILED
+    except UnicodeEncodeError as error:
+        return _fail(_unprintable(error), EXIT_FAILED)
     except OSError as error:
         if error.errno in OUTPUT_ERRORS and error.filename is None:
             return _fail(f"standard output cannot be written: {error.strerror}", EXIT_FAILED)
         return _fail(str(error), EXIT_FAILED)
     except (KeyboardInterrupt, typer.Abort):
         return EXIT_INTERRUPTED
+
+
+def _unprintable(error: UnicodeEncodeError) -> str:
+    part = error.object[max(error.start - 20, 0) : error.end + 20]
+    return f"{part!a} cannot be shown in the encoding {error.encoding}: set the environment variable PYTHONUTF8=1"
 
 
 def _as_text(arguments: list[str]) -> list[str]:

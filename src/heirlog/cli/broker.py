@@ -36,7 +36,7 @@ def list_brokers(
 
 
 def registered(client: Client) -> list[dict[str, Any]]:
-    """Raises CommandError."""
+    """A row for each broker, by id; `state` is active or fenced. Raises CommandError."""
     from heirlog.protocol.messages import DescribeClusterRequest
 
     answer = client.send_to_any(DescribeClusterRequest(include_fenced_brokers=True))

@@ -152,7 +152,7 @@ def consume(
     if until_end and not start.is_given:
         start = Start(from_beginning=True)
     isolation = int(isolation_level is IsolationLevel.READ_COMMITTED)
-    with connected(bootstrap_server) as client, Interrupts() as interrupts:
+    with connected(bootstrap_server, says_waiting=False) as client, Interrupts() as interrupts:
         output = Output(sys.stdout.fileno(), interrupts)
         if group is not None and not until_end:
             unread = "all records" if start.from_beginning else "new records (--from-beginning: all)"

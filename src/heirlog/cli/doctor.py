@@ -1,6 +1,6 @@
 """`heirlog doctor`: are a stopped node's data folders complete, and what would the next start change in them?
 
-Exit code 0: nothing is damaged; 1: something is; 2: nothing was checked (a node is running there, no such folder).
+Exit code 0: nothing is damaged; 1: something is; 2: nothing was checked (a node is running there, no log directory).
 """
 
 from __future__ import annotations

@@ -226,7 +226,7 @@ def produce(
     until then. MB are those of the values, before compression.
     """
     topic = given_once("topic", "TOPIC", topic_argument, "--topic", topic)
-    with connected(bootstrap_server) as client:
+    with connected(bootstrap_server, says_waiting=False) as client:
         partitions = partition_count(client, topic)
         load = Load(client, acks.required, topic, partitions, record_size, CODEC_NAMES.index(compression))
         stopwatch = Stopwatch()
@@ -278,7 +278,7 @@ def consume(
     from heirlog.blocking import EARLIEST, LATEST
 
     topic = given_once("topic", "TOPIC", topic_argument, "--topic", topic)
-    with connected(bootstrap_server) as client:
+    with connected(bootstrap_server, says_waiting=False) as client:
         partitions = [(topic, number) for number in range(partition_count(client, topic))]
         begins = client.list_offsets(dict.fromkeys(partitions, EARLIEST))
         ends = client.list_offsets(dict.fromkeys(partitions, LATEST))

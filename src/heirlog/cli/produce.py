@@ -170,7 +170,7 @@ def produce(
         headers=header or (),
         tombstones=tombstones,
     )
-    with connected(bootstrap_server) as client, Interrupts() as interrupts:
+    with connected(bootstrap_server, says_waiting=False) as client, Interrupts() as interrupts:
         given = _input(files or (), lines or input_format is InputFormat.JSON, interrupts)
         with interrupts.allowed():
             codec = CODEC_NAMES.index(compression)

@@ -27,7 +27,7 @@ import typer
 from heirlog.cli.connect import BOOTSTRAP_VARIABLE
 from heirlog.cli.errors import CommandError, UsageError
 from heirlog.cli.interrupts import signals_interrupt
-from heirlog.local import contexts, data_folder, fork_server, properties, secure
+from heirlog.local import client_names, contexts, data_folder, fork_server, properties, secure
 from heirlog.local import layout as layouts
 from heirlog.local.cluster import COMBINED_MAX, CONTROLLERS
 from heirlog.local.errors import LocalError
@@ -152,7 +152,8 @@ def _prepared(
             range(port + nodes, port + nodes + voters),
             combined=bool(combined),
             racks=_racks(racks, nodes),
-            metrics_ports=_metrics_ports(port, nodes, voters, bool(combined)),
+            # they have no password, and say who connects and what topics there are
+            metrics_ports=() if is_secure else _metrics_ports(port, nodes, voters, bool(combined)),
             config=None if closed is None else closed.properties,
             listener="PLAINTEXT" if closed is None else closed.listener,
         )
@@ -336,9 +337,15 @@ def _doors(layout: Layout) -> str:
     path = layout.data / secure.CLIENT_FILE
     if not path.exists():
         return ""
+    given = client_names.in_names_of("librdkafka", properties.read(path))
+    # a terminal is scrolled back, and the output of a service is kept
+    shown = {name: value for name, value in given.items() if name not in ("bootstrap.servers", "sasl.password")}
+    lines = [f"{name}={value}" for name, value in shown.items()]
     return (
         f"  client properties  {path} (user {secure.ADMIN}, for --command-config and Kafka's tools)\n"
-        f"  authority          {layout.data / secure.FOLDER / 'ca.pem'}\n"
+        f"  librdkafka, kcat   {lines[0]}\n"
+        + "".join(f"                     {line}\n" for line in lines[1:])
+        + f"                     sasl.password= as password= in {path.name}\n"
     )
 
 
