@@ -27,7 +27,7 @@ from heirlog.cli.record_format import Format, as_json, as_shared_json, as_text, 
 from heirlog.cli.record_reader import Reader
 from heirlog.cli.share_reader import ShareReader
 from heirlog.cli.start_offsets import Start
-from heirlog.cli.waiting import say
+from heirlog.cli.waiting import Saying, once, say
 from heirlog.client.offsets import TopicPartition
 from heirlog.protocol.batch import Record
 
@@ -191,7 +191,9 @@ def consume(
             return
         with interrupts.allowed():
             names = topics or some_matching(client.topic_names(), include or "")
-            begins, ends = start.offsets(client, list(_partitions(client, names, partition)), isolation)
+            waits = f"waiting for the leaders of {', '.join(names)}: heirlog topics describe --unavailable-partitions"
+            with Saying(once(lambda: waits)):
+                begins, ends = start.offsets(client, list(_partitions(client, names, partition)), isolation)
         if not start.is_given:
             # what is typed first shows nothing on a topic that has records
             _say_on_terminal("waiting for new records; --from-beginning prints those that are there; Ctrl-C ends")

@@ -24,6 +24,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from heirlog.cli.coordinator_state import LOST_S, Explain
+from heirlog.cli.described_groups import share_group
 from heirlog.cli.errors import CommandError
 from heirlog.cli.group_options import GroupOptions
 from heirlog.cli.group_topics import GroupTopics
@@ -174,13 +175,22 @@ class GroupReader:
                     time.sleep(PAUSE_S)
                 try:
                     self._ask()
-                except KafkaError:
+                except KafkaError as error:
+                    if error.code is ErrorCode.INCONSISTENT_GROUP_PROTOCOL:
+                        self._refuse_share_group()
                     if self._until_end:
                         self._refuse_to_wait()
                     raise
                 if self._until_end and time.monotonic() - since_s >= LOST_S:
                     since_s = time.monotonic()
                     self._refuse_to_wait()
+
+    def _refuse_share_group(self) -> None:
+        """Raises CommandError if it is one."""
+        if share_group(self._client, self._group) is not None:
+            raise CommandError(
+                f"{self._group} is a share group: consume --share-group {self._group} reads as a member of it"
+            )
 
     def _refuse_to_wait(self) -> None:
         """Raises CommandError if the coordinator cannot work; for other members it is worth waiting."""
