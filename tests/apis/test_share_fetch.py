@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -259,6 +260,54 @@ def test_a_reset_is_seen_by_the_next_session_also_where_a_connection_keeps_the_g
     second = reset_while_it_is_kept(node, f"kept-{is_open}-{again}", is_open=is_open, again=again)
     assert acquired_in(second.fetch()) == [(0, 1, 1)]
     assert ack_code(second.fetch((0, 1, [ACCEPT]), max_wait_ms=0)) == ErrorCode.NONE
+
+
+def idle_with_two_left(node: Guarded, name: str) -> bytes:
+    """A group has accepted the first of three records, and a connection keeps it. The topic's id."""
+    topic = share_topic(node, name, name)
+    node.write(name, b"a", b"b", b"c")
+    first = Member(node, name, topic, "first")
+    first.fetch(max_records=1, share_acquire_mode=1)
+    assert ack_code(first.acknowledge((0, 0, [ACCEPT]))) == ErrorCode.NONE
+    first.acknowledge(share_session_epoch=-1)
+    return topic
+
+
+def test_members_that_begin_at_the_same_time_get_nothing_from_before_a_reset(node: Guarded) -> None:
+    topic = idle_with_two_left(node, "together")
+    assert code(node.ask(initializing(topic, "together", 2, start=2), principal=ADMIN)) is ErrorCode.NONE
+    second, third = Member(node, "together", topic, "second"), Member(node, "together", topic, "third")
+    for member in (second, third):
+        member.send(member.fetching(max_wait_ms=100))
+    node.wait(lambda: second.is_answered and third.is_answered)
+    assert sorted([*acquired_in(second.last_answer), *acquired_in(third.last_answer)]) == [(2, 2, 1)]
+
+
+def test_a_comparison_from_before_a_reset_does_not_count_for_a_later_session(
+    node: Guarded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = idle_with_two_left(node, "compared")
+    late: list[Callable[[], None]] = []
+    persister = node.node.broker.shares.partitions._persister
+    read = persister.read
+
+    def read_late(key: Any, leader_epoch: int, on_done: Callable[[Any], None]) -> None:
+        read(key, leader_epoch, lambda result: late.append(lambda: on_done(result)))
+
+    monkeypatch.setattr(persister, "read", read_late)
+    second = Member(node, "compared", topic, "second")
+    second.fetch(max_wait_ms=0)
+    node.wait(lambda: len(late) == 1)
+    second.acknowledge(share_session_epoch=-1)
+    assert code(node.ask(initializing(topic, "compared", 2, start=2), principal=ADMIN)) is ErrorCode.NONE
+    third = Member(node, "compared", topic, "third")
+    third.send(third.fetching(max_wait_ms=10_000))
+    node.wait(lambda: len(late) == 2)
+    for answer in late:
+        assert not third.is_answered
+        answer()
+    node.wait(lambda: third.is_answered)
+    assert acquired_in(third.last_answer) == [(2, 2, 1)]
 
 
 def test_a_group_that_was_not_reset_continues_with_what_its_leader_keeps(node: Guarded) -> None:

@@ -72,15 +72,17 @@ class LoadedSharePartition:
         """When its load began."""
         self.is_in_doubt = False
         """A session has begun since it was loaded or compared with what is stored."""
-        self.waits_for_comparison = False
-        """Nothing is delivered before: no other session has used what is here."""
+        self.comparisons = 0
+        """How often it was compared, since it is here."""
+        self.waits_for: int | None = None
+        """Nothing is delivered before this comparison: a session has begun while there was no other."""
         self.cancel_timer: Cancel | None = None
         self.timer_at_ms = 0
 
     @property
     def deliverable(self) -> SharePartition | None:
         """The share partition, if members may get its records now."""
-        return None if self.waits_for_comparison else self.share
+        return self.share if self.waits_for is None else None
 
     @property
     def is_ours(self) -> bool:
@@ -192,7 +194,9 @@ class SharePartitionManager:
         for loaded in self._shares_of(group_id):
             if loaded.share is not None:
                 loaded.is_in_doubt = True
-                loaded.waits_for_comparison = is_only
+                if is_only:
+                    # one that is under way may not see what has happened before this session
+                    loaded.waits_for = loaded.comparisons + 1
 
     def _shares_of(self, group_id: str) -> Iterator[LoadedSharePartition]:
         for key in self._of_group.get(group_id, ()):
@@ -207,14 +211,20 @@ class SharePartitionManager:
         loaded.is_in_doubt = False
         share = loaded.share
         if share is None or share.is_in_use:
-            loaded.waits_for_comparison = False
+            loaded.waits_for = None
             return
-        self._persister.read(loaded.key, loaded.leader_epoch, lambda result: self._compared(loaded, share, result))
+        loaded.comparisons += 1
+        number = loaded.comparisons
+
+        def read(result: StoredState | ErrorCode) -> None:
+            is_here = self._loaded.get(loaded.key) is loaded and loaded.share is share
+            if is_here and (loaded.waits_for is None or loaded.waits_for <= number):
+                self._compared(loaded, share, result)
+
+        self._persister.read(loaded.key, loaded.leader_epoch, read)
 
     def _compared(self, loaded: LoadedSharePartition, share: SharePartition, result: StoredState | ErrorCode) -> None:
-        if self._loaded.get(loaded.key) is not loaded or loaded.share is not share:
-            return
-        loaded.waits_for_comparison = False
+        loaded.waits_for = None
         if isinstance(result, ErrorCode):
             if result is ErrorCode.COORDINATOR_NOT_AVAILABLE and share.is_in_use:
                 loaded.is_in_doubt = True
