@@ -156,7 +156,11 @@ def consume(
             unread = "all records" if start.from_beginning else "new records (--from-beginning: all)"
             _say_on_terminal(f"reading from the committed offsets of group {group}, without one {unread}; Ctrl-C ends")
         if share_group is not None:
-            _say_on_terminal(f"reading what members of share group {share_group} have not accepted; Ctrl-C ends")
+            _say_on_terminal(
+                f"reading what members of share group {share_group} have not accepted; a new group begins with new "
+                f"records (heirlog configs alter group {share_group} share.auto.offset.reset=earliest: with all). "
+                "Ctrl-C ends"
+            )
         if share_group is not None:
             with interrupts.allowed():
                 names = _group_topics(client, topics, include, options, waits=True).names

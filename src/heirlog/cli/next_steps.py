@@ -24,12 +24,12 @@ NEXT_STEPS: Final = {
     ErrorCode.TOPIC_ALREADY_EXISTS: (
         "heirlog topics describe TOPIC shows it, heirlog topics alter TOPIC --partitions COUNT gives it more partitions"
     ),
-    ErrorCode.INVALID_TOPIC_EXCEPTION: (
-        "name another topic; of the commands for topics that exist, regular expressions go with --include"
-    ),
+    ErrorCode.INVALID_TOPIC_EXCEPTION: "regular expressions go with --include",
     ErrorCode.INVALID_PARTITIONS: "a topic can only get more partitions than it has (heirlog topics describe TOPIC)",
     ErrorCode.INVALID_REPLICATION_FACTOR: _BROKERS,
-    ErrorCode.INVALID_REPLICA_ASSIGNMENT: _BROKERS,
+    ErrorCode.INVALID_REPLICA_ASSIGNMENT: (
+        "each partition needs as many brokers as the others, each of them registered (heirlog broker list)"
+    ),
     ErrorCode.BROKER_NOT_AVAILABLE: _BROKERS,
     ErrorCode.BROKER_ID_NOT_REGISTERED: _BROKERS,
     ErrorCode.INVALID_CONFIG: _CONFIGS,
@@ -74,8 +74,16 @@ def with_next_step(sentence: str, code: ErrorCode) -> str:
     """The sentence, and behind it what to do; as it is where there is no general advice."""
     # advice for programs: a command that ends has aborted its transaction
     sentence = sentence.removesuffix("; abort the transaction")
-    step = _meant(sentence) or _instead_of_read_only(sentence) or _for_keyless(sentence) or NEXT_STEPS.get(code)
+    of_sentence = _meant(sentence) or _instead_of_read_only(sentence) or _for_keyless(sentence)
+    step = of_sentence or _for_a_new_name(sentence, code) or NEXT_STEPS.get(code)
     return f"{sentence.rstrip(' .,;')}; {step}" if step else sentence
+
+
+def _for_a_new_name(sentence: str, code: ErrorCode) -> str | None:
+    """Of a topic that is created: no other command takes what is not a name for anything but an expression."""
+    if code is ErrorCode.INVALID_TOPIC_EXCEPTION and sentence.startswith("cannot create"):
+        return "name another topic"
+    return None
 
 
 def _meant(sentence: str) -> str | None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from heirlog.client.keystore import KeyStore
 from heirlog.security.der import NotReadable
+from heirlog.security.pkcs12_cost import check_store_cost
 
 if TYPE_CHECKING:
     from cryptography.x509 import Certificate
@@ -29,6 +30,7 @@ def read_pkcs12(data: bytes, password: str) -> KeyStore:
         raise NotReadable(
             "a PKCS12 store is read by the package cryptography: install it (it is part of the extra tls), or use PEM"
         ) from error
+    check_store_cost(data)
     try:
         content = pkcs12.load_pkcs12(data, password.encode())
     except UnsupportedAlgorithm as error:

@@ -1,7 +1,8 @@
 """A step of a coordinator's work is waited for, and then something happens to the broker that does it.
 
 It is killed, loses its power, is paused, or is cut off from the others; all brokers lose their power at once; or what
-it sends arrives seconds later, and in some cases after it was replaced. Then it returns.
+it sends arrives seconds later, and in some cases after it was replaced. In some scenarios it is cut off from the
+controllers alone: it does not notice that it was replaced, and serves its clients. Then it returns.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from heirlog.sim.simulation import Simulation
 
 STEP_LIMIT_MS: Final = 4000
 KILL, POWER_CUT, PAUSE, CUT_OFF, ALL, LATE = "kill", "power-cut", "pause", "cut-off", "all", "late"
+NO_CONTROLLERS = "no-controllers"
 ACTIONS = (KILL, POWER_CUT, POWER_CUT, PAUSE, PAUSE, CUT_OFF, ALL, LATE, LATE)
 
 
@@ -75,13 +77,13 @@ def _hit_broker(simulation: Simulation, name: str, action: str, *, is_replaced: 
     if action == LATE:
         _late(simulation, name, is_replaced=is_replaced)
         return
-    if action == CUT_OFF:
-        peers = [*others, *cluster.controller_names]
-        cluster.say(f"cut off {name}")
+    if action in (CUT_OFF, NO_CONTROLLERS):
+        peers = [*(others if action == CUT_OFF else ()), *cluster.controller_names]
+        cluster.say(f"cut off {name}" + (" from the controllers" if action == NO_CONTROLLERS else ""))
         for peer in peers:
             cluster.block(name, peer)
             cluster.block(peer, name)
-        cluster.run_for(random.randrange(1500, 5000))
+        cluster.run_for(random.randrange(*((1500, 5000) if action == CUT_OFF else (4000, 9000))))
         cluster.say(f"connect {name}")
         for peer in peers:
             cluster.heal(name, peer)

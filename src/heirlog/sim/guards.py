@@ -302,6 +302,20 @@ GUARDS: Mapping[int, Guard] = {
             "a member takes a partition only if no other member has it, or must still give it up (KIP-848)",
             "consumer-groups",
         ),
+        Guard(
+            37,
+            "heirlog.storage.boot_mark",
+            "kept_page_cache",
+            "ids of a coordinator that a machine's stop may have set back are in doubt",
+            "forgotten-epochs",
+        ),
+        Guard(
+            38,
+            "heirlog.broker.share_coordinator.state",
+            "is_newest_leader",
+            "only the newest leader of a partition reads and writes the state of its share partitions (KIP-932)",
+            "share-groups",
+        ),
     )
 }
 

@@ -17,7 +17,8 @@
     lying-disks             `heirlog.sim.lying_disks`
     rolling-upgrade         `heirlog.sim.upgrades`
     transactions, late-coordinators, late-verifications, zombie-copiers, late-markers, zombie-markers,
-    lost-markers, used-up-ids, expiring-ids, overtaken-offsets, cleaned-transactions     `heirlog.sim.transaction_races`
+    lost-markers, used-up-ids, expiring-ids, overtaken-offsets, cleaned-transactions, forgotten-epochs
+                            `heirlog.sim.transaction_races`
     consumer-groups         `heirlog.sim.consumer_group_races`
     mixed-groups            `heirlog.sim.mixed_group_races`
     share-groups            `heirlog.sim.share_group_races`
@@ -303,6 +304,7 @@ SCENARIOS: Mapping[str, Scenario] = {
     "zombie-markers": Scenario(transaction_races.zombie_markers_plan, transaction_races.zombie_markers),
     "lost-markers": Scenario(transaction_races.transactions_plan, transaction_races.lost_markers),
     "used-up-ids": Scenario(transaction_races.used_up_ids_plan, transaction_races.used_up_ids),
+    "forgotten-epochs": Scenario(transaction_races.forgotten_epochs_plan, transaction_races.forgotten_epochs),
     "expiring-ids": Scenario(transaction_races.expiring_ids_plan, transaction_races.expiring_ids),
     "overtaken-offsets": Scenario(transaction_races.overtaken_offsets_plan, transaction_races.restarts),
     "cleaned-transactions": Scenario(

@@ -26,7 +26,7 @@ from heirlog.metadata.topic_name import SHARE_STATE_TOPIC
 from heirlog.protocol.types import Endpoint, PartitionKey
 from heirlog.sim.clients.admin import Operator, feature_level, group_config
 from heirlog.sim.clients.share_member import CONFIG, COUNT_LIMIT, ShareMember
-from heirlog.sim.coordinator_hits import play_rounds
+from heirlog.sim.coordinator_hits import ACTIONS, NO_CONTROLLERS, play_rounds
 from heirlog.sim.oracle import Violation
 from heirlog.sim.plan import RunPlan
 from heirlog.sim.share_group_history import ShareGroupHistory, findings, never_delivered
@@ -38,6 +38,7 @@ ROUNDS = 4
 SETTLE_LIMIT_MS = 60_000
 STORE, LOAD, RECOVER, ACQUIRED = "store", "load", "recover", "acquired"
 STEPS = (STORE, STORE, LOAD, RECOVER, ACQUIRED)
+HITS = (*ACTIONS, NO_CONTROLLERS, NO_CONTROLLERS)
 HIT_AT = "share-group.hit-at-"
 """Counters: something happened at this step."""
 
@@ -65,7 +66,7 @@ def share_groups(simulation: Simulation) -> None:
     cluster, random = simulation.cluster, simulation.random
     shares = start_members(simulation, random.randrange(2, 4))
     cluster.run_for(random.randrange(500, 2500))
-    play_rounds(simulation, ROUNDS, STEPS, lambda step: _at(simulation, step), HIT_AT)
+    play_rounds(simulation, ROUNDS, STEPS, lambda step: _at(simulation, step), HIT_AT, actions=HITS)
     simulation.heal()
     settle(simulation, shares)
 

@@ -10,7 +10,13 @@ import pytest
 from heirlog.broker.groups import admin, offset_requests
 from heirlog.broker.internal_topic_shards import partition_for
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages import LeaveGroupRequest, ListGroupsRequest, OffsetFetchRequest, SyncGroupRequest
+from heirlog.protocol.messages import (
+    JoinGroupRequest,
+    LeaveGroupRequest,
+    ListGroupsRequest,
+    OffsetFetchRequest,
+    SyncGroupRequest,
+)
 
 from ..fakes import TOPIC_IDS, answer_of, context, state
 from .coordinating import OFFSETS, Coordinating, codes
@@ -170,6 +176,14 @@ def test_a_join_that_cannot_be_leaves_no_group_behind(more: dict[str, Any], code
     rig = Coordinating()
     assert ErrorCode(answer_of(rig.join(**more)).error_code).name == code
     assert rig.broker.groups.shards()[0].groups == {}
+
+
+def test_a_member_whose_subscription_cannot_be_read_is_a_member() -> None:
+    """Only its leader reads it. Apache Kafka fails to complete the rebalance, and answers nobody."""
+    unreadable = JoinGroupRequest.JoinGroupRequestProtocol(name="range", metadata=b"nonsense")
+    joined = answer_of(Coordinating().join(protocols=[unreadable]))
+    assert (joined.error_code, joined.generation_id, joined.leader) == (ErrorCode.NONE, 1, joined.member_id)
+    assert joined.members[0].metadata == b"nonsense"
 
 
 def test_leaving_is_answered_when_the_empty_group_is_stored() -> None:

@@ -179,6 +179,10 @@ class TransactionShard:
             if entry.transaction.state.is_prepared:
                 self._write_markers(entry)
         self._log_doubts()
+        if not self._partition.is_doubt_recorded:
+            self._record_doubts()
+            # the ISR may be too small at first
+            self._every("doubts", self._config.abort_interval_ms, self._record_doubts)
         self._every("abort", self._config.abort_interval_ms, self._abort_overdue)
         self._every("expire", self._config.expiration_interval_ms, self._delete_expired)
         self._env.log(
@@ -199,9 +203,20 @@ class TransactionShard:
                 doubtful_epoch=self._doubtful_epoch,
                 transactional_ids=len(in_doubt),
                 first=in_doubt[:LOGGED_MAX],
-                consequence="an election may have given up their newest states: their producers are fenced and have to "
-                "be restarted, and transactions that are open are aborted",
+                consequence="an election or a power cut may have taken their newest states: their producers are fenced "
+                "and have to be restarted, and transactions that are open are aborted",
             )
+
+    def _record_doubts(self) -> None:
+        """Only this process knows of the doubts: the next coordinator has to find them in its log."""
+        for entry in list(self._entries.values()):
+            if not entry.is_in_doubt or entry.is_pending or entry.transaction.is_used_up:
+                continue
+            if entry.transaction.state.may_expire:
+                used_up = replace(entry.transaction, producer_epoch=LAST_PRODUCER_EPOCH)
+                self._write(entry, TransactionChange(used_up, NO_PRODUCER), _no_client)
+            else:
+                self._fence(entry, _no_client)
 
     # requests
 
