@@ -92,7 +92,8 @@ def up(
         typer.Option(
             "--secure",
             help="Listeners speak SASL_SSL: the folder gets an authority, certificates, and client.properties of the "
-            "user admin. Needs the extra tls: pip install 'FOLDER[tls]'; a checkout's make setup installs it.",
+            "user admin; no metrics are served. Needs the extra tls: pip install 'FOLDER[tls]'; a checkout's make "
+            "setup installs it.",
         ),
     ] = None,
     accept_older_metadata: Annotated[
@@ -113,9 +114,8 @@ def up(
         if is_secure:
             secure.refuse_without_certificates()
         controllers = controllers_of(controllers, nodes, bool(combined))
-        _refuse_busy_ports(
-            [*range(port, port + nodes + controllers), *_metrics_ports(port, nodes, controllers, bool(combined))], data
-        )
+        metrics = () if is_secure else _metrics_ports(port, nodes, controllers, bool(combined))
+        _refuse_busy_ports([*range(port, port + nodes + controllers), *metrics], data)
     held = data_folder.hold(data)
     # it imports while the folder is made
     fork_server.prepare(child_environment())

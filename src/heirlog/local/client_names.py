@@ -19,12 +19,15 @@ Properties = Mapping[str, str]
 SERVERS: Final = "bootstrap.servers"
 
 
-def in_names_of(library: str, given: Properties) -> dict[str, Any]:
-    """given: Kafka's client properties with PEM stores, as `secure.client_config` has them. Raises LocalError."""
-    made = _MADE.get(library)
-    if made is None:
+def check(library: str) -> None:
+    """Raises LocalError."""
+    if library not in _MADE:
         raise LocalError(f"{library!r} is not a client whose names are known; use one of {', '.join(_MADE)}")
-    return made(given)
+
+
+def in_names_of(library: str, given: Properties) -> dict[str, Any]:
+    """library: checked. given: Kafka's client properties with PEM stores, as `secure.client_config` has them."""
+    return _MADE[library](given)
 
 
 def _of_java(given: Properties) -> dict[str, Any]:

@@ -338,6 +338,7 @@ class Cluster:
         """
         layout = self._known()
         try:
+            client_names.check(library)
             given = secure.client_config(layout.data, user, lambda: self._client())
             return client_names.in_names_of(library, {"bootstrap.servers": layout.bootstrap_servers, **given})
         except (LocalError, OSError) as error:

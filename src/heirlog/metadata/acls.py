@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
+from itertools import chain
 from typing import Final, TypeAlias
 
 from heirlog.protocol.types import Uuid
@@ -245,7 +246,18 @@ class Acls:
                 yield found
 
     def matching(self, wanted: AclFilter) -> list[tuple[Uuid, Acl]]:
-        return [(acl_id, acl) for acl_id, acl in self.by_id.items() if wanted.matches(acl)]
+        return [(acl_id, acl) for acl_id, acl in self._candidates(wanted) if wanted.matches(acl)]
+
+    def _candidates(self, wanted: AclFilter) -> Iterable[tuple[Uuid, Acl]]:
+        """Few, where the filter names its resource: tools send thousands of such filters in one request."""
+        is_one_pattern = wanted.pattern_type in (PatternType.LITERAL, PatternType.PREFIXED)
+        if not is_one_pattern or wanted.resource_name is None or wanted.resource_type == ResourceType.ANY:
+            return self.by_id.items()
+        by_name = self._literal if wanted.pattern_type == PatternType.LITERAL else self._prefixed
+        by_principal = by_name.get((wanted.resource_type, wanted.resource_name), {})
+        if wanted.principal is not None:
+            return by_principal.get(wanted.principal, {}).items()
+        return chain.from_iterable(acls.items() for acls in by_principal.values())
 
     def _enter(self, acl_id: Uuid, acl: Acl) -> None:
         key = (acl.resource_type, acl.resource_name)
