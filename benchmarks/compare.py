@@ -246,7 +246,7 @@ class Comparison:
         for nodes in self._both:
             groups.create(nodes)
         seconds, rounds = self._scale.heartbeats_s, range(self._scale.rounds + 1)
-        costs = [self._each(lambda nodes: groups.heartbeat_us(nodes, seconds)) for _ in rounds]
+        costs = [self._each(lambda nodes: groups.heartbeat_us(nodes, seconds)[0]) for _ in rounds]
         row("heartbeat of KIP-848 that changes nothing, CPU", "µs", *medians(costs[1:]), most=1 / 3)
         for members in groups.SIZES:
             waits = [self._each(lambda nodes, n=members: 1e3 * groups.rebalance_s(nodes, n)) for _ in rounds]  # type: ignore[misc]

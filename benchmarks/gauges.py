@@ -93,7 +93,7 @@ def brokers(cluster: Loaded) -> list[int]:
     return [cluster.pids[node] for node in cluster.brokers]
 
 
-def everything(cluster: Nodes) -> list[int]:
+def everything(cluster: Loaded) -> list[int]:
     return list(cluster.pids.values())
 
 

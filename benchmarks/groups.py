@@ -1,8 +1,9 @@
 """Groups of the consumer protocol (KIP-848): what a heartbeat costs the brokers, and how long a rebalance takes.
 
-The members are requests from one thread, so hundreds of them need no processes. A member here waits for nothing: it
-sends its next heartbeat as soon as the one before it is answered and every other member had its turn. So a rebalance
-takes the time of the coordinator and of its log, not the heartbeat interval.
+Each member has a connection, as a consumer has, but all of them are requests from one thread, so hundreds of them need
+no processes. A member here waits for nothing: it sends its next heartbeat as soon as the one before it is answered and
+every other member had its turn. So a rebalance takes the time of the coordinator and of its log, not the heartbeat
+interval.
 """
 
 from __future__ import annotations
@@ -12,14 +13,18 @@ import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 from benchmarks import load
-from benchmarks.gauges import Cost, Nodes, everything
+from benchmarks.gauges import Cost, Loaded, Nodes, everything
 from heirlog.blocking import Client
 from heirlog.local.cluster import Cluster
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages import ConsumerGroupHeartbeatRequest, FindCoordinatorRequest
+from heirlog.protocol.messages import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+    FindCoordinatorRequest,
+)
 
 TOPIC = "group-bench"
 PARTITIONS = 300
@@ -29,8 +34,6 @@ BEATING = 100
 """Members of the group whose heartbeats are counted."""
 REBALANCE_TIMEOUT_MS = 300_000
 LIMIT_S = 60.0
-NOT_YET = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE)
-"""Of a group whose partition of `__consumer_offsets` has just been created."""
 _NUMBERS = itertools.count()
 
 R = ConsumerGroupHeartbeatRequest
@@ -40,6 +43,7 @@ R = ConsumerGroupHeartbeatRequest
 class Member:
     """Has what it was last given, and says so once."""
 
+    client: Client
     name: str
     epoch: int = 0
     owned: dict[bytes, list[int]] = field(default_factory=dict)
@@ -64,24 +68,27 @@ class Member:
 
 
 class Group:
-    """One group, by its coordinator."""
+    """With everything assigned from the beginning. It is left by all members at the end of a `with`."""
 
-    def __init__(self, client: Client, members: int) -> None:
+    def __init__(self, nodes: Loaded, members: int) -> None:
         self.name = f"bench-{next(_NUMBERS)}"
-        self._client = client
-        self.coordinator = _coordinator(client, self.name)
-        self.members = [Member(f"member-{number:04}") for number in range(members)]
+        self._bootstrap = nodes.bootstrap_servers
+        self.members = [self._member(f"member-{number:04}") for number in range(members)]
         self.settle()
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for member in self.members:
+            member.epoch, member.says_owned = -1, False
+            self._send(member)
+            member.client.close()
+
     def beat(self, member: Member) -> None:
-        until = time.monotonic() + LIMIT_S
-        while True:
-            answer = self._client.send_to_broker(self.coordinator, member.request(self.name))
-            if answer.error_code == ErrorCode.NONE:
-                break
-            if answer.error_code not in NOT_YET or time.monotonic() > until:
-                raise RuntimeError(f"a heartbeat was refused: {ErrorCode(answer.error_code).name}")
-            self.coordinator = _coordinator(self._client, self.name)
+        answer = self._send(member)
+        if answer.error_code != ErrorCode.NONE:
+            raise RuntimeError(f"a heartbeat was refused: {ErrorCode(answer.error_code).name}")
         member.epoch, member.says_owned = answer.member_epoch, False
         if answer.assignment is not None:
             member.owned = {bytes(each.topic_id): each.partitions for each in answer.assignment.topic_partitions}
@@ -102,25 +109,24 @@ class Group:
     def one_more_s(self) -> float:
         """From the request of a new member until everything is balanced again."""
         began = time.perf_counter()
-        self.members.append(Member("newcomer"))
+        self.members.append(self._member("newcomer"))
         self.settle()
         return time.perf_counter() - began
 
-    def leave(self) -> None:
-        for member in self.members:
-            member.epoch, member.says_owned = -1, False
-            self._client.send_to_broker(self.coordinator, member.request(self.name))
+    def coordinator(self) -> int:
+        asked = FindCoordinatorRequest(coordinator_keys=[self.name])
+        (found,) = self.members[0].client.send_to_any(asked).coordinators
+        return int(found.node_id)
 
+    def _member(self, name: str) -> Member:
+        return Member(Client(self._bootstrap), name)
 
-def _coordinator(client: Client, group: str) -> int:
-    until = time.monotonic() + LIMIT_S
-    while True:
-        (found,) = client.send_to_any(FindCoordinatorRequest(coordinator_keys=[group])).coordinators
-        if found.error_code == ErrorCode.NONE:
-            return int(found.node_id)
-        if time.monotonic() > until:
-            raise RuntimeError(f"no coordinator for {group}: {ErrorCode(found.error_code).name}")
-        time.sleep(0.1)
+    def _send(self, member: Member) -> ConsumerGroupHeartbeatResponse:
+        """The coordinator's answer. The client remembers where that is, so it sends nothing but heartbeats."""
+        answer: ConsumerGroupHeartbeatResponse = member.client.send_to_coordinator(
+            self.name, member.request(self.name), error_code=lambda answer: int(answer.error_code), timeout_s=LIMIT_S
+        )
+        return answer
 
 
 def create(nodes: Nodes) -> None:
@@ -129,34 +135,29 @@ def create(nodes: Nodes) -> None:
 
 def rebalance_s(nodes: Nodes, members: int) -> float:
     """A group of so many members gets one more."""
-    with Client(nodes.bootstrap_servers) as client:
-        group = Group(client, members)
-        taken_s = group.one_more_s()
-        group.leave()
-        return taken_s
+    with Group(nodes, members) as group:
+        return group.one_more_s()
 
 
-def heartbeat_us(nodes: Nodes, seconds: float) -> float:
-    """CPU of all nodes for a heartbeat that changes nothing."""
-    with Client(nodes.bootstrap_servers) as client:
-        group = Group(client, BEATING)
+def heartbeat_us(nodes: Loaded, seconds: float) -> tuple[float, float]:
+    """CPU of all nodes for a heartbeat that changes nothing, and the kernel's part of it."""
+    with Group(nodes, BEATING) as group:
         for member in group.members:
             group.beat(member)
-        before, until, count = Cost.of(everything(nodes)).cpu_s, time.monotonic() + seconds, 0
+        before, until, count = Cost.of(everything(nodes)), time.monotonic() + seconds, 0
         while time.monotonic() < until:
             for member in group.members:
                 group.beat(member)
             count += len(group.members)
-        cost_s = Cost.of(everything(nodes)).cpu_s - before
-        group.leave()
-        return 1e6 * cost_s / count
+        after = Cost.of(everything(nodes))
+        return 1e6 * (after.cpu_s - before.cpu_s) / count, 1e6 * (after.kernel_s - before.kernel_s) / count
 
 
 def report(rounds: int, seconds: float, row: Callable[..., None]) -> None:
     """heirlog alone."""
     with Cluster(nodes=3, ledger=False) as nodes:
         create(nodes)
-        row("heartbeat that changes nothing, CPU", f"{_median(rounds, lambda: heartbeat_us(nodes, seconds)):.0f} µs")
+        row("heartbeat that changes nothing, CPU", f"{_median(rounds, lambda: heartbeat_us(nodes, seconds)[0]):.0f} µs")
         for members in SIZES:
             taken_s = _median(rounds, lambda members=members: rebalance_s(nodes, members))  # type: ignore[misc]
             row(f"rebalance from {members} to {members + 1} members", f"{1e3 * taken_s:.0f} ms")

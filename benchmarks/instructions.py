@@ -22,7 +22,6 @@ from confluent_kafka.admin import AdminClient
 
 from benchmarks import groups, load
 from benchmarks.instruction_counter import BEGIN, END, FOLDER
-from heirlog.blocking import Client
 from heirlog.local.cluster import Cluster
 
 TOPIC = "counted"
@@ -64,14 +63,14 @@ def _count_produces(cluster: Cluster, folder: str) -> None:
 
 def _count_heartbeats(cluster: Cluster, folder: str) -> None:
     groups.create(cluster)
-    with Client(cluster.bootstrap_servers) as client:
-        group = groups.Group(client, MEMBERS)
+    with groups.Group(cluster, MEMBERS) as group:
         _beat(group, WARM_UP)
         _signal_all(cluster, BEGIN)
         _beat(group, COUNTED)
         _signal_all(cluster, END)
+        coordinator = group.coordinator()
     for node, pid in cluster.pids.items():
-        role = "coordinator" if node == group.coordinator else "node"
+        role = "coordinator" if node == coordinator else "node"
         _show(f"{role} {node}", "heartbeat", Path(folder, str(pid)))
 
 

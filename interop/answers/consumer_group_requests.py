@@ -20,6 +20,8 @@ from answers.scene import CLIENTS, Scene
 from answers.world import Symbol
 
 Fields = dict[str, Any]
+UNREADABLE = b"nonsense"
+"""A classic member's subscription."""
 CLASSIC_CLIENT = 0
 """The one member with an id of the coordinator's."""
 GROUP = 32
@@ -98,16 +100,16 @@ def _heartbeat(scene: Scene) -> Fields:
 
 def _joining(scene: Scene, of: str) -> Fields:
     by_regex = scene.happens(0.2) and not of.endswith("-h")
-    names = _subscription(scene, of)
-    if not names and any(group == of for group, _ in scene.member_epochs):
+    names, regex = _subscription(scene, of), _regex(scene) if by_regex else None
+    if any(group == of for group, _ in scene.member_epochs):
         # Apache Kafka may then assign as if all members had subscribed to nothing
-        names = [scene.topics[0]]
+        names, regex = names or [scene.topics[0]], regex or None
     return {
         "member_epoch": 0,
         "rebalance_timeout_ms": LONG_MS if scene.happens(0.98) else -1,
         "rack_id": scene.one(None, None, "r", "") if scene.happens(0.2) else None,
-        "subscribed_topic_names": names if not by_regex or scene.happens(0.3) else None,
-        "subscribed_topic_regex": _regex(scene) if by_regex else None,
+        "subscribed_topic_names": names if regex is None or scene.happens(0.3) else None,
+        "subscribed_topic_regex": regex,
         "server_assignor": _assignor(scene, of),
         "topic_partitions": [] if scene.happens(0.96) else None,
         "version": 1 if by_regex else None,
@@ -208,7 +210,7 @@ def _consumer_metadata(scene: Scene, of: str, client: int) -> bytes:
         data += struct.pack(">i", scene.generations.get(of, -1))
     if version >= 3:
         data += struct.pack(">h", -1)
-    return data if scene.happens(0.97) else b"nonsense"
+    return data if scene.happens(0.97) else UNREADABLE
 
 
 def _text(text: str) -> bytes:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from answers.consumer_group_requests import UNREADABLE
 from answers.deviation import SHOWN_NAMES, A, B, Deviation, at, missing_here
-from answers.players import Difference
+from answers.players import NO_ANSWER, Difference
 from answers.shape import Plan
 from heirlog.protocol.consumer_protocol import subscription
 
@@ -39,6 +40,10 @@ def _fetched(difference: Difference) -> list[str]:
     plan = difference.plan
     groups = plan.fields.get("groups", ()) if plan.key == 9 and plan.version >= 8 else ()
     return [group["group_id"] for group in groups if group["topics"] is None]
+
+
+def _is_unreadable(plan: Plan) -> bool:
+    return any(protocol["metadata"] == UNREADABLE for protocol in plan.fields["protocols"])
 
 
 def _heartbeat(**fields: Any) -> Plan:
@@ -89,6 +94,13 @@ GROUP_DEVIATIONS: list[Deviation] = [
         is_harmless=False,
     ),
     Deviation(
+        "a classic group with a subscription that cannot be read",
+        "JoinGroup of the first members of a classic group, one of them with a subscription that cannot be read",
+        lambda d: d.plan.key == 11 and d.theirs == NO_ANSWER and _is_unreadable(d.plan),
+        is_harmless=False,
+        by_chance=True,
+    ),
+    Deviation(
         "a group that holds nothing",
         "a new group whose first commit is refused",
         _holds_nothing,
@@ -134,5 +146,7 @@ GROUP_DEVIATIONS: list[Deviation] = [
                 },
             ),
         ),
+        # Apache Kafka stores the first of them if the second is refused
+        is_harmless=False,
     ),
 ]

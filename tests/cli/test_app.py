@@ -60,15 +60,6 @@ def test_misuse_is_one_sentence_on_stderr(heirlog: Heirlog, arguments: list[str]
     assert outcome.err.count("\n") == 1
 
 
-def test_an_argument_that_is_not_utf_8_is_said_to_be_none(heirlog: Heirlog) -> None:
-    latin = os.fsdecode(b"gr\xfcn")
-    for arguments in (["consume", "t", "-e", "-f", latin, "-b", "localhost:1"], ["produce", "t", "-k", latin]):
-        outcome = heirlog(*arguments)
-        assert outcome.code in (1, 2) and "Traceback" not in outcome.err
-    refused = heirlog("consume", "t", "-e", "-f", latin, "-b", "localhost:1")
-    assert refused.code == 2 and r"b'gr\xfcn' has bytes that are not UTF-8" in refused.err
-
-
 def test_a_command_is_in_the_module_of_its_name() -> None:
     for command in app.registered_commands:
         if command.name != "node":

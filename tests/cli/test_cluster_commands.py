@@ -126,7 +126,9 @@ def test_what_cannot_be_moved_says_so(heirlog: Heirlog, cluster: Cluster, tmp_pa
     fixed = heirlog("reassign", "--execute", *file, "--disallow-replication-factor-change")
     assert fixed.code == 1 and "INVALID_REPLICATION_FACTOR" in fixed.err
     verified = heirlog("reassign", "--verify", *file)
-    assert "but replica set is 1,2 rather than 1,2,3." in verified.out
+    assert verified.code == 0 and "but replica set is 1,2 rather than 1,2,3." in verified.out
+    absent = heirlog("reassign", "--verify", "--reassignment-json-file", plan(tmp_path, "nowhere", [1]))
+    assert absent.code == 1 and "There is no partition nowhere-0." in absent.out and "does not exist" in absent.err
 
 
 def test_levels_are_described_and_changed(heirlog: Heirlog) -> None:
@@ -149,6 +151,8 @@ def test_levels_are_described_and_changed(heirlog: Heirlog) -> None:
     assert heirlog("features", "downgrade", f"{recovery}=0").code == 0
     eventually(lambda: f"heirlog features upgrade {recovery}=1" in heirlog("features", "upgrade", f"{ELR}=1").err)
     assert heirlog("features", "upgrade", f"{recovery}=1").err == ""
+    again = heirlog("features", "upgrade", "--release-version", "4.2", "--dry-run")
+    assert f"{ELR} is at 1 already." in again.out and "metadata.version is at 4.2-IV1 already." in again.out
     refused = heirlog("features", "upgrade", "--feature", f"{ELR}=7")
     assert refused.code == 1 and "INVALID_UPDATE_VERSION" in refused.err and "features describe" in refused.err
 
@@ -179,13 +183,15 @@ def test_a_broker_that_is_gone_for_good(heirlog: Heirlog, cluster: Cluster) -> N
     assert running.code == 1 and "broker list" in running.err
     for option in ("under-replicated", "unavailable", "under-min-isr"):
         assert rows(heirlog, "topics", "describe", f"--{option}-partitions", "--exclude-internal") == []
-    assert heirlog("log-dirs", "shrt").code == 1
+    for named in (("log-dirs", "shrt"), ("recover", "report", "shrt")):
+        assert heirlog(*named).code == 1
     cluster.kill(3)
     eventually(lambda: {row["broker"]: row["state"] for row in rows(heirlog, "broker", "list")}.get(3) == "fenced")
 
-    for listed in ([], ["--broker-list", "1,3,2"]):
-        dirs = heirlog("log-dirs", "spare", *listed)
-        assert dirs.code == 1 and len(dirs.out.splitlines()) == 3 and "broker 3 did not answer" in dirs.err
+    everywhere = heirlog("log-dirs", "spare")
+    assert everywhere.code == 1 and len(everywhere.out.splitlines()) == 3 and "broker 3 is fenced" in everywhere.err
+    dirs = heirlog("log-dirs", "spare", "--broker-list", "1,3,2")
+    assert dirs.code == 1 and len(dirs.out.splitlines()) == 3 and "broker 3 did not answer" in dirs.err
 
     def shown(option: str) -> set[str]:
         described = rows(heirlog, "topics", "describe", f"--{option}-partitions")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from heirlog.sim import mixed_group_races, scenarios
+from heirlog.sim import judgement, mixed_group_races, scenarios
 from heirlog.sim.plan import RunPlan
 from heirlog.sim.quorum_elections import ELECTIONS
 from heirlog.sim.recoveries.catalogue import RECOVERIES
@@ -38,6 +38,7 @@ SUITE = {
     "consumer-groups": range(1, 4),
     "mixed-groups": (10, 11),
     "share-groups": (5, 10),
+    "replaced-share-leaders": (3,),
     "every-coordinator": (2,),
     "rotten-coordinators": (2,),
     "broken-coordinators": (2,),
@@ -299,7 +300,7 @@ def test_a_failing_seed_says_what_how_and_how_to_replay(monkeypatch: pytest.Monk
     def broken(simulation: Simulation) -> None:
         raise ZeroDivisionError("made to fail")
 
-    monkeypatch.setattr(Simulation, "judge", broken)
+    monkeypatch.setattr(judgement, "judge", broken)
     text = str(run_seed(1, scenario="last-replica-standing"))
     assert "FAILED crash: ZeroDivisionError: made to fail" in text
     assert "power-cut broker-" in text

@@ -44,5 +44,6 @@ API = Api(
         guard=guard,
     ),
     has_large_answer=True,
+    is_repeated=True,
     limits=(Limit("group.consumer.max.size", "members of a group", ErrorCode.GROUP_MAX_SIZE_REACHED),),
 )

@@ -21,4 +21,5 @@ def handle(node: OnBroker[CoordinatesGroups], request: HeartbeatRequest, context
 API: Api[HeartbeatRequest, HeartbeatResponse] = Api(
     key=ApiKey.HEARTBEAT,
     broker=Served((0, 4), handle, needs=READ_GROUP, guard=membership),
+    is_repeated=True,
 )

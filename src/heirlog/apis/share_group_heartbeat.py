@@ -40,5 +40,6 @@ API = Api(
         guard=guard,
     ),
     has_large_answer=True,
+    is_repeated=True,
     limits=(Limit("group.share.max.size", "members of a group", ErrorCode.GROUP_MAX_SIZE_REACHED),),
 )

@@ -54,7 +54,7 @@ from heirlog.cli import (
     up,
     users,
 )
-from heirlog.cli.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, CommandError
+from heirlog.cli.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, CommandError, UsageError
 from heirlog.cli.next_steps import with_next_step
 from heirlog.cli.sections import Commands, Sectioned
 from heirlog.local.errors import LocalError
@@ -154,7 +154,7 @@ def node(
 def run(arguments: list[str]) -> int:
     """Run one command line; returns the exit code."""
     try:
-        result = app(habits.rewritten(arguments), prog_name="heirlog", standalone_mode=False)
+        result = app(habits.rewritten(_as_text(arguments)), prog_name="heirlog", standalone_mode=False)
         sys.stdout.flush()
         # typer hands back the code of an Exit instead of raising it
         return result if isinstance(result, int) else 0
@@ -176,7 +176,7 @@ def run(arguments: list[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_FAILED
     except UnicodeEncodeError as error:
-        return _fail(_unencodable(error), EXIT_USAGE)
+        return _fail(_unprintable(error), EXIT_FAILED)
     except OSError as error:
         if error.errno in OUTPUT_ERRORS and error.filename is None:
             return _fail(f"standard output cannot be written: {error.strerror}", EXIT_FAILED)
@@ -185,12 +185,25 @@ def run(arguments: list[str]) -> int:
         return EXIT_INTERRUPTED
 
 
-def _unencodable(error: UnicodeEncodeError) -> str:
+def _unprintable(error: UnicodeEncodeError) -> str:
     part = error.object[max(error.start - 20, 0) : error.end + 20]
-    if "\udc80" <= error.object[error.start] <= "\udcff":
-        # what Python makes of other bytes of an argument
-        return f"{os.fsencode(part)!r} has bytes that are not UTF-8: write names and texts in UTF-8"
     return f"{part!a} cannot be shown in the encoding {error.encoding}: set the environment variable PYTHONUTF8=1"
+
+
+def _as_text(arguments: list[str]) -> list[str]:
+    """What is not UTF-8 would fail wherever it is printed or sent. Raises UsageError."""
+    found = []
+    for argument in arguments:
+        try:
+            # in a terminal whose encoding is not UTF-8, Python could not read what is
+            found.append(os.fsencode(argument).decode())
+        except UnicodeDecodeError as error:
+            shown = os.fsencode(argument).decode(errors="backslashreplace")
+            raise UsageError(
+                f"the argument {shown} is not UTF-8: write it in a terminal whose encoding is UTF-8 (produce reads "
+                "other bytes from files and from the standard input)"
+            ) from error
+    return found
 
 
 def _with_habit(message: str, error: typer.TyperException) -> str:

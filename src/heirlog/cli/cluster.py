@@ -18,7 +18,9 @@ from heirlog.protocol.errors import error_code
 if TYPE_CHECKING:
     from heirlog.blocking import Client
 
-app = typer.Typer(help="Show the cluster as a whole.", no_args_is_help=True)
+app = typer.Typer(
+    help="Show the state of the cluster: controllers, brokers, partitions without a leader.", no_args_is_help=True
+)
 
 LABELS = {
     "cluster_id": "cluster id",

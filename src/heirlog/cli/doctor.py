@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import re
 import sys
 import time
 from collections.abc import Iterator
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
 LOCK = ".lock"
 META_PROPERTIES = "meta.properties"
 REDRAW_S = 0.2
-_OF_PARTITION = re.compile(r"-\d+(\.|$)")
-"""A folder of a partition, also one that was set aside."""
 
 Directories = Annotated[
     list[Path],
@@ -67,10 +64,8 @@ def log_directories(directory: Path) -> list[Path]:
         inner = sorted(path.parent for depth in ("*", "*/*") for path in directory.glob(f"{depth}/{META_PROPERTIES}"))
         if inner:
             return inner
-        if not any(_OF_PARTITION.search(path.name) for path in directory.iterdir()):
-            raise UsageError(
-                f"{directory} is no log directory, and contains none: no {META_PROPERTIES} and no partition"
-            )
+        if any(directory.iterdir()) and not any(directory.glob("*-*/*.log")):
+            raise UsageError(f"{directory} is no log directory of a node, and none is below it; name one of log.dirs")
     return [directory]
 
 

@@ -187,6 +187,7 @@ def _update(client: Client, verb: str, levels: dict[str, int], kind: int, dry_ru
     """Raises CommandError."""
     if kind != UPGRADE:
         _warn(client, levels, kind)
+    before = {row["feature"]: row["level"] for row in described_features(client)}
     answer = _ask(client, levels, kind, dry_run)
     named = ", ".join(f"{feature}={level}" for feature, level in levels.items())
     if answer.error_code:
@@ -199,7 +200,11 @@ def _update(client: Client, verb: str, levels: dict[str, int], kind: int, dry_ru
         show_json({"levels": levels, "dry_run": dry_run, "message": answer.error_message})
         return
     for feature, level in levels.items():
-        print(f"{feature} {'can be' if dry_run else 'was'} {verb}d to {level}.")
+        shown = metadata_version_name(level) if feature == METADATA_VERSION else level
+        if before.get(feature) == level:
+            print(f"{feature} is at {shown} already.")
+        else:
+            print(f"{feature} {'can be' if dry_run else 'was'} {verb}d to {shown}.")
 
 
 def _warn(client: Client, levels: dict[str, int], kind: int) -> None:

@@ -27,7 +27,7 @@ from typing import Any, Self
 
 from heirlog.blocking import Client
 from heirlog.client.security import Security
-from heirlog.local import data_folder, fork_server, properties, secure, topics
+from heirlog.local import client_names, data_folder, fork_server, properties, secure, topics
 from heirlog.local import layout as layouts
 from heirlog.local.errors import LocalError
 from heirlog.local.format import format_cluster
@@ -328,18 +328,21 @@ class Cluster:
             raise ClusterError("no broker is running")
         return found
 
-    def client_config(self, user: str = secure.ADMIN) -> dict[str, str]:
-        """Kafka's client properties by which `user` connects; librdkafka has the same names but for the stores.
+    def client_config(self, user: str = secure.ADMIN, library: str = "java") -> dict[str, Any]:
+        """How `user` connects, in the names of a client library.
+
+        library: "java" (Kafka's client properties), "librdkafka", "kafka-python", "aiokafka" or "spark".
 
         A user that does not exist is created, with a password for SCRAM-SHA-512 (with SSL: with a certificate). `admin`
         may do everything, other users need ACLs.
         """
         layout = self._known()
         try:
+            client_names.check(library)
             given = secure.client_config(layout.data, user, lambda: self._client())
+            return client_names.in_names_of(library, {"bootstrap.servers": layout.bootstrap_servers, **given})
         except (LocalError, OSError) as error:
             raise ClusterError(str(error)) from None
-        return {"bootstrap.servers": layout.bootstrap_servers, **given}
 
     def _client(self) -> Client:
         return Client(self._addresses(), security=self._security(), timeout_s=TOPIC_TIMEOUT_S)

@@ -193,6 +193,7 @@ class ClientConnection:
         "_on_closed",
         "_paused",
         "_queue",
+        "_repeated",
         "_request_metrics",
         "by_delegation_token",
         "listener",
@@ -208,6 +209,7 @@ class ClientConnection:
         self._cost = 0
         self._ahead = node.read_ahead
         self._request_metrics = node.requests
+        self._repeated: wire.RepeatedRequest | None = None
         self._paused = False
         self._is_muted = False
         self._muted_until_ms = 0
@@ -241,6 +243,10 @@ class ClientConnection:
         """One frame without its length prefix; owned by the receiver. Undecodable: answered or closed."""
         meter = self._request_metrics
         begun_ns = 0 if meter is None else meter.now_ns()
+        repeated = self._repeated
+        if repeated is not None and (known := repeated.header_in(frame)) is not None:
+            self.received(known, repeated.request, len(frame), begun_ns)
+            return
         decoded = wire.decode(self.listener, frame)
         if isinstance(decoded, wire.RefusedFrame):
             if decoded.response is not None and decoded.header is not None:
@@ -249,7 +255,10 @@ class ClientConnection:
                 self._node.refused_frame(self, decoded.reason)
                 self.transport.close()
             return
-        self.received(*decoded, len(frame), begun_ns)
+        header, request = decoded
+        if self.listener.routes[header.api_key].is_repeated and len(frame) <= wire.REPEATED_BYTES_MAX:
+            self._repeated = wire.RepeatedRequest(header, request, frame)
+        self.received(header, request, len(frame), begun_ns)
 
     def received(self, header: RequestHeader, request: Any, size: int = 0, begun_ns: int = 0) -> None:
         """`size`: of its frame in bytes, as far as the body knows. `begun_ns`: when it came; 0: now."""

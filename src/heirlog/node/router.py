@@ -37,6 +37,7 @@ class ApiRoute:
         "is_audited",
         "is_change",
         "is_forwarded",
+        "is_repeated",
         "keeps_nothing",
         "key",
         "max_version",
@@ -64,6 +65,7 @@ class ApiRoute:
         """Handled in a later turn if the controller has done enough in this one."""
         self.has_large_answer = entry.has_large_answer
         self.keeps_nothing = entry.keeps_nothing
+        self.is_repeated = entry.is_repeated
         self.has_no_quota = entry.has_no_quota
         self._api: Api[Any, Any] | None = None
         self._handle: Callable[[Any, Any, Context], Reply[Any]] | None = None

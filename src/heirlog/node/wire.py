@@ -3,10 +3,14 @@
 Kafka's rules for requests that cannot be served: an ApiVersions request of an unknown version is answered in version 0
 with error 35 and the ranges (strict clients fail on anything else). Every other unknown key, unsupported version or
 malformed body closes the connection, since the client could not read an answer.
+
+A heartbeat says the same, byte for byte, until something changes for its member. Only its correlation id differs. So a
+connection keeps the last request of such an API (`RepeatedRequest`) and does not decode the same bytes again.
 """
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -19,6 +23,12 @@ from heirlog.protocol.frames import RequestHeader, decode_request, parse_header
 from heirlog.protocol.messages import ApiVersionsResponse
 from heirlog.protocol.primitives import Malformed
 
+REPEATED_BYTES_MAX = 512
+"""Of a request that a connection keeps. A heartbeat that changes nothing has its group, its member and its epoch."""
+_CORRELATION_ID = struct.Struct(">i")
+_CORRELATION_ID_AT = 4
+_AFTER_CORRELATION_ID = 8
+
 
 @dataclass(frozen=True, slots=True)
 class RefusedFrame:
@@ -27,6 +37,26 @@ class RefusedFrame:
     reason: str
     header: RequestHeader | None = None
     response: Any = None
+
+
+class RepeatedRequest:
+    """A request that may come again. It is never changed (`apis.common.call`): handlers may get it many times."""
+
+    __slots__ = ("_api", "_header", "_rest", "request")
+
+    def __init__(self, header: RequestHeader, request: Any, frame: memoryview) -> None:
+        self.request = request
+        self._header = header
+        self._api = bytes(frame[:_CORRELATION_ID_AT])
+        self._rest = bytes(frame[_AFTER_CORRELATION_ID:])
+
+    def header_in(self, frame: memoryview) -> RequestHeader | None:
+        """The header of a frame with the same request; None if it has another one."""
+        if frame[_AFTER_CORRELATION_ID:] != self._rest or frame[:_CORRELATION_ID_AT] != self._api:
+            return None
+        known = self._header
+        (correlation_id,) = _CORRELATION_ID.unpack_from(frame, _CORRELATION_ID_AT)
+        return RequestHeader(known.api_key, known.api_version, correlation_id, known.client_id)
 
 
 def decode(listener: ListenerRoutes, frame: memoryview) -> tuple[RequestHeader, Any] | RefusedFrame:

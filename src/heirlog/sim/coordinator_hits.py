@@ -1,12 +1,14 @@
 """A step of a coordinator's work is waited for, and then something happens to the broker that does it.
 
 It is killed, loses its power, is paused, or is cut off from the others; all brokers lose their power at once; or what
-it sends arrives seconds later, and in some cases after it was replaced. Then it returns.
+it sends arrives seconds later, and in some cases after it was replaced. In some scenarios it is cut off from the
+controllers alone: it does not notice that it was replaced, and serves its clients. Then it returns.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Final
 
 from heirlog.broker.partition import ReplicaRole
@@ -16,6 +18,7 @@ from heirlog.sim.simulation import Simulation
 
 STEP_LIMIT_MS: Final = 4000
 KILL, POWER_CUT, PAUSE, CUT_OFF, ALL, LATE = "kill", "power-cut", "pause", "cut-off", "all", "late"
+NO_CONTROLLERS = "no-controllers"
 ACTIONS = (KILL, POWER_CUT, POWER_CUT, PAUSE, PAUSE, CUT_OFF, ALL, LATE, LATE)
 
 
@@ -63,6 +66,22 @@ def uncommitted_records(node: Node, topic: str) -> Iterator[Record]:
                     yield from decode_records(data, position)
 
 
+@contextmanager
+def cut_off(simulation: Simulation, name: str, others: Sequence[str] = ()) -> Iterator[None]:
+    """From the controllers, and from these brokers."""
+    cluster = simulation.cluster
+    peers = [*others, *cluster.controller_names]
+    cluster.say(f"cut off {name}" + ("" if others else " from the controllers"))
+    for peer in peers:
+        cluster.block(name, peer)
+        cluster.block(peer, name)
+    yield
+    cluster.say(f"connect {name}")
+    for peer in peers:
+        cluster.heal(name, peer)
+        cluster.heal(peer, name)
+
+
 def _hit_broker(simulation: Simulation, name: str, action: str, *, is_replaced: bool) -> None:
     """Something happens to a broker, and it comes back."""
     cluster, random = simulation.cluster, simulation.random
@@ -75,17 +94,9 @@ def _hit_broker(simulation: Simulation, name: str, action: str, *, is_replaced: 
     if action == LATE:
         _late(simulation, name, is_replaced=is_replaced)
         return
-    if action == CUT_OFF:
-        peers = [*others, *cluster.controller_names]
-        cluster.say(f"cut off {name}")
-        for peer in peers:
-            cluster.block(name, peer)
-            cluster.block(peer, name)
-        cluster.run_for(random.randrange(1500, 5000))
-        cluster.say(f"connect {name}")
-        for peer in peers:
-            cluster.heal(name, peer)
-            cluster.heal(peer, name)
+    if action in (CUT_OFF, NO_CONTROLLERS):
+        with cut_off(simulation, name, others if action == CUT_OFF else ()):
+            cluster.run_for(random.randrange(*((1500, 5000) if action == CUT_OFF else (4000, 9000))))
         return
     victims = [name, *others] if action == ALL else [name]
     for victim in victims:

@@ -40,8 +40,9 @@ from heirlog.protocol.transaction_marker import EPOCH_PER_TRANSACTION
 from heirlog.sim.coordinator_hits import ACTIONS, LATE, STEP_LIMIT_MS, play_rounds, uncommitted_records
 from heirlog.sim.loose_transport import LooseTransport
 from heirlog.sim.plan import RunPlan
-from heirlog.sim.simulation import TRANSACTIONAL, Simulation
+from heirlog.sim.simulation import Simulation
 from heirlog.sim.swarms import drawn_transaction_version, let_ids_expire
+from heirlog.sim.topics import TRANSACTIONAL
 
 ROUNDS, LATE_ROUNDS = 4, 6
 INIT, ADD, PREPARE, COMPLETE, MARKERS, LOAD = "init", "add", "prepare", "complete", "markers", "load"

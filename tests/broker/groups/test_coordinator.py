@@ -10,7 +10,13 @@ import pytest
 from heirlog.broker.groups import admin, offset_requests
 from heirlog.broker.internal_topic_shards import partition_for
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages import LeaveGroupRequest, ListGroupsRequest, OffsetFetchRequest, SyncGroupRequest
+from heirlog.protocol.messages import (
+    JoinGroupRequest,
+    LeaveGroupRequest,
+    ListGroupsRequest,
+    OffsetFetchRequest,
+    SyncGroupRequest,
+)
 
 from ..fakes import TOPIC_IDS, answer_of, context, state
 from .coordinating import OFFSETS, Coordinating, codes
@@ -36,6 +42,16 @@ def test_a_group_belongs_to_the_partition_of_javas_hash(group: str, java_hash: i
             java_hash = (java_hash * 31 + unit + 2**31) % 2**32 - 2**31
     expected = 0 if java_hash == -(2**31) else abs(java_hash) % 50
     assert partition_for(group, 50) == expected
+
+
+def test_no_partition_is_named_while_the_topic_does_not_exist() -> None:
+    rig = Coordinating()
+    assert rig.broker.groups.partition_of("g") == 0
+    rig.delete_topic(OFFSETS)
+    rig.publish()
+    assert rig.broker.groups.partition_of("g") is None, "it would be looked for instead of being created again"
+    rig.lead(7)
+    assert rig.broker.groups.partition_of("g") == 0
 
 
 # -- commits ----------------------------------------------------------------------------------------------------------
@@ -170,6 +186,14 @@ def test_a_join_that_cannot_be_leaves_no_group_behind(more: dict[str, Any], code
     rig = Coordinating()
     assert ErrorCode(answer_of(rig.join(**more)).error_code).name == code
     assert rig.broker.groups.shards()[0].groups == {}
+
+
+def test_a_member_whose_subscription_cannot_be_read_is_a_member() -> None:
+    """Only its leader reads it. Apache Kafka fails to complete the rebalance, and answers nobody."""
+    unreadable = JoinGroupRequest.JoinGroupRequestProtocol(name="range", metadata=b"nonsense")
+    joined = answer_of(Coordinating().join(protocols=[unreadable]))
+    assert (joined.error_code, joined.generation_id, joined.leader) == (ErrorCode.NONE, 1, joined.member_id)
+    assert joined.members[0].metadata == b"nonsense"
 
 
 def test_leaving_is_answered_when_the_empty_group_is_stored() -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pytest
 
 from heirlog.broker.transactions.marker_sender import CHANNEL
 from heirlog.env import SendFailure
 from heirlog.metadata.basis import Basis, ElectionBasis, ReplicaAnswer
+from heirlog.metadata.loss_report import Loss, loss_of
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.types import BrokerEpoch, BrokerId, LeaderEpoch
 
@@ -52,6 +55,22 @@ def test_no_producer_gets_an_epoch_that_a_forgotten_one_has() -> None:
     after = producer(rig.init())
     assert after[0] != forgotten[0] and after[1] == 0
     assert producer(rig.init()) == (after[0], 1), "it is not in doubt any more"
+
+
+def test_elections_are_not_judged_for_each_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    judged: list[BrokerId] = []
+
+    def loss(leader: BrokerId, answers: Iterable[ReplicaAnswer]) -> Loss:
+        judged.append(leader)
+        return loss_of(leader, answers)
+
+    monkeypatch.setattr("heirlog.broker.partition.loss_of", loss)
+    rig = Coordinating()
+    for _ in range(20):
+        producer(rig.init())
+    set_back(rig)
+    assert rig.state_name == "Empty"
+    assert 1 <= len(judged) <= 3
 
 
 @pytest.mark.parametrize("version", [4, 5])

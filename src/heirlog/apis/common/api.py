@@ -105,6 +105,8 @@ class Api(Generic[Q, R]):
     keeps_nothing: bool = False
     """Of the request nothing is kept while its answer waits, and the answer is small: it costs next to nothing, however
     large the request was (`node.connection`)."""
+    is_repeated: bool = False
+    """Clients send the same request again and again: a connection decodes it once (`node.wire`)."""
     has_no_quota: bool = False
     """Nodes send it each other, so that no quota of clients counts it (`node.client_quotas`). An API that needs nothing
     but what nodes may do has none in any case."""
@@ -163,6 +165,7 @@ class Entry(NamedTuple):
     is_change: bool
     has_large_answer: bool
     keeps_nothing: bool
+    is_repeated: bool
     has_no_quota: bool
     is_audited: bool
 
@@ -186,6 +189,7 @@ def entry(api: Api[Any, Any], role: Role, module: str) -> Entry | None:
         is_change=api.is_change and role is Role.CONTROLLER,
         has_large_answer=api.has_large_answer,
         keeps_nothing=api.keeps_nothing,
+        is_repeated=api.is_repeated,
         has_no_quota=api.has_no_quota or served.needs == NODES_ONLY,
         is_audited=served.handle is not None and (api.is_audited or (api.is_change and role is Role.CONTROLLER)),
     )

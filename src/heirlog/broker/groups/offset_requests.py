@@ -144,10 +144,12 @@ def _commit_refusal(shard: GroupCoordinatorShard, request: OffsetCommitRequest, 
     """The error if this client may not commit for the group, else NONE."""
     group = shard.groups.get(request.group_id)
     generation = request.generation_id_or_member_epoch
+    if request.group_id in shard.shares.groups:
+        return ErrorCode.GROUP_ID_NOT_FOUND
     if group is None or not group.exists:
-        if generation < 0 and request.group_id not in shard.shares.groups:
+        if generation < 0:
             return ErrorCode.NONE
-        # a generation of a group that does not exist any more, or a share group, which commits no offsets
+        # a generation of a group that does not exist any more
         return ErrorCode.GROUP_ID_NOT_FOUND if version >= NOT_FOUND_VERSION else ErrorCode.ILLEGAL_GENERATION
     if isinstance(group, ConsumerGroup):
         return commit_refusal(group.state, request.member_id, generation, version)
@@ -243,8 +245,6 @@ def _committed(
     shard = coordinator.shard_to_fetch(group_id, stable=stable)
     if isinstance(shard, ErrorCode):
         return shard
-    if group_id in shard.shares.groups:
-        return ErrorCode.GROUP_ID_NOT_FOUND
     group = shard.groups.get(group_id)
     if isinstance(group, ConsumerGroup) and group.committed.exists:
         code = fetch_refusal(group.committed, member_id, epoch)

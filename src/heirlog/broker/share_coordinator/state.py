@@ -116,10 +116,19 @@ def initialized(before: ShareState | None, state_epoch: int, start_offset: int, 
     )
 
 
+def is_newest_leader(leader_epoch: int, newest: int) -> bool:
+    """Guard 38: only the newest leader of a partition reads and writes the state of its share partitions (KIP-932).
+
+    Without it one that does not know yet that it was replaced tells its members that records are finished which the
+    next leader delivers again.
+    """
+    return leader_epoch >= newest
+
+
 def check_leader(before: ShareState | None, leader_epoch: int) -> ShareState:
     """The state that this leader may read or write. Raises KafkaError."""
     state = _existing(before)
-    if leader_epoch < state.leader_epoch:
+    if not is_newest_leader(leader_epoch, state.leader_epoch):
         raise KafkaError(
             ErrorCode.FENCED_LEADER_EPOCH,
             f"leader epoch {state.leader_epoch} of the partition has used the state, and this one is {leader_epoch}",

@@ -106,6 +106,8 @@ class TransactionShard:
         self._config = config
         self._markers = markers
         self._partition = partition
+        self._doubtful_epoch = partition.doubtful_epoch
+        """It changes with the leader epoch only; the judgement of elections would take longer than reading a record."""
         self._fresh_producer_id = fresh_producer_id
         self._transaction_version = transaction_version
         self._load_times = load_times
@@ -147,7 +149,7 @@ class TransactionShard:
         if stored.transaction is None:
             self._entries.pop(stored.transactional_id, None)
         else:
-            transaction, in_doubt = stored.transaction, is_in_doubt(header.leader_epoch, self._partition.doubtful_epoch)
+            transaction, in_doubt = stored.transaction, is_in_doubt(header.leader_epoch, self._doubtful_epoch)
             if in_doubt:
                 # its successor may have begun, and later epochs of it may be forgotten
                 transaction = replace(transaction, next_producer_id=NO_PRODUCER_ID)
@@ -198,7 +200,7 @@ class TransactionShard:
                 "warning",
                 "transactional-ids-in-doubt",
                 partition=self._partition.index,
-                doubtful_epoch=self._partition.doubtful_epoch,
+                doubtful_epoch=self._doubtful_epoch,
                 transactional_ids=len(in_doubt),
                 first=in_doubt[:LOGGED_MAX],
                 consequence="an election or a power cut may have taken their newest states: their producers are fenced "

@@ -382,6 +382,19 @@ def test_an_expression_is_looked_up_at_once_if_the_group_has_no_other(rig: Coord
     assert "fo" not in rig.group().state.regexes, "the group has just looked at all topics"
 
 
+def test_an_expression_that_replaces_the_only_one_is_looked_up_with_the_next_heartbeat(rig: Coordinating) -> None:
+    a = Consumer(rig, "a", subscribed_topic_names=None, subscribed_topic_regex="fo+")
+    a.join()
+    rig.env.advance(10)
+    a.beat()
+    a.beat(subscribed_topic_regex="f.*")
+    rig.env.advance(10)
+    assert rig.group().state.regexes == {}
+    a.beat()
+    rig.env.advance(10)
+    assert rig.group().state.regexes.keys() == {"f.*"}
+
+
 def test_a_lookup_that_cannot_be_written_is_repeated_after_a_while() -> None:
     rig = Coordinating([1, 2], min_insync_replicas="2")
     a = Consumer(rig, "a", subscribed_topic_names=None, subscribed_topic_regex="fo+")

@@ -21,6 +21,7 @@ from heirlog.protocol.messages import (
     JoinGroupRequest,
     ListGroupsRequest,
     OffsetCommitRequest,
+    OffsetFetchRequest,
     ShareGroupDescribeRequest,
 )
 from heirlog.protocol.types import BrokerId, LeaderEpoch
@@ -281,8 +282,14 @@ def test_an_id_is_of_one_kind_of_group() -> None:
     commit = OffsetCommitRequest(
         group_id="g", generation_id_or_member_epoch=-1, topics=[Topic(name="foo", partitions=[part])]
     )
-    answer = answer_of(offset_requests.commit(groups, rig.env, commit, context(9)))
-    assert answer.topics[0].partitions[0].error_code == ErrorCode.GROUP_ID_NOT_FOUND
+    for version in (2, 9):
+        for commit.generation_id_or_member_epoch in (3, -1):
+            answer = answer_of(offset_requests.commit(groups, rig.env, commit, context(version)))
+            assert answer.topics[0].partitions[0].error_code == ErrorCode.GROUP_ID_NOT_FOUND
+    Group, Topics = OffsetFetchRequest.OffsetFetchRequestGroup, OffsetFetchRequest.OffsetFetchRequestTopics
+    asked = Group(group_id="g", member_id="a", member_epoch=1, topics=[Topics(name="foo", partition_indexes=[0])])
+    (fetched,) = offset_requests.fetch(groups, OffsetFetchRequest(groups=[asked]), context(9)).groups
+    assert (fetched.error_code, fetched.topics[0].partitions[0].committed_offset) == (ErrorCode.NONE, -1)
     commit.group_id = "simple"
     assert (
         answer_of(offset_requests.commit(groups, rig.env, commit, context(9))).topics[0].partitions[0].error_code == 0

@@ -134,7 +134,7 @@ class ConsumerGroupProtocol:
         times = self._times_of(group.group_id)
         self._sessions.touch(group, request.member_id, times.session_ms)
         if group.state.regex_subscribers:
-            self._resolve_if_due(group, context.refuses)
+            self._resolve_if_due(group, context.refuses, had_regexes=bool(group.state.regexes))
         answer = ConsumerGroupHeartbeatResponse(
             member_id=request.member_id,
             member_epoch=request.member_epoch,
@@ -176,11 +176,14 @@ class ConsumerGroupProtocol:
         refuses: whether it may not describe a topic; None: it may describe every topic.
         """
 
+        # one that the member has just replaced counts, too: that its successor is looked up waits for a next heartbeat
+        had_regexes = bool(group.state.regexes)
+
         def applied() -> None:
             self._follow_plan(group, plan, session_ms)
             self._assign_if_due(group, plan)
             if resolves:
-                self._resolve_if_due(group, refuses)
+                self._resolve_if_due(group, refuses, had_regexes=had_regexes)
 
         if not plan.records:
             applied()
@@ -423,13 +426,16 @@ class ConsumerGroupProtocol:
         survey = targets_later(state, members, before, topics, self._config.assignors)
         self._sliced(group, survey, computed)  # type: ignore[arg-type]
 
-    def _resolve_if_due(self, group: ConsumerGroup, refuses: Callable[[str], bool] | None) -> None:
+    def _resolve_if_due(
+        self, group: ConsumerGroup, refuses: Callable[[str], bool] | None, *, had_regexes: bool
+    ) -> None:
+        """had_regexes: whether the topics of an expression were known when the request came."""
         state, now_ms, image = group.state, self._env.now_ms(), self._image()
         if not state.regex_subscribers or group.is_resolving:
             return
         since_ms = None if group.resolved_at_ms is None else now_ms - group.resolved_at_ms
         # the first expression of a group does not wait
-        may_wait = bool(state.regexes) or group.lookup_failed
+        may_wait = had_regexes or group.lookup_failed
         if may_wait and since_ms is not None and since_ms <= REFRESH_MIN_MS:
             return
         is_old = since_ms is None or since_ms > REFRESH_INTERVAL_MS
