@@ -26,6 +26,7 @@ from types import MappingProxyType
 import pytest
 from patience import eventually
 
+from heirlog.cli import quorum
 from heirlog.local.ports import PortReservation
 from heirlog.testing import Cluster
 
@@ -274,6 +275,9 @@ def test_controllers_are_replaced_lost_and_backed_up(tmp_path: Path) -> None:
         cluster.kill(101)
         shutil.rmtree(folders[101] / "log")
         eventually(lambda: cluster.active_controller() not in (None, 101), "a leader among the others")
+        info = "heirlog cluster info --json"
+        eventually(lambda: json.loads(play(info, 100))["silent_controllers"] == [101], "the dead controller is named")
+        assert quorum.SILENT in play(without_broker, 100)
         play(remove, 101, **environment)
         play(form, 101, **environment)
         cluster.start(101)
