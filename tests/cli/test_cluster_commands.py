@@ -126,7 +126,9 @@ def test_what_cannot_be_moved_says_so(heirlog: Heirlog, cluster: Cluster, tmp_pa
     fixed = heirlog("reassign", "--execute", *file, "--disallow-replication-factor-change")
     assert fixed.code == 1 and "INVALID_REPLICATION_FACTOR" in fixed.err
     verified = heirlog("reassign", "--verify", *file)
-    assert "but replica set is 1,2 rather than 1,2,3." in verified.out
+    assert verified.code == 0 and "but replica set is 1,2 rather than 1,2,3." in verified.out
+    absent = heirlog("reassign", "--verify", "--reassignment-json-file", plan(tmp_path, "nowhere", [1]))
+    assert absent.code == 1 and "There is no partition nowhere-0." in absent.out and "does not exist" in absent.err
 
 
 def test_levels_are_described_and_changed(heirlog: Heirlog) -> None:

@@ -63,6 +63,7 @@ def groups() -> Iterator[Any]:
         (["topics", "-b", "localhost:9092", "list"], "it goes after the command"),
         (["--context", "prod", "topics", "list"], "heirlog topics list --context NAME"),
         (["topics", "list", "--profile", "prod"], "--context NAME is a cluster of `heirlog context list`"),
+        (["topics", "alter", "t", "--replication-factor", "3"], "`heirlog reassign --execute` gives a partition"),
         (["status"], "`heirlog cluster info` shows the state"),
         (["stop"], "Ctrl-C in the terminal of `heirlog up`"),
         (["nodes"], "`heirlog broker list` shows the brokers"),

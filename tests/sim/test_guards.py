@@ -49,7 +49,7 @@ NEEDED = {
     35: (1, {"late-owner"}),
     36: (1, {"group-owners", "late-owner"}),
     37: (2, {"zombie", "inconsistent-offsets", "unseen"}),
-    38: (14, {"share-final"}),
+    38: (3, {"share-final"}),
 }
 """Guard: the seed of its scenario to try first (one that showed it once), rules."""
 SEEDS = 30

@@ -38,6 +38,7 @@ SUITE = {
     "consumer-groups": range(1, 4),
     "mixed-groups": (10, 11),
     "share-groups": (5, 10),
+    "replaced-share-leaders": (3,),
     "every-coordinator": (2,),
     "rotten-coordinators": (2,),
     "broken-coordinators": (2,),

@@ -145,18 +145,27 @@ class Client:
         error_code: Callable[[Any], int],
         newest: int | None = None,
         timeout_s: float | None = None,
+        held_s: float = 0.0,
         key_type: int = int(CoordinatorType.GROUP),
     ) -> Any:
         """The response of a coordinator. The request is retried while its error code is a temporary one.
 
-        key: a group or a transactional id, as key_type says. newest: the newest version to use. Raises KafkaError
-        without a coordinator, OSError.
+        key: a group or a transactional id, as key_type says. newest: the newest version to use. held_s: how much
+        longer than timeout_s an answer may take that the coordinator holds back, as that to a JoinGroup. Raises
+        KafkaError without a coordinator, OSError.
         """
         from heirlog.client.coordinators import ask_coordinator
 
         time_s = self._time(timeout_s)
         call = ask_coordinator(
-            self._cluster, key, message, time_s, code_of=error_code, newest=newest, key_type=key_type
+            self._cluster,
+            key,
+            message,
+            time_s,
+            code_of=error_code,
+            newest=newest,
+            held_s=held_s,
+            key_type=key_type,
         )
         return self._run(call)
 

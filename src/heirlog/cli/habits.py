@@ -141,6 +141,8 @@ def of_option(option: str, command: Any, path: str) -> str:
         return "leave it out: the command is its name"
     if option in ("--config", "--delete-config") and path.split()[1:] == ["topics", "alter"]:
         return "`heirlog configs alter topic TOPIC NAME=VALUE` changes configurations"
+    if option == "--replication-factor" and path.split()[1:] == ["topics", "alter"]:
+        return "`heirlog reassign --execute` gives a partition other replicas, or more: its file lists them"
     if option == "--brokers" and any("--nodes" in parameter.opts for parameter in command.params):
         return "--nodes says how many brokers"
     return OPTIONS.get(option, "")

@@ -314,7 +314,7 @@ GUARDS: Mapping[int, Guard] = {
             "heirlog.broker.share_coordinator.state",
             "is_newest_leader",
             "only the newest leader of a partition reads and writes the state of its share partitions (KIP-932)",
-            "share-groups",
+            "replaced-share-leaders",
         ),
     )
 }

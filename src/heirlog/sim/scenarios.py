@@ -22,6 +22,7 @@
     consumer-groups         `heirlog.sim.consumer_group_races`
     mixed-groups            `heirlog.sim.mixed_group_races`
     share-groups            `heirlog.sim.share_group_races`
+    replaced-share-leaders  the same
     shared-cluster          `heirlog.sim.shared_cluster`
     every-coordinator, rotten-coordinators, broken-coordinators     `heirlog.sim.coordinators`
     manager-switch          `heirlog.sim.switches`
@@ -313,6 +314,7 @@ SCENARIOS: Mapping[str, Scenario] = {
     "consumer-groups": Scenario(consumer_group_races.consumer_groups_plan, consumer_group_races.consumer_groups),
     "mixed-groups": Scenario(mixed_group_races.mixed_groups_plan, mixed_group_races.mixed_groups),
     "share-groups": Scenario(share_group_races.share_groups_plan, share_group_races.share_groups),
+    "replaced-share-leaders": Scenario(share_group_races.share_groups_plan, share_group_races.replaced_share_leaders),
     "every-coordinator": Scenario(coordinators.every_coordinator_plan, coordinators.every_coordinator),
     "rotten-coordinators": Scenario(coordinators.rotten_coordinators_plan, coordinators.rotten_coordinators),
     "broken-coordinators": Scenario(coordinators.broken_coordinators_plan, coordinators.broken_coordinators),

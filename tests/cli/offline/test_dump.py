@@ -94,7 +94,8 @@ def test_a_wrong_crc_is_said_and_passed_over(heirlog: Heirlog, segment: Path) ->
     data = bytearray(segment.read_bytes())
     data[62] ^= 1
     segment.write_bytes(data)
-    assert [row["crc_is_right"] for row in rows(heirlog, segment)] == [False, True]
+    assert [row["crc_is_right"] for row in rows(heirlog, segment, code=1)] == [False, True]
+    assert "it is damaged" in heirlog("dump", str(segment)).err
 
 
 def test_metadata_is_decoded_by_name_and_secrets_are_not(heirlog: Heirlog, tmp_path: Path) -> None:

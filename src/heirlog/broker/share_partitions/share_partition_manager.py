@@ -76,6 +76,8 @@ class LoadedSharePartition:
         """How often it was compared, since it is here."""
         self.waits_for: int | None = None
         """Nothing is delivered before this comparison: a session has begun while there was no other."""
+        self.changes = 0
+        """Changes of what is here that the coordinator was asked to store."""
         self.cancel_timer: Cancel | None = None
         self.timer_at_ms = 0
 
@@ -214,34 +216,30 @@ class SharePartitionManager:
             loaded.waits_for = None
             return
         loaded.comparisons += 1
-        number = loaded.comparisons
+        number, changes = loaded.comparisons, loaded.changes
 
         def read(result: StoredState | ErrorCode) -> None:
             is_here = self._loaded.get(loaded.key) is loaded and loaded.share is share
             if is_here and (loaded.waits_for is None or loaded.waits_for <= number):
-                self._compared(loaded, share, result)
+                self._compared(loaded, share, result, is_used=share.is_in_use or loaded.changes != changes)
 
         self._persister.read(loaded.key, loaded.leader_epoch, read)
 
-    def _compared(self, loaded: LoadedSharePartition, share: SharePartition, result: StoredState | ErrorCode) -> None:
+    def _compared(
+        self, loaded: LoadedSharePartition, share: SharePartition, result: StoredState | ErrorCode, *, is_used: bool
+    ) -> None:
+        """is_used: members have used what is here since. The result says nothing of it, and what they do is stored."""
         loaded.waits_for = None
         if isinstance(result, ErrorCode):
-            if result is ErrorCode.COORDINATOR_NOT_AVAILABLE and share.is_in_use:
+            if result is ErrorCode.COORDINATOR_NOT_AVAILABLE and is_used:
                 loaded.is_in_doubt = True
             else:
                 self.drop(loaded, _for_clients(result))
-        elif self._is_stored(loaded, share, result):
+        elif _has_the_epoch_of(loaded, result) and (is_used or _is_stored(loaded, share, result)):
             self.wake(loaded.key)
         else:
             loaded.share, loaded.began_ms = None, self._env.now_ms()
             self._read(loaded, result)
-
-    def _is_stored(self, loaded: LoadedSharePartition, share: SharePartition, stored: StoredState) -> bool:
-        """Whether what is here follows from what is stored."""
-        if stored.state_epoch != loaded.state_epoch or stored.start_offset == UNINITIALIZED_OFFSET:
-            return False
-        log_start_offset = loaded.partition.log.log_start_offset
-        return share.is_in_use or share.says_the_same_as(stored.start_offset, stored.batches, log_start_offset)
 
     # -- loading -------------------------------------------------------------------------------------------------
 
@@ -375,6 +373,7 @@ class SharePartitionManager:
         self.wake(loaded.key)
 
     def _store(self, loaded: LoadedSharePartition, change: StateTransition, on_done: OnAcknowledged) -> None:
+        loaded.changes += 1
         write = StateWrite(
             loaded.state_epoch, loaded.leader_epoch, change.start_offset, change.finished_count, tuple(change.batches)
         )
@@ -398,3 +397,12 @@ def _for_clients(code: ErrorCode) -> ErrorCode:
     if code in _FENCED:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
     return code if code in _KEPT else ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def _has_the_epoch_of(loaded: LoadedSharePartition, stored: StoredState) -> bool:
+    """Whether the coordinator takes changes of what is here."""
+    return stored.state_epoch == loaded.state_epoch and stored.start_offset != UNINITIALIZED_OFFSET
+
+
+def _is_stored(loaded: LoadedSharePartition, share: SharePartition, stored: StoredState) -> bool:
+    return share.says_the_same_as(stored.start_offset, stored.batches, loaded.partition.log.log_start_offset)
