@@ -20,7 +20,7 @@ A field line is a name in Kafka's spelling, a type, and what differs from the us
     nullable           may be null in all of them; `nullable=7+` in some
     tag=0              is a tagged field; tags from 10000 on are ours
     default=-1         else zero, false, "", an empty array, zeros; null for nullable strings and bytes
-    null=written       of a tagged struct: null is written, too, because Kafka takes what is left out for an empty struct
+    null=written       of a tagged struct: null is written, too; what is left out is an empty struct for Kafka
     # text             what the field means; without it, `fields.txt` says it by the name of the field
 
 A struct that is used twice is written out at its first use. Types: bool, int8, int16, uint16, int32, int64, float64,
