@@ -28,6 +28,7 @@ import connect
 import controller
 import decisions
 import exported
+import flink
 import group_tools
 import jars
 import later_groups
@@ -128,6 +129,7 @@ CHECKS: list[Check] = [
     ("Spark pipeline of Avro values", spark_lake.avro),
     ("suites: kafka-python", kafka_python.check),
     ("audit of directories of Apache Kafka", audit.check),
+    ("Apache Flink's sink, exactly once", flink.check),
     ("Kafka Connect, exactly once", connect.check),
     ("Kafka Streams, exactly once", streams.check),
     ("quorum: Kafka's tools", quorum_tools.check),

@@ -79,7 +79,8 @@ def pip_install(directory: Path, *arguments: str | Path) -> None:
 
 
 def stamp_of(*files: Path) -> str:
-    digest = hashlib.sha256(sys.version.encode())
+    # not the patch level: a terminal with `.venv` activated may run another one than the terminal that made it
+    digest = hashlib.sha256(repr(sys.version_info[:2]).encode())
     for file in files:
         digest.update(file.read_bytes())
     return digest.hexdigest()

@@ -65,13 +65,18 @@ def test_without_any_of_them_the_package_to_install_is_named(
         setup.make_environment(tmp_path / "env", python_without_venv)
 
 
-def test_an_environment_is_up_to_date_only_with_the_stamp_of_its_locks(setup: ModuleType, tmp_path: Path) -> None:
+def test_an_environment_is_up_to_date_only_with_the_stamp_of_its_locks(
+    setup: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     lock = tmp_path / "lock.txt"
     lock.write_text("a==1")
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "python").touch()
     (tmp_path / ".heirlog-dev").write_text(setup.stamp_of(lock))
     assert setup.stamped(tmp_path, "dev", setup.stamp_of(lock))
+    version = sys.version.replace(".", "-")
+    monkeypatch.setattr(sys, "version", version)
+    assert setup.stamped(tmp_path, "dev", setup.stamp_of(lock)), "another patch level is no other Python"
     lock.write_text("a==2")
     assert not setup.stamped(tmp_path, "dev", setup.stamp_of(lock))
 

@@ -69,6 +69,10 @@ class Region:
 class Files(Protocol):
     """A node's disks. Paths are absolute, with `/`."""
 
+    @property
+    def boot_id(self) -> str:
+        """Names the current start of the machine: with another one the page cache is another one. Empty: unknown."""
+
     def open(self, path: str, create: bool = False) -> File:
         """Raises FileNotFoundError if it is not there and `create` is false."""
 

@@ -9,6 +9,7 @@ from apis.guarded import ADMIN, ALICE, Guarded
 from apis.issuing_tokens import closed_node, token
 
 from heirlog.metadata.acls import AclOperation, ResourceType
+from heirlog.metadata.delegation_tokens import DelegationToken
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import DescribeDelegationTokenRequest
 
@@ -61,6 +62,21 @@ def test_a_list_of_owners_narrows_what_is_seen(node: Guarded) -> None:
     assert seen(node, ALICE, "bob") == []
     answer = node.ask(DescribeDelegationTokenRequest(owners=[]), principal=ADMIN)
     assert (answer.error_code, answer.tokens) == (0, [])
+
+
+def test_as_many_owners_as_a_request_can_name_are_one_look_at_each_token(
+    node: Guarded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[str] = []
+    is_of = DelegationToken.is_of
+
+    def counted(token: DelegationToken, principal: str) -> bool:
+        looks.append(principal)
+        return is_of(token, principal)
+
+    monkeypatch.setattr(DelegationToken, "is_of", counted)
+    assert seen(node, ADMIN, "bob", *(f"user-{number}" for number in range(10_000))) == ["bob"]
+    assert len(looks) <= len(node.node.image.delegation_tokens)
 
 
 def test_acls_on_a_token_or_on_its_owner_show_it(node: Guarded, issued: tuple[Guarded, dict[str, bytes]]) -> None:

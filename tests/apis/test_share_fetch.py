@@ -20,7 +20,7 @@ from apis.share_members import (
     share_topic,
     values_in,
 )
-from apis.shares import NO_TOPIC, code, initializing
+from apis.shares import NO_TOPIC
 
 from heirlog.broker.share_coordinator.state import SharePartitionKey
 from heirlog.broker.share_partitions.share_session import UNREADABLE_MAX
@@ -31,7 +31,6 @@ from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import (
     AlterClientQuotasRequest,
     DeleteRecordsRequest,
-    DeleteShareGroupStateRequest,
     DeleteTopicsRequest,
     IncrementalAlterConfigsRequest,
     ShareFetchRequest,
@@ -227,75 +226,6 @@ def test_the_state_outlives_the_last_session_of_the_group(node: Guarded) -> None
     key = SharePartitionKey("memory", Uuid(topic), 0)
     assert node.node.broker.shares.partitions.get(key) is None, "a group without sessions does not stay in memory"
     assert acquired_in(Member(node, "memory", topic, "b").fetch()) == [(1, 1, 3), (2, 2, 2)]
-
-
-def reset_while_it_is_kept(node: Guarded, name: str, *, is_open: bool, again: bool) -> Member:
-    """A group has accepted two records, and then its offsets are set to 0. Returns a member that begins then.
-
-    is_open: the first member has gone without ending its session. again: the group is deleted and begins again, so the
-    state has the epoch that it had.
-    """
-    topic = share_topic(node, name, name)
-    node.write(name, b"a", b"b")
-    first = Member(node, name, topic, "first")
-    first.fetch()
-    assert ack_code(first.acknowledge((0, 1, [ACCEPT]))) == ErrorCode.NONE
-    if not is_open:
-        first.acknowledge(share_session_epoch=-1)
-    if again:
-        D = DeleteShareGroupStateRequest
-        parts = [D.DeleteStateData(topic_id=topic, partitions=[D.PartitionData(partition=0)])]
-        assert code(node.ask(D(group_id=name, topics=parts), principal=ADMIN)) is ErrorCode.NONE
-    epoch = 1 if again else 2
-    assert code(node.ask(initializing(topic, name, epoch, start=0), principal=ADMIN)) is ErrorCode.NONE
-    return Member(node, name, topic, "second")
-
-
-@pytest.mark.parametrize("again", [False, True])
-@pytest.mark.parametrize("is_open", [False, True])
-def test_a_reset_is_seen_by_the_next_session_also_where_a_connection_keeps_the_group(
-    node: Guarded, is_open: bool, again: bool
-) -> None:
-    second = reset_while_it_is_kept(node, f"kept-{is_open}-{again}", is_open=is_open, again=again)
-    assert acquired_in(second.fetch()) == [(0, 1, 1)]
-    assert ack_code(second.fetch((0, 1, [ACCEPT]), max_wait_ms=0)) == ErrorCode.NONE
-
-
-def test_a_group_that_was_not_reset_continues_with_what_its_leader_keeps(node: Guarded) -> None:
-    topic = share_topic(node, "continued", "continued")
-    for value in (b"a", b"b", b"c"):
-        node.write("continued", value)
-    first = Member(node, "continued", topic, "first")
-    assert acquired_in(first.fetch(max_records=1)) == [(0, 0, 1)]
-    assert acquired_in(first.fetch((0, 0, [ACCEPT]), max_records=1)) == [(1, 1, 1)]
-    first.acknowledge(share_session_epoch=-1)
-    shares = node.node.broker.shares.partitions
-    loads = shares.loads
-    second = Member(node, "continued", topic, "second")
-    assert acquired_in(second.fetch()) == [(1, 1, 2), (2, 2, 1)]
-    assert shares.loads == loads, "it was not loaded again"
-
-
-def test_a_member_that_holds_records_keeps_them_when_another_one_begins(node: Guarded) -> None:
-    topic = share_topic(node, "held", "held")
-    node.write("held", b"a", b"b")
-    first, second = Member(node, "held", topic, "first"), Member(node, "held", topic, "second")
-    assert acquired_in(first.fetch(max_records=1, share_acquire_mode=1)) == [(0, 0, 1)]
-    assert acquired_in(second.fetch()) == [(1, 1, 1)]
-    assert ack_code(first.fetch((0, 0, [ACCEPT]), max_wait_ms=0)) == ErrorCode.NONE
-
-
-def test_a_group_that_was_deleted_meanwhile_gets_an_error(node: Guarded) -> None:
-    topic = share_topic(node, "forsaken", "gone")
-    node.write("forsaken", b"a")
-    first = Member(node, "forsaken", topic, "first")
-    first.fetch()
-    first.acknowledge(share_session_epoch=-1)
-    D = DeleteShareGroupStateRequest
-    parts = [D.DeleteStateData(topic_id=topic, partitions=[D.PartitionData(partition=0)])]
-    node.ask(D(group_id="forsaken", topics=parts), principal=ADMIN)
-    answer = partition_of(Member(node, "forsaken", topic, "second").fetch())
-    assert answer.error_code == ErrorCode.UNKNOWN_SERVER_ERROR, "as for a group that never had a state"
 
 
 def test_a_forgotten_partition_is_not_fetched(node: Guarded) -> None:

@@ -40,6 +40,16 @@ def test_an_answer_names_the_epoch_of_the_last_record_and_the_newest_one_known()
     assert received(response.topic_partition_log_info_list[0].partition_log_info[0]) == (5, 6, 3)
 
 
+def test_an_answer_says_whether_the_log_may_lack_records() -> None:
+    rig = Rig().started()
+    rig.show(state([1], leader_epoch=5))
+    partition = rig.broker.replicas.partition((TOPIC, 0))
+    assert partition is not None
+    assert not info(rig, 0)[0].may_lack_records
+    partition.log.may_lack_records = True
+    assert info(rig, 0)[0].may_lack_records
+
+
 def test_an_epoch_that_was_begun_and_never_written_does_not_rank_a_log() -> None:
     rig = Rig().started()
     rig.show(state([1], leader_epoch=5))

@@ -19,6 +19,16 @@ def test_a_partition_is_created_led_and_followed_as_the_image_says() -> None:
     assert rig.show(state([1, 2], leader=-1, leader_epoch=7, partition_epoch=3)).leader == -1
 
 
+def test_a_new_log_of_a_partition_that_had_a_leader_may_lack_records_until_it_follows_one() -> None:
+    """Its disk was replaced, and the answers of other replicas cannot show what was on it."""
+    rig = Rig().started()
+    assert not rig.show(state([1, 2], leader=-1, leader_epoch=0)).log.may_lack_records
+    rig = Rig().started()
+    assert rig.show(state([1, 2], leader=-1, leader_epoch=7)).log.may_lack_records
+    followed = rig.show(state([1, 2], leader=2, leader_epoch=8, partition_epoch=2))
+    assert not followed.log.may_lack_records
+
+
 def test_partitions_of_other_brokers_are_left_alone() -> None:
     rig = Rig().started()
     rig.set_partition(state([2, 3], leader=2))

@@ -38,7 +38,7 @@ def topic_with(heirlog: Heirlog, cluster: Cluster, name: str, partitions: int, r
     return name
 
 
-def test_a_topic_s_configuration_is_changed_and_shown(heirlog: Heirlog, cluster: Cluster) -> None:
+def test_a_topic_s_configuration_is_changed_and_shown(heirlog: Heirlog, cluster: Cluster, tmp_path: Path) -> None:
     topic = topic_with(heirlog, cluster, "configured", 1, 0)
     which = ("--entity-type", "topics", "--entity-name", topic)
     changed = heirlog("configs", "alter", *which, "--add-config", "retention.ms=5000,cleanup.policy=[compact,delete]")
@@ -51,6 +51,19 @@ def test_a_topic_s_configuration_is_changed_and_shown(heirlog: Heirlog, cluster:
         "cleanup.policy": "compact,delete",
     }
     assert {row["source"] for row in shown} == {"topic"}
+    file = tmp_path / "topic.properties"
+    file.write_text(heirlog("configs", "describe", "topic", topic, "--properties").out)
+    assert file.read_text().splitlines() == ["cleanup.policy=compact,delete", "retention.ms=5000"]
+    made = heirlog("topics", "create", "alike", "--config-file", str(file), "-c", "retention.ms=7000")
+    assert made.code == 0, made.err
+    alike = heirlog("configs", "describe", "topic", "alike", "--properties").out
+    assert alike == "cleanup.policy=compact,delete\nretention.ms=7000\n"
+    assert heirlog("configs", "alter", "topic", "alike", "--add-config-file", str(file)).code == 0
+    assert (
+        "# ssl.key.password: (sensitive)" in heirlog("configs", "describe", "broker", "1", "--all", "--properties").out
+    )
+    for wrong in (["topic", topic, "--json"], ["topics"]):
+        assert heirlog("configs", "describe", *wrong, "--properties").code == 2
     misspelt = heirlog("configs", "alter", *which, "--delete-config", "retntion.ms")
     assert misspelt.code == 0
     assert misspelt.err == "retntion.ms was not set for topics configured; did you mean retention.ms?\n"

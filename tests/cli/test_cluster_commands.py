@@ -11,8 +11,9 @@ from cli.conftest import Heirlog, rows
 from patience import eventually
 
 from heirlog.blocking import Client
-from heirlog.cli import quorum
-from heirlog.cli.connect import REACH_TIMEOUT_S, connected
+from heirlog.cli import cluster as cluster_command
+from heirlog.cli import connect, quorum, waiting
+from heirlog.cli.connect import connected
 from heirlog.cli.errors import CommandError
 from heirlog.protocol.messages import CreateTopicsRequest
 from heirlog.testing import Cluster
@@ -125,7 +126,9 @@ def test_what_cannot_be_moved_says_so(heirlog: Heirlog, cluster: Cluster, tmp_pa
     fixed = heirlog("reassign", "--execute", *file, "--disallow-replication-factor-change")
     assert fixed.code == 1 and "INVALID_REPLICATION_FACTOR" in fixed.err
     verified = heirlog("reassign", "--verify", *file)
-    assert "but replica set is 1,2 rather than 1,2,3." in verified.out
+    assert verified.code == 0 and "but replica set is 1,2 rather than 1,2,3." in verified.out
+    absent = heirlog("reassign", "--verify", "--reassignment-json-file", plan(tmp_path, "nowhere", [1]))
+    assert absent.code == 1 and "There is no partition nowhere-0." in absent.out and "does not exist" in absent.err
 
 
 def test_levels_are_described_and_changed(heirlog: Heirlog) -> None:
@@ -142,7 +145,14 @@ def test_levels_are_described_and_changed(heirlog: Heirlog) -> None:
     eventually(lambda: level() == 0)
     raised = heirlog("features", "upgrade", "--release-version", "4.2")
     assert raised.code == 0 and f"{ELR} was upgraded to 1." in raised.out, raised.err
+    assert "recovery" not in raised.err
     eventually(lambda: level() == 1)
+    recovery = "heirlog.recovery.version"
+    assert heirlog("features", "downgrade", f"{recovery}=0").code == 0
+    eventually(lambda: f"heirlog features upgrade {recovery}=1" in heirlog("features", "upgrade", f"{ELR}=1").err)
+    assert heirlog("features", "upgrade", f"{recovery}=1").err == ""
+    again = heirlog("features", "upgrade", "--release-version", "4.2", "--dry-run")
+    assert f"{ELR} is at 1 already." in again.out and "metadata.version is at 4.2-IV1 already." in again.out
     refused = heirlog("features", "upgrade", "--feature", f"{ELR}=7")
     assert refused.code == 1 and "INVALID_UPDATE_VERSION" in refused.err and "features describe" in refused.err
 
@@ -173,10 +183,13 @@ def test_a_broker_that_is_gone_for_good(heirlog: Heirlog, cluster: Cluster) -> N
     assert running.code == 1 and "broker list" in running.err
     for option in ("under-replicated", "unavailable", "under-min-isr"):
         assert rows(heirlog, "topics", "describe", f"--{option}-partitions", "--exclude-internal") == []
-    assert heirlog("log-dirs", "shrt").code == 1
+    for named in (("log-dirs", "shrt"), ("recover", "report", "shrt")):
+        assert heirlog(*named).code == 1
     cluster.kill(3)
     eventually(lambda: {row["broker"]: row["state"] for row in rows(heirlog, "broker", "list")}.get(3) == "fenced")
 
+    everywhere = heirlog("log-dirs", "spare")
+    assert everywhere.code == 1 and len(everywhere.out.splitlines()) == 3 and "broker 3 is fenced" in everywhere.err
     dirs = heirlog("log-dirs", "spare", "--broker-list", "1,3,2")
     assert dirs.code == 1 and len(dirs.out.splitlines()) == 3 and "broker 3 did not answer" in dirs.err
 
@@ -248,16 +261,27 @@ def test_the_address_of_a_controller_is_not_taken_for_a_broker(heirlog: Heirlog)
     assert refused.code == 1 and "perhaps it is a controller" in refused.err and "start the cluster" not in refused.err
 
 
-def test_a_request_that_waits_for_the_controller_does_not_blame_the_broker_alone(cluster: Cluster) -> None:
+def test_a_request_that_waits_for_the_controller_does_not_blame_the_broker_alone(
+    heirlog: Heirlog, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def asked() -> None:
+        with connected(cluster.bootstrap_servers, timeout_s=1.0) as client:
+            quorum.described(client)
+
     cluster.pause(100)
     try:
-        with (
-            pytest.raises(CommandError, match=r"timed out; .* quorum describe --bootstrap-controller"),
-            connected(cluster.bootstrap_servers, timeout_s=REACH_TIMEOUT_S) as client,
-        ):
-            quorum.described(client)
+        with pytest.raises(CommandError, match=r"no controller is active: broker . had no answer from "):
+            asked()
+        monkeypatch.setattr(connect, "DIAGNOSIS_TIMEOUT_S", 0.1)
+        with pytest.raises(CommandError, match=r"timed out; .* quorum describe --bootstrap-controller"):
+            asked()
+        monkeypatch.setattr(waiting, "SAID_EVERY_S", 0.2)
+        monkeypatch.setattr(cluster_command, "QUORUM_TIMEOUT_S", 1.0)
+        shown = heirlog("cluster", "info")
     finally:
         cluster.resume(100)
+    assert shown.code == 0 and "controllers                      none answers" in shown.out
+    assert shown.err.startswith("no answer for ")
 
 
 def test_the_two_views_of_the_quorum_exclude_each_other(heirlog: Heirlog, cluster: Cluster) -> None:

@@ -72,6 +72,12 @@ def test_the_table_has_a_column_for_each_list_of_replicas(heirlog: Heirlog, clus
     ]  # fmt: skip
 
 
+def test_a_partition_after_the_name_of_a_topic_leads_to_the_option(heirlog: Heirlog, cluster: Cluster) -> None:
+    create(heirlog, cluster, "placed")
+    assert "the partition with --partition" in heirlog("produce", "placed:0").err
+    assert "the partition with --partition" in heirlog("consume", "placed:0", "-e").err
+
+
 def test_describe_shows_what_is_configured_for_a_topic(heirlog: Heirlog, cluster: Cluster) -> None:
     configs = ("-c", "retention.ms=1000", "-c", "cleanup.policy=compact,delete")
     assert heirlog("topics", "create", "special", "-p", "2", "-r", "2", *configs).code == 0

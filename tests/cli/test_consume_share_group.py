@@ -56,6 +56,8 @@ def test_what_was_not_acknowledged_is_delivered_again_with_a_higher_count(heirlo
     assert delivered(heirlog, "again", 2) == [("a", 3), ("b", 3)], (
         "the first delivery is over, and the second had no end"
     )
+    other = heirlog("consume", "again", "-e", "-g", "again")
+    assert (other.code, "again is a share group: consume --share-group again" in other.err) == (1, True), other.err
 
 
 def test_a_member_that_is_interrupted_gives_back_what_it_has_not_written(heirlog: Heirlog, cluster: Cluster) -> None:

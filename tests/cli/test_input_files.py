@@ -74,7 +74,8 @@ def test_files_that_fit_alone_are_not_refused_together(heirlog: Heirlog, tmp_pat
 def test_a_file_that_a_broker_refuses_is_named_as_not_acknowledged(heirlog: Heirlog, tmp_path: Path) -> None:
     named = files(tmp_path, small="s" * 300_000, large="l" * 3_000_000, end="e")
     outcome = heirlog("produce", "batches", *named)
-    assert outcome.code == 1 and "MESSAGE_TOO_LARGE" in outcome.err
+    assert outcome.code == 1 and f"{tmp_path / 'large'}: batches-0 refused a batch of 1 record: MESSAGE" in outcome.err
+    assert "heirlog configs alter topic batches max.message.bytes=BYTES raises the limit" in outcome.err
     assert "batches: 1 record acknowledged, 2 not acknowledged\n" in outcome.err
 
 

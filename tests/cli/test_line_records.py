@@ -82,8 +82,12 @@ def test_what_kcat_prints_is_refused_because_each_record_would_be_a_tombstone() 
         parser_of(JSON)(b'{"topic": "t", "partition": 0, "offset": 1, "tstype": "create", "ts": 1, "payload": "v"}')
 
 
-@pytest.mark.parametrize("header", ["a", "=1", ""])
-def test_a_header_needs_a_name_and_a_value(header: str) -> None:
+def test_a_header_without_a_sign_of_equality_is_null_as_in_kcat() -> None:
+    assert parser_of(LINES, headers=["a", "b=", "c=1"])(b"v").headers == (("a", None), ("b", b""), ("c", b"1"))
+
+
+@pytest.mark.parametrize("header", ["=1", ""])
+def test_a_header_needs_a_name(header: str) -> None:
     with pytest.raises(UsageError, match="is not of the form NAME=VALUE"):
         parser_of(LINES, headers=[header])
 

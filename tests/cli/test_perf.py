@@ -60,10 +60,16 @@ def test_what_was_produced_is_in_the_topic_and_is_consumed(heirlog: Heirlog, clu
     assert 1 <= some <= 1000
     assert heirlog("perf", "consume", "--topic", "perf", "--num-records", "1").code == 0
     assert "name one topic" in heirlog("perf", "consume", "perf", "--topic", "perf").err
-    text = heirlog(
-        "perf", "produce", "--topic", "perf", "--num-records", "10", "--acks", "1", "--compression", "zstd"
-    ).out
-    assert text.startswith("10 records sent, ") and "ms 99.9th." in text
+    cluster.create_topic("compressed")
+    wrote = heirlog(
+        *("perf", "produce", "--topic", "compressed", "--num-records", "50", "--record-size", "1000"),
+        *("--acks", "-1", "--compression", "zstd"),
+    )
+    assert wrote.out.startswith("50 records sent, ") and "ms 99.9th." in wrote.out
+    assert "MB are those of the values, before compression" in wrote.err
+    assert "MB are those of the batches as they are stored, compressed" in heirlog("perf", "consume", "compressed").err
+    stored = json.loads(heirlog("perf", "consume", "compressed", "--json").out)["bytes"]
+    assert stored > 50_000, "each value is another one: the same one would be a fraction"
 
 
 def test_an_outage_is_named_while_it_lasts(

@@ -19,7 +19,7 @@ def test_a_replayed_seed_reports_its_counters_as_json(heirlog: Heirlog) -> None:
 
 
 def test_a_replay_can_be_told_as_a_story(heirlog: Heirlog) -> None:
-    text = heirlog("sim", "replay", "7", "--scenario", "U1", "--trace", "--until", "5").out
+    text = heirlog("sim", "replay", "1", "--scenario", "U1", "--trace", "--until", "5").out
     assert "***             stop broker-" in text and "leads in place of" in text
     told = json.loads(heirlog("sim", "replay", "7", "--scenario", "U1", "--trace", "--json").out)["trace"]
     assert {"ms", "who", "what"} == set(told[0]) and told[-1]["ms"] > 5_000

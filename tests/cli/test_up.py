@@ -28,6 +28,7 @@ from heirlog.client.offsets import find_coordinator
 from heirlog.local import contexts, properties
 from heirlog.local import layout as layouts
 from heirlog.protocol.types import CoordinatorType
+from heirlog.security.jaas import parse_jaas
 
 METRICS = re.compile(r"(broker \d+): (http://127\.0\.0\.1:\d+/metrics)")
 
@@ -118,12 +119,14 @@ def test_a_copy_and_a_moved_folder_work_on_their_own_files(tmp_path: Path) -> No
     """The copy deleted the topic in the original, and the moved folder was formatted where it had been."""
     port = free_ports(2)
     address = f"127.0.0.1:{port}"
-    with up(tmp_path / "a", "--nodes", "1", "--controllers", "1", "--port", str(port)):
+    with up(tmp_path / "a", "--nodes", "1", "--controllers", "1", "--port", str(port)) as (process, _):
         run("topics", "create", "precious", "-b", address)
         run("produce", "precious", "-b", address, stdin="hello\n")
         shutil.copytree(tmp_path / "a", tmp_path / "while-it-ran")
         second = refused(tmp_path / "a")
         assert f"another command runs the cluster in {tmp_path / 'a'}" in second
+        if sys.platform == "linux":
+            assert f" (process {process.pid})" in second
         copy = refused(tmp_path / "while-it-ran")
         assert f"port {port} is in use" in copy and "a copy cannot run at the same time" in copy
     alone = [
@@ -137,7 +140,8 @@ def test_a_copy_and_a_moved_folder_work_on_their_own_files(tmp_path: Path) -> No
     with subprocess.Popen(alone, stderr=subprocess.DEVNULL) as node:
         try:
             eventually(lambda: is_locked(tmp_path / "a" / "broker-1" / "log" / ".lock"), "the node has its directory")
-            assert f"broker 1 of the cluster in {tmp_path / 'a'} runs already" in refused(tmp_path / "a")
+            assert f"broker 1 of the cluster in {tmp_path / 'a'} runs already" in (said := refused(tmp_path / "a"))
+            assert sys.platform != "linux" or f" (process {node.pid})" in said
         finally:
             node.kill()
     shutil.copytree(tmp_path / "a", tmp_path / "b")
@@ -159,11 +163,11 @@ def is_locked(path: Path) -> bool:
     return False
 
 
-def refused(data: Path, *options: str) -> str:
+def refused(data: Path, *options: str, code: int = 1) -> str:
     """What `up` says."""
     command = [sys.executable, "-m", "heirlog", "up", "--data", str(data), *options]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 1, done
+    assert done.returncode == code, done
     return done.stderr.replace("\n", " ")
 
 
@@ -190,8 +194,8 @@ def test_racks_are_dealt_out_in_turn_and_a_folder_keeps_its_own(tmp_path: Path) 
         _, proposed = (json.loads(line) for line in said.splitlines() if line.startswith("{"))
         assert all(len({number % 2 for number in one["replicas"]}) == 2 for one in proposed["partitions"])
     assert "holds a cluster with brokers in racks a,b,a,b" in refused(tmp_path / "d", "--racks", "a,b,c")
-    assert "5 racks for 3 brokers" in refused(tmp_path / "e", "--racks", "a,b,c,d,e")
-    assert "cannot be the name of a rack" in refused(tmp_path / "e", "--racks", "a,,b")
+    assert "5 racks for 3 brokers" in refused(tmp_path / "e", "--racks", "a,b,c,d,e", code=2)
+    assert "cannot be the name of a rack" in refused(tmp_path / "e", "--racks", "a,,b", code=2)
     assert not (tmp_path / "e").exists()
 
 
@@ -291,9 +295,10 @@ def test_a_node_that_dies_is_reported_and_the_others_go_on(tmp_path: Path) -> No
 
 
 def pid_of(name: str, lines: list[str]) -> int:
-    """`process ids  broker 1: 4711, ...` of the greeting."""
-    found = next(line for line in lines if "process ids" in line).partition("process ids")[2]
-    return int(dict(part.strip().split(": ") for part in found.split(","))[name])
+    """`process ids  broker 1: 4711` of the greeting, and the lines below it."""
+    found = re.search(rf"{name}: (\d+)$", "\n".join(lines), re.MULTILINE)
+    assert found is not None
+    return int(found[1])
 
 
 def test_a_secured_cluster_takes_its_own_context_and_follows_its_folder(tmp_path: Path) -> None:
@@ -301,7 +306,14 @@ def test_a_secured_cluster_takes_its_own_context_and_follows_its_folder(tmp_path
     options = ("--nodes", "1", "--controllers", "1", "--port", str(port))
     with up(tmp_path / "a", "--secure", *options) as (process, lines):
         client = tmp_path / "a" / "client.properties"
-        assert f"client properties  {client} (user admin" in "\n".join(lines)
+        said = "\n".join(lines)
+        assert f"client properties  {client} (user admin" in said
+        assert "metrics            not served" in said
+        given = properties.read(client)
+        for line in ("security.protocol=SASL_SSL", "sasl.mechanism=SCRAM-SHA-512", "sasl.username=admin"):
+            assert f" {line}\n" in said
+        assert f" ssl.ca.location={given['ssl.truststore.location']}\n" in said
+        assert parse_jaas(given["sasl.jaas.config"]).options["password"] not in said
         run("context", "use", f"local-{port}")
         run("topics", "create", "precious")
         run("users", "set", "alice", stdin="secret\n")

@@ -95,6 +95,17 @@ def test_a_pkcs12_store_with_several_entries_yields_the_chain_of_its_key_only() 
     assert len(store.certificates) == 4, "it trusts all of them"
 
 
+@pytest.mark.parametrize("at", [0, 1])
+def test_a_chain_has_the_key_of_the_authority_that_signed(at: int) -> None:
+    """An authority has the same name after it got a new key."""
+    before, now = ({name: ec.generate_private_key(ec.SECP256R1()) for name in ("node", "root")} for _ in range(2))
+    roots = [certificate("root", "root", keys) for keys in (before, now)]
+    node = certificate("node", "root", (before, now)[at])
+    data = pkcs12.serialize_key_and_certificates(b"node", (before, now)[at]["node"], node, roots, NoEncryption())
+    shown = x509.load_pem_x509_certificates(read_pkcs12(data, "").key_pem("").encode())
+    assert shown == [node, roots[at]]
+
+
 def test_a_pkcs12_trust_store_yields_its_certificates() -> None:
     store = read_pkcs12(content("trust.p12"), PASSWORD)
     assert store.trusted_pem().split() == content("ca.pem").decode().split()

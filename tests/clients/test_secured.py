@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ssl
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,6 @@ from heirlog.client.errors import AuthenticationFailed
 from heirlog.client.scram import describe_users
 from heirlog.client.security import security_from_properties
 from heirlog.metadata.acls import Acl, AclOperation, AclPermissionType, PatternType, ResourceType
-from heirlog.security.jaas import parse_jaas
 from heirlog.testing import Cluster
 
 TOPIC, GROUP = "orders", "billing"
@@ -37,27 +35,8 @@ def allowed(kind: ResourceType, name: str) -> Acl:
     return Acl(kind, name, PatternType.LITERAL, "User:alice", "*", AclOperation.ALL, AclPermissionType.ALLOW)
 
 
-def login(cluster: Cluster, user: str = "alice") -> tuple[str, str]:
-    options = parse_jaas(cluster.client_config(user)["sasl.jaas.config"]).options
-    return options["username"], options["password"]
-
-
-def authority_of(cluster: Cluster) -> str:
-    return str(cluster.data / "security" / "ca.pem")
-
-
 def librdkafka(cluster: Cluster, **more: Any) -> dict[str, Any]:
-    name, password = login(cluster)
-    given: dict[str, Any] = {
-        "bootstrap.servers": cluster.bootstrap_servers,
-        "security.protocol": "SASL_SSL",
-        "ssl.ca.location": authority_of(cluster),
-        "sasl.mechanisms": "SCRAM-SHA-512",
-        "sasl.username": name,
-        "sasl.password": password,
-        "log_level": 0,
-    }
-    return given | more
+    return {**cluster.client_config("alice", "librdkafka"), "log_level": 0, **more}
 
 
 def test_librdkafka_writes_and_reads(cluster: Cluster) -> None:
@@ -80,7 +59,7 @@ def test_librdkafka_writes_and_reads(cluster: Cluster) -> None:
 
 @pytest.mark.parametrize(
     ("wrong", "sentence"),
-    [({"sasl.password": "wrong"}, "authentication"), ({"sasl.mechanisms": "PLAIN"}, "authentication")],
+    [({"sasl.password": "wrong"}, "authentication"), ({"sasl.mechanism": "PLAIN"}, "authentication")],
     ids=["password", "mechanism"],
 )
 def test_librdkafka_learns_what_is_wrong_with_its_login(cluster: Cluster, wrong: dict[str, str], sentence: str) -> None:
@@ -97,15 +76,7 @@ def test_librdkafka_learns_what_is_wrong_with_its_login(cluster: Cluster, wrong:
 def test_kafka_python_writes_and_reads(cluster: Cluster) -> None:
     from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
-    name, password = login(cluster)
-    given = {
-        "bootstrap_servers": cluster.bootstrap_servers,
-        "security_protocol": "SASL_SSL",
-        "ssl_cafile": authority_of(cluster),
-        "sasl_mechanism": "SCRAM-SHA-512",
-        "sasl_plain_username": name,
-        "sasl_plain_password": password,
-    }
+    given = cluster.client_config("alice", "kafka-python")
     producer = KafkaProducer(**given)
     offset = producer.send(TOPIC, b"by kafka-python").get(30).offset
     producer.close()
@@ -119,17 +90,8 @@ def test_kafka_python_writes_and_reads(cluster: Cluster) -> None:
 def test_aiokafka_writes_and_reads(cluster: Cluster) -> None:
     from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
-    name, password = login(cluster)
-
     async def scenario() -> None:
-        given = {
-            "bootstrap_servers": cluster.bootstrap_servers,
-            "security_protocol": "SASL_SSL",
-            "ssl_context": ssl.create_default_context(cafile=authority_of(cluster)),
-            "sasl_mechanism": "SCRAM-SHA-512",
-            "sasl_plain_username": name,
-            "sasl_plain_password": password,
-        }
+        given = cluster.client_config("alice", "aiokafka")
         async with AIOKafkaProducer(**given) as producer:
             sent = await producer.send_and_wait(TOPIC, b"by aiokafka")
         async with AIOKafkaConsumer(**given) as consumer:

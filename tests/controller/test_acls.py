@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from heirlog.controller import acls
 from heirlog.controller.acls import create_acls, delete_acls
 from heirlog.metadata.acls import AclOperation, AclPermissionType, PatternType, ResourceType
 from heirlog.metadata.apply import apply_all
@@ -102,6 +103,18 @@ def test_what_several_filters_match_is_told_by_each_and_removed_once() -> None:
     assert [len(result.matching_acls) for result in results] == [2, 1]
     assert {(acl.error_code, acl.error_message) for result in results for acl in result.matching_acls} == {(0, None)}
     assert [acl.resource_name for acl in cluster.image.acls.by_id.values()] == ["a"]
+
+
+def test_filters_that_match_the_same_acls_again_and_again_have_a_bounded_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(acls, "ANSWERED_MAX", 5)
+    cluster = Cluster()
+    cluster.create(*(creation(principal=f"User:{number}") for number in range(2)))
+    records, results = cluster.delete(*[meaning()] * 4)
+    assert records == 2
+    assert [len(result.matching_acls) for result in results] == [2, 2, 0, 0]
+    assert [result.error_code for result in results] == [0, 0, ErrorCode.POLICY_VIOLATION, ErrorCode.POLICY_VIOLATION]
 
 
 def test_a_filter_with_an_unknown_number_removes_nothing_and_the_others_theirs() -> None:

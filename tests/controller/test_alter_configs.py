@@ -170,6 +170,16 @@ def test_validate_only_checks_and_writes_nothing(harness: Harness) -> None:
             "INVALID_REQUEST",
             "can be dynamically updated only per-listener using the listener prefix",
         ),
+        *(
+            (BROKER, "1", (f"listener.name.ext.{name}", SET, value), "INVALID_REQUEST", "Change the file and restart")
+            for name, value in (
+                ("ssl.cipher.suites", "TLS_AES_128_GCM_SHA256"),
+                ("ssl.client.auth", "required"),
+                ("scram-sha-256.sasl.jaas.config", "x"),
+                ("connections.max.reauth.ms", "1000"),
+            )
+        ),
+        (BROKER, "1", ("listener.name.ext.no.such", SET, "1"), "INVALID_REQUEST", "Unknown broker config name"),
         (GROUP, "", ("consumer.session.timeout.ms", SET, "45000"), "INVALID_REQUEST", "Default group resources"),
         (GROUP, "g", ("no.such.thing", SET, "1"), "INVALID_CONFIG", "Unknown group config name: no.such.thing"),
         (

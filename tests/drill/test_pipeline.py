@@ -6,10 +6,14 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 from cli.json_shapes import mistakes
+
+from heirlog.drill import pipeline
+from heirlog.drill.observe import DrillFailure
 
 
 @pytest.mark.parametrize("form", [[], ["--quick", "--secure"]], ids=["four JVMs", "quick, on a closed cluster"])
@@ -27,3 +31,26 @@ def test_the_table_counts_each_line_once_though_the_job_was_killed_three_times(f
     assert len(verdict["kills"]) == 3 and not verdict["wrong_modules"]
     picture = (tmp_path / "timeline.svg").read_text()
     assert "batches in the table" in picture and picture.count("killed: ") == 3
+
+
+@pytest.mark.parametrize("doing", ["time.sleep(600)", "while True: pass"], ids=["idle", "slow"])
+def test_a_job_is_stuck_when_it_does_nothing_and_not_when_it_is_slow(
+    doing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pipeline, "STUCK_S", 0.0)
+    monkeypatch.setattr(pipeline, "WORK_S", 1.0)
+    # of a further level: JVMs are children of the driver
+    script = f"import subprocess, sys; subprocess.run([sys.executable, '-c', 'import time\\n{doing}'])"
+    job = pipeline._Job(tmp_path, "job", "-c", script)
+    try:
+        deadline = pipeline._Deadline(job)
+        if doing.startswith("while"):
+            until = time.monotonic() + 120
+            while sum(job.cpu_s().values()) < 1.0 and time.monotonic() < until:
+                time.sleep(0.3)
+            deadline.check()
+            monkeypatch.setattr(pipeline, "STUCK_MAX_S", 0.0)
+        with pytest.raises(DrillFailure, match="job is stuck"):
+            deadline.check()
+    finally:
+        job.end()

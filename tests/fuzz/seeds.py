@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import struct
 from collections.abc import Iterator
+from pathlib import Path
 from ssl import PEM_cert_to_DER_cert
 
 from fuzz import closed_brain, handshakes, plausible
@@ -141,4 +142,7 @@ def _logins() -> Iterator[bytes]:
     yield f"un,,\x01auth=Bearer {header}.{claims}.\x01\x01".encode() + b"\xff\x01"
     yield f"on,,\x01auth=Bearer {header}.{claims}.AAAA\x01\x01".encode() + b"\xff\x01"
     yield b"k" + ISSUERS_KEYS
+    yield b"x" + (Path(__file__).parent.parent / "blocking/certificates/client.p12").read_bytes()
+    rules = rb"RULE:^CN=(?<user>.*?),OU=(\w+)(,.*)?$/$1@$2${user}\$/L,RULE:(?i)(cn=.*)/$1/,DEFAULT"
+    yield b"m" + rules + b"\xffCN=a b,OU=c,O=\xc3\xa9"
     yield b"c" + PEM_cert_to_DER_cert(issued("alice").partition("-----END PRIVATE KEY-----\n")[2])

@@ -41,9 +41,12 @@ from heirlog.protocol.metadata_record import decode_control, decode_record
 from heirlog.protocol.primitives import Malformed
 from heirlog.raft import snapshot
 from heirlog.security.access_token import ClaimRules, SignedTokens, UnsecuredTokens
+from heirlog.security.der import NotReadable
 from heirlog.security.distinguished_name import UnusableName, subject_of
 from heirlog.security.exchange import Accepted, Exchange, PlainExchange, Refused
 from heirlog.security.oauthbearer import OAuthBearerExchange
+from heirlog.security.pkcs12_cost import check_store_cost
+from heirlog.security.principal_mapping import MappingError, PrincipalMapper
 from heirlog.security.scram import ScramExchange, ScramMechanism, credential_of, salted_password
 from heirlog.storage.cleaning.records import keyless
 from heirlog.storage.config import LogConfig
@@ -238,8 +241,23 @@ EXCHANGES: dict[bytes, Callable[[], Exchange]] = {
 
 
 def logins(data: bytes) -> None:
-    """What is fuzzed, then tokens that are separated by 0xFF, or a certificate, or an issuer's keys."""
+    """What is fuzzed, then tokens that are separated by 0xFF, or a certificate, an issuer's keys, a store (PKCS 12), or
+    rules and a subject that are separated by 0xFF.
+    """
     kind, rest = data[:1], data[1:]
+    if kind == b"x":
+        try:
+            check_store_cost(rest)
+        except NotReadable:
+            pass
+        return
+    if kind == b"m":
+        rules, _, subject = (part.decode("utf-8", "replace") for part in rest.partition(b"\xff"))
+        try:
+            PrincipalMapper(rules).name_of(subject)
+        except MappingError:
+            pass
+        return
     if kind == b"k":
         try:
             JwkSet(rest)

@@ -210,6 +210,8 @@ def test_a_quorum_with_a_controller_that_lost_its_files_is_not_started(tmp_path:
 def test_a_cluster_that_is_not_open_says_so() -> None:
     with pytest.raises(ClusterError, match="1 to 99 brokers, not 0"):
         Cluster(nodes=0)
+    with pytest.raises(ClusterError, match="not '3'"):
+        Cluster(nodes="3")  # type: ignore[arg-type]
     cluster = Cluster()
     for call in (cluster.kill, cluster.start, cluster.output):
         with pytest.raises(ClusterError, match="not started: use it in a `with` statement"):
@@ -223,6 +225,8 @@ def test_a_closed_cluster_starts_no_node(heirlog_cluster: Cluster) -> None:
     heirlog_cluster.close()
     with pytest.raises(ClusterError, match="the cluster is closed"):
         heirlog_cluster.start(1)
+    with pytest.raises(ClusterError, match="the cluster is not running"):
+        _ = heirlog_cluster.bootstrap_servers
 
 
 def test_a_node_that_cannot_start_is_reported_with_its_own_words() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -81,11 +82,20 @@ def test_a_name_of_librdkafka_is_refused_only_where_the_protocol_needs_it(name: 
     kind = name.partition(".")[0].upper()
     is_needed = kind in {"SSL": ["SSL"], "SASL_PLAINTEXT": ["SASL"], "SASL_SSL": ["SASL", "SSL"]}.get(protocol, [])
     if is_needed:
-        with pytest.raises(LocalError, match=f"c.properties: {name} is librdkafka's name; write {LIBRDKAFKAS[name]} "):
+        with pytest.raises(LocalError, match=f"c.properties: {name} is librdkafka's name; write .*{LIBRDKAFKAS[name]}"):
             check_client_properties("c.properties", given)
     else:
         check_client_properties("c.properties", given)
     check_client_properties("c.properties", {**given, LIBRDKAFKAS[name]: "x"})
+
+
+@pytest.mark.parametrize(("mechanism", "module"), [("PLAIN", "plain.Plain"), ("SCRAM-SHA-512", "scram.Scram")])
+def test_the_line_with_the_login_is_whole_and_without_the_password(mechanism: str, module: str) -> None:
+    given = {"security.protocol": "SASL_SSL", "sasl.mechanism": mechanism, "sasl.username": "alice"}
+    line = f'sasl.jaas.config=org.apache.kafka.common.security.{module}LoginModule required username="alice" '
+    with pytest.raises(LocalError, match=re.escape(f'{line}password="PASSWORD";')) as refused:
+        check_client_properties("c.properties", {**given, "sasl.password": "secret"})
+    assert "secret" not in str(refused.value)
 
 
 def test_properties_of_kafka_and_of_other_clients_are_not_taken_for_misspelt_ones() -> None:

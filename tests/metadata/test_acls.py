@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
 import pytest
@@ -54,6 +55,28 @@ def test_what_concerns_a_name_is_found_after_any_additions_and_removals(
     left = [acl for number, acl in enumerate(given) if number not in removed]
     found = sorted(map(repr, held.matching_resource(TOPIC, name)))
     assert found == sorted(repr(acl) for acl in left if concerns(acl, name))
+
+
+filters = st.builds(
+    AclFilter,
+    resource_type=st.sampled_from([ResourceType.ANY, TOPIC, GROUP]),
+    resource_name=st.none() | names,
+    pattern_type=st.sampled_from([PatternType.ANY, PatternType.MATCH, LITERAL, PREFIXED]),
+    principal=st.sampled_from([None, ALICE, BOB, "User:carol"]),
+    host=st.none(),
+    operation=st.just(AclOperation.ANY),
+    permission=st.just(AclPermissionType.ANY),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.builds(replace, acls, principal=st.sampled_from([ALICE, BOB])), max_size=12), filters)
+def test_a_filter_finds_what_it_matches_whether_it_names_a_resource_or_not(given: list[Acl], wanted: AclFilter) -> None:
+    held = Acls()
+    for number, acl in enumerate(given):
+        held.put(acl_id(number), acl)
+    found = sorted(held.matching(wanted))
+    assert found == [(acl_id(number), acl) for number, acl in enumerate(given) if wanted.matches(acl)]
 
 
 def record(record_id: bytes, name: str = "t", operation: int = AclOperation.READ) -> AccessControlEntryRecord:

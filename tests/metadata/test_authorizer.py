@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from heirlog.metadata import authorizer as authorizer_module
 from heirlog.metadata.acls import Acl, AclOperation, AclPermissionType, Acls, PatternType, ResourceType
-from heirlog.metadata.authorizer import DECISIONS_MAX, Authorizer
+from heirlog.metadata.authorizer import DECISIONS_MAX, Authorizer, decide
 from heirlog.protocol.types import Uuid
 
 TOPIC, GROUP = ResourceType.TOPIC, ResourceType.GROUP
@@ -124,6 +128,31 @@ def test_decisions_end_with_the_acls_that_they_were_made_on() -> None:
     assert not asked.may(ALICE, HOST, AclOperation.READ, TOPIC, "t")
     held = holding(allow("t", AclOperation.READ))
     assert asked.may(ALICE, HOST, AclOperation.READ, TOPIC, "t"), "of an image that a snapshot replaced"
+
+
+def test_a_decision_looks_at_no_acl_of_other_users(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request names a hundred thousand topics, and each of ten thousand users has an ACL on all of them."""
+    others = [allow("*", AclOperation.READ, principal=f"User:{number}") for number in range(100)]
+    others += [allow("t", AclOperation.READ, PREFIXED, f"User:{number}") for number in range(100)]
+    asked = authorizer(*others, allow("*", AclOperation.READ), deny("t2", AclOperation.ALL, PREFIXED, "User:*"))
+    looked_at: list[Acl] = []
+
+    def recorded(acls: Iterable[Acl], *rest: Any) -> bool:
+        looked_at.extend(found := list(acls))
+        return decide(found, *rest)
+
+    monkeypatch.setattr(authorizer_module, "decide", recorded)
+    assert asked.may(ALICE, HOST, AclOperation.READ, TOPIC, "t1")
+    assert not asked.may(ALICE, HOST, AclOperation.READ, TOPIC, "t2")
+    assert len(looked_at) == 3
+
+
+@pytest.mark.parametrize("name", ["t" * 249, "t" * 30_000])
+def test_a_long_name_is_a_name(name: str) -> None:
+    asked = authorizer(allow(name[:-1], AclOperation.READ, PREFIXED), deny(name, AclOperation.WRITE))
+    assert asked.may(ALICE, HOST, AclOperation.READ, TOPIC, name)
+    assert not asked.may(ALICE, HOST, AclOperation.WRITE, TOPIC, name)
+    assert not asked.may(ALICE, HOST, AclOperation.READ, TOPIC, name[:-2])
 
 
 def test_no_more_is_remembered_than_there_is_room_for() -> None:

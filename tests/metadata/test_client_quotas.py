@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from heirlog.metadata.apply import apply_all, image_of_snapshot
@@ -51,6 +53,24 @@ def test_each_key_has_its_own_precedence() -> None:
     quotas.put(entity(client=None), PRODUCER_BYTE_RATE, 7.0)
     assert quotas.limit(PRODUCER_BYTE_RATE, "alice", "c") == (7.0, ("", "c"))
     assert quotas.limit(CONSUMER_BYTE_RATE, "bob", "c") is None
+
+
+@pytest.mark.parametrize("stored", [math.nan, math.inf, -math.inf, 0.0, -1.0])
+def test_a_stored_value_that_is_no_limit_limits_nobody(stored: float) -> None:
+    """Apache Kafka takes NaN in AlterClientQuotas, and no client of it waits; heirlog may run on its metadata."""
+    image = image_of_snapshot(
+        [
+            client_quota_record(entity(user="alice"), PRODUCER_BYTE_RATE, stored),
+            client_quota_record(entity(ip=None), CONNECTION_CREATION_RATE, stored),
+        ],
+        1,
+        1,
+    )
+    quotas = image.client_quotas
+    quotas.put(entity(client=None), PRODUCER_BYTE_RATE, 5.0)
+    assert quotas.limit(PRODUCER_BYTE_RATE, "alice", "c") is None
+    assert quotas.limit(PRODUCER_BYTE_RATE, "bob", "c") == (5.0, ("", "c"))
+    assert quotas.ip_limit("10.0.0.1") is None
 
 
 def test_without_any_quota_of_a_key_nothing_is_counted() -> None:

@@ -221,6 +221,17 @@ CONTROLLER = {
 }
 
 
+def test_records_that_would_go_with_the_container_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = tmp_path / "volume"
+    for inside in (data, data / "logs"):
+        assert container._is_kept(inside, data)
+    monkeypatch.setattr("os.path.ismount", lambda path: path == tmp_path / "mounted")
+    assert container._is_kept(tmp_path / "mounted" / "logs", data)
+    assert not container._is_kept(tmp_path / "kraft-combined-logs", data)
+    said = refused(tmp_path, **{**CONTROLLER, "KAFKA_LOG_DIRS": str(tmp_path / "kraft-combined-logs")})
+    assert f"{tmp_path / 'kraft-combined-logs'} of log.dirs is in no volume" in said
+
+
 @pytest.mark.parametrize(
     ("variables", "sentence"),
     [

@@ -183,10 +183,14 @@ def test_three_machines(tmp_path: Path) -> None:
         eventually(lambda: "more" in shell.run("bash", "-c", creating), "two controllers continue")
         # a deletion by mistake: the second backup holds what came after the first
         produce = "heirlog produce orders --key-separator :"
+        configs = "retention.ms=86400000 'cleanup.policy=[compact,delete]'"
+        shell.run("bash", "-e", "-c", f"{export}\nheirlog configs alter topic orders {configs}")
         shell.run("bash", "-e", "-c", f"{export}\nprintf 'a:1\\nb:2\\na:3\\n' | {produce} -H from=here\n{backup}")
         again = backup[backup.index("heirlog consume") :]
         shell.run("bash", "-e", "-c", f"{export}\nprintf 'b:4\\n' | {produce}\n{again}")
         shell.run("bash", "-e", "-c", f"{export}\nheirlog topics delete orders\n{restore}")
+        described = shell.run("bash", "-e", "-c", f"{export}\nheirlog topics describe orders")
+        assert "cleanup.policy=[compact,delete], retention.ms=86400000" in described
         restored = shell.run("bash", "-e", "-c", f"{export}\nheirlog consume orders -e -f '%k%s%h '")
         assert sorted(restored.split()) == ["a1from=here", "a3from=here", "b2from=here", "b4"]
         assert restored.index("a1") < restored.index("a3") and restored.index("b2") < restored.index("b4")

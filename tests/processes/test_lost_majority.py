@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
@@ -32,12 +33,16 @@ def test_the_controller_that_is_left_becomes_the_quorum_and_the_others_are_added
         cluster_id, old = quorum(heirlog)["cluster_id"], voters(heirlog)
         left = next(node for node in cluster.controllers if node != active(cluster))
         lost = [node for node in cluster.controllers if node != left]
+        folders = {node: cluster.data / f"{'broker' if combined else 'controller'}-{node}" for node in old}
         for node in lost:
             cluster.kill(node)
+        address = re.search(r"CONTROLLER://([^,\n]+)", (folders[left] / "server.properties").read_text())
+        assert address is not None
+        said = refusal(heirlog, "quorum", "describe", "--bootstrap-controller", address[1])
+        assert "no controller is active: start a majority" in said
         for node in [left, *BROKERS]:
             if node in cluster.pids:
                 cluster.stop(node)
-        folders = {node: cluster.data / f"{'broker' if combined else 'controller'}-{node}" for node in old}
         for node in lost:
             shutil.rmtree(folders[node] / "log")
 

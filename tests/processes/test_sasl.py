@@ -231,6 +231,43 @@ def test_requests_that_come_with_a_wrong_token_are_not(cluster: Cluster, talk: T
     assert "sneaked-in" not in [topic.name for topic in other.ask(MetadataRequest(topics=None), 12).topics]
 
 
+@pytest.mark.parametrize("version", [0, 1, 2])
+def test_a_token_after_the_login_is_refused_and_changes_nothing(cluster: Cluster, version: int) -> None:
+    talk = Talk(cluster)
+    talk.log_in(b"\0bob\0bob secret")
+    answer = talk.token(RIGHT, version)
+    assert answer.error_code == ErrorCode.ILLEGAL_SASL_STATE
+    topic = CreateTopicsRequest.CreatableTopic(name="of-bob", num_partitions=1, replication_factor=1)
+    created = talk.ask(CreateTopicsRequest(topics=[topic], timeout_ms=10_000), 7).topics[0]
+    assert created.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED, "still bob, who may do nothing"
+
+
+@pytest.mark.parametrize(
+    ("chosen", "token"),
+    [
+        ("SCRAM-SHA-256", RIGHT),
+        ("PLAIN", b"n,,n=alice,r=nonce"),
+        ("SCRAM-SHA-256", b"n,,\x01auth=Bearer a.b.c\x01\x01"),
+    ],
+    ids=["PLAIN", "SCRAM", "OAUTHBEARER"],
+)
+def test_a_token_of_another_mechanism_than_the_chosen_one_is_refused(talk: Talk, chosen: str, token: bytes) -> None:
+    talk.handshake(chosen)
+    assert talk.token(token).error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
+    assert talk.is_closed()
+
+
+@pytest.mark.parametrize(
+    "token",
+    [b"", b"\0alice\0", b"\0\0alice secret", b"bob\0alice\0alice secret", b"\0alice\0alice secret\0", b"\0*\0x"],
+    ids=["nothing", "no password", "no name", "for another", "more", "everybody"],
+)
+def test_a_login_without_a_name_or_a_password_is_none(talk: Talk, token: bytes) -> None:
+    talk.handshake()
+    assert talk.token(token).error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
+    assert talk.is_closed()
+
+
 def test_the_principal_is_who_logged_in(cluster: Cluster) -> None:
     """bob may do nothing, alice is a super user."""
     codes = {}

@@ -67,6 +67,7 @@ Partition = DescribeRecoveryResponse.RecoveryPartition
                         topic_id=b"t" * 16,
                         partition_log_info=[
                             Info(partition=0, last_written_leader_epoch=5, current_leader_epoch=7, log_end_offset=100),
+                            Info(partition=2, log_end_offset=90, may_lack_records=True),
                             Info(partition=1, error_code=10134, error_message="more than 1000"),
                         ],
                     )
@@ -138,6 +139,7 @@ def test_the_basis_of_an_election_is_a_tagged_field_that_kafka_skips(cls: type) 
             replicas=[
                 cls.ReplicaAnswer(broker_id=1, broker_epoch=101, last_written_leader_epoch=5, log_end_offset=100),  # type: ignore[attr-defined]
                 cls.ReplicaAnswer(broker_id=2),  # type: ignore[attr-defined]
+                cls.ReplicaAnswer(broker_id=3, may_lack_records=True),  # type: ignore[attr-defined]
             ],
         )
     )

@@ -105,6 +105,23 @@ def test_an_observer_follows_the_successor_of_a_silent_leader_at_once() -> None:
     assert max(waits_ms) < 3_000, waits_ms
 
 
+def test_an_observer_logs_an_outage_once_and_the_next_one_again() -> None:
+    world = World(observers=1)
+    world.start()
+    names = ["a", "b", "c"]
+    lines: list[list[str]] = []
+    world.commit("a")
+    for count in (2, 3):
+        world.logged.clear()
+        world.isolate(world.observers[0])
+        world.run_for(20_000)
+        world.heal()
+        world.commit(names[count - 1])
+        world.run_until_all_have(*names[:count])
+        lines.append([event for _, _, event, _ in world.logged if event.startswith("metadata-fetch-")])
+    assert lines == [["metadata-fetch-failed", "metadata-fetch-resumed"]] * 2
+
+
 def test_the_time_limit_and_the_back_off_of_a_fetch_are_configured(monkeypatch: pytest.MonkeyPatch) -> None:
     sent_ms, limits_ms = fetch_times(
         World(observers=1), QuorumConfig(request_timeout_ms=300, retry_backoff_ms=400), monkeypatch

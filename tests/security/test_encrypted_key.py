@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import time
 
 import pytest
 from cryptography.hazmat.primitives.serialization import (
@@ -15,6 +16,7 @@ from security.making_keys import PBE_MD5_DES, PBKDF2, SCRYPT, der, derived, key,
 
 from heirlog.security.der import NotReadable
 from heirlog.security.encrypted_key import ITERATIONS_MAX, check_cost
+from heirlog.tls.contexts import STORE_MAX_BYTES
 
 
 @pytest.mark.parametrize(
@@ -53,6 +55,23 @@ def test_what_is_no_key_is_refused(damaged: str) -> None:
     """OpenSSL might take lengths that this reader does not."""
     with pytest.raises(NotReadable):
         check_cost(f"-----BEGIN ENCRYPTED PRIVATE KEY-----\n{damaged}\n-----END ENCRYPTED PRIVATE KEY-----\n")
+
+
+def test_elements_within_elements_are_refused_beyond_a_depth() -> None:
+    """A recursion without a bound would end the node."""
+    nested = b""
+    for _ in range(3000):
+        nested = der(0x30, nested)
+    with pytest.raises(NotReadable, match="damaged"):
+        check_cost(key(nested))
+
+
+def test_a_store_full_of_beginnings_is_read_once() -> None:
+    """What is behind each beginning would otherwise be searched for an end: minutes for a store of 1 MiB."""
+    begin = "-----BEGIN ENCRYPTED PRIVATE KEY-----"
+    began_s = time.process_time()
+    check_cost(begin * (STORE_MAX_BYTES // len(begin)))
+    assert time.process_time() - began_s < 10
 
 
 def test_the_key_of_a_library_is_taken() -> None:

@@ -5,11 +5,18 @@ import ssl
 import time
 from typing import Any
 
+import pytest
 from local.authorities import issued
 
-from heirlog.server.certificate_ends import LOOK_AGAIN_S, WARNING_DAYS, CertificateEnds
+from heirlog.server.certificate_ends import LOOK_AGAIN_S, WARNING_DAYS, CertificateEnds, has_ended
 
 DAY_S = 24 * 3600
+
+
+@pytest.mark.parametrize("content", [b"", b"\x30\x00", b"\x30\x02\x30\x00", b"\xff" * 100])
+def test_a_certificate_whose_end_cannot_be_read_has_ended(content: bytes) -> None:
+    """A continued session shows nothing else."""
+    assert has_ended(content, 0.0)
 
 
 def test_a_certificate_is_named_in_the_log_before_and_after_its_end_once_a_day() -> None:

@@ -540,22 +540,25 @@ def test_listeners_between_nodes_are_exempt_where_clients_have_others(
     assert exempt_listeners(parse_static(properties)) == exempt
 
 
-def test_an_announced_size_costs_nothing_until_it_arrives(fake_node: Any, eventually: Any) -> None:
+@pytest.mark.parametrize(("limit", "each"), [(100_000_000, 250_000), (524_288, 30_000)], ids=["client", "stranger"])
+def test_an_announced_size_costs_nothing_until_it_arrives(
+    fake_node: Any, eventually: Any, limit: int, each: int
+) -> None:
     async def scenario() -> None:
-        node = fake_node(echo, frame_limit=100_000_000)
+        node = fake_node(echo, frame_limit=limit)
         tracemalloc.start()
         try:
             before = tracemalloc.get_traced_memory()[0]
             pairs = [await connect(node.endpoint) for _ in range(100)]
             for _, writer in pairs:
-                writer.write(struct.pack(">i", 99_000_000) + bytes(1000))
+                writer.write(struct.pack(">i", limit - 1000) + bytes(1000))
             await eventually(
                 lambda: (
                     len(node.clients) == 100
                     and all(client.transport._stream._filled == 1000 for client in node.clients)
                 )
             )
-            assert tracemalloc.get_traced_memory()[1] - before < 25_000_000
+            assert tracemalloc.get_traced_memory()[1] - before < 100 * each
         finally:
             tracemalloc.stop()
         node.server.stop()

@@ -79,3 +79,24 @@ def test_files_with_secrets_that_everybody_can_read(tmp_path: Path) -> None:
     assert said(secret, properties) == []
     key.unlink()
     assert said(secret, properties) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "address", "is_said"),
+    [
+        (CLOSED, "0.0.0.0:9404", True),
+        (CLOSED, "10.0.0.1:0", True),
+        (CERTIFIED, "[::]:9404", True),
+        (CLOSED, "127.0.0.1:9404", False),
+        (CLOSED, "localhost:9404", False),
+        (CLOSED, "[::1]:9404", False),
+        (CLOSED, "", False),
+        ({}, "0.0.0.0:9404", False),
+    ],
+)
+def test_metrics_that_other_machines_can_read_beside_closed_listeners(
+    changes: dict[str, str], address: str, is_said: bool
+) -> None:
+    given = FILE | changes | {"super.users": "User:admin", "heirlog.metrics.listener": address}
+    found = [event for _, event, _ in said({name: text for name, text in given.items() if text})]
+    assert found == (["metrics-open-to-all"] if is_said else [])

@@ -37,6 +37,16 @@ class Inbox:
             function()
 
 
+def test_the_start_of_the_machine_has_a_name_that_stays() -> None:
+    other = subprocess.run(
+        [sys.executable, "-c", "from heirlog.server.boot_id import read_boot_id; print(read_boot_id())"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert OsFiles(Inbox()).boot_id == other.stdout.strip() != ""
+
+
 @pytest.fixture
 def inbox() -> Inbox:
     return Inbox()

@@ -82,6 +82,12 @@ def test_what_was_flushed_survives_and_the_rest_is_cut(data: Path) -> None:
     assert report.undone == []
 
 
+def test_afterwards_no_directory_names_the_current_start_of_the_machine(data: Path) -> None:
+    life(data, "put('.heirlog_boot', b'{}'); put('log', b'flushed'); sync()")
+    cut(data)
+    assert contents(data) == {"log": b"flushed"}
+
+
 def test_a_seed_tears_anywhere_between_flushed_and_written(data: Path) -> None:
     seen = set()
     for seed in range(30):

@@ -127,6 +127,20 @@ def test_a_long_value_is_cut() -> None:
     assert len(line["exception"]) == 100_000, "a traceback is whole"
 
 
+HOSTILE = 'x\n{"event":"operation","principal":"User:admin"}\r\x1b[2J\0\x85\u2028\u2029\ud800\u202e"}'
+
+
+def test_what_clients_choose_is_a_value_in_one_line_of_ascii() -> None:
+    """Client ids, principals and names of topics: each could hold the line of another operation."""
+    out = io.StringIO()
+    given = {"client_id": HOSTILE, "on": [HOSTILE], "principal": f"User:{HOSTILE}", "outcome": {HOSTILE: 1}}
+    Logger(3, LogLevels(), out)("info", "operation", **given)
+    text = out.getvalue()
+    assert text.isascii() and text[:-1].isprintable() and text.endswith("}\n")
+    line = json.loads(text)
+    assert line["event"] == "operation" and {name: line[name] for name in given} == given
+
+
 def test_on_a_terminal_a_person_reads_and_no_client_writes() -> None:
     out = Terminal()
     Logger(3, LogLevels(), out)("warning", "topic-not-created", topic="evil\x1b[2J\nfake line", partition=7)

@@ -7,7 +7,8 @@ from heirlog.sim import guards
 from heirlog.sim.copies_checker import CopiesChecker
 from heirlog.sim.history_checks.sends import few_copies
 from heirlog.sim.plan import RunPlan
-from heirlog.sim.simulation import TOPIC, Simulation
+from heirlog.sim.simulation import Simulation
+from heirlog.sim.topics import TOPIC
 
 
 def begun() -> Simulation:

@@ -58,6 +58,24 @@ def test_a_kill_loses_nothing() -> None:
     assert machine.content("/f") == b"data"
 
 
+def test_only_a_power_cut_begins_another_start_of_the_machine() -> None:
+    machine = Machine()
+    first = machine.files.boot_id
+    machine.world.end(machine.process, Exit("killed", -9, ""))
+    machine.boot()
+    assert machine.files.boot_id == first
+    machine.power_cut()
+    assert machine.files.boot_id != first
+
+
+def test_a_power_cut_may_take_everything_that_was_not_flushed() -> None:
+    machine = _machine_with_synced_file(1, b"flushed")
+    machine.disk.keeps_least = True
+    machine.files.open("/d/f").append(b" and not")
+    machine.power_cut()
+    assert machine.content("/d/f") == b"flushed"
+
+
 def test_a_power_cut_keeps_what_was_flushed_and_a_random_prefix_of_the_rest() -> None:
     seen = set()
     for seed in range(60):

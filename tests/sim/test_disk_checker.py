@@ -14,7 +14,8 @@ from heirlog.sim.disk_files import SimFiles
 from heirlog.sim.disk_logs import log_on_disk
 from heirlog.sim.oracle import Violation
 from heirlog.sim.plan import RunPlan
-from heirlog.sim.simulation import TOPIC, Simulation
+from heirlog.sim.simulation import Simulation
+from heirlog.sim.topics import TOPIC
 from heirlog.storage.clean_shutdown import CLEAN_SHUTDOWN_FILE
 
 LIMIT_MS = 20_000

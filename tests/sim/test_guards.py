@@ -33,7 +33,7 @@ NEEDED = {
     19: (1, {"Q1"}),
     20: (1, {"Q5"}),
     21: (1, {"Q5"}),
-    22: (1, {"X19", "X1", "zombie"}),
+    22: (2, {"X19", "X1", "zombie"}),
     23: (1, {"X1", "X11", "unseen"}),
     24: (1, {"X2", "X19"}),
     25: (7, {"aborted-read", "liveness"}),
@@ -48,7 +48,8 @@ NEEDED = {
     34: (27, {"X20"}),
     35: (1, {"late-owner"}),
     36: (1, {"group-owners", "late-owner"}),
-    37: (14, {"share-final"}),
+    37: (2, {"zombie", "inconsistent-offsets", "unseen"}),
+    38: (3, {"share-final"}),
 }
 """Guard: the seed of its scenario to try first (one that showed it once), rules."""
 SEEDS = 30

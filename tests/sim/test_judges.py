@@ -12,7 +12,8 @@ from heirlog.protocol.types import BrokerId, Uuid
 from heirlog.sim.cluster import says_clean
 from heirlog.sim.oracle import Violation
 from heirlog.sim.plan import RunPlan
-from heirlog.sim.simulation import TOPIC, Simulation
+from heirlog.sim.simulation import Simulation
+from heirlog.sim.topics import TOPIC
 from heirlog.storage.clean_shutdown import CLEAN_SHUTDOWN_FILE
 
 STOP_LIMIT_MS = 30_000

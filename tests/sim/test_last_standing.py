@@ -9,10 +9,12 @@ import pytest
 from heirlog.metadata.features import SUPPORTED_FEATURES
 from heirlog.protocol.records import PartitionChangeRecord, RegisterBrokerRecord
 from heirlog.protocol.types import BrokerId, Uuid
+from heirlog.sim.judgement import judge
 from heirlog.sim.oracle import Violation
 from heirlog.sim.plan import RunPlan
 from heirlog.sim.run import run_seed
-from heirlog.sim.simulation import TOPIC, Simulation
+from heirlog.sim.simulation import Simulation
+from heirlog.sim.topics import TOPIC
 
 LOSES = 40
 """A seed of `swarm` that loses records with the ELR off."""
@@ -62,7 +64,7 @@ def test_the_last_member_that_lost_records_leads_again_and_the_run_is_judged_to_
         cluster.start(name)
     simulation.heal()
     simulation.audit()
-    simulation.judge()
+    judge(simulation)
     assert simulation.world.counters["last_standing"] >= 1
 
 

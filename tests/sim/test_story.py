@@ -63,8 +63,8 @@ def test_what_happens_to_a_broker() -> None:
 
 def test_the_story_of_a_run_has_its_faults_and_its_elections_and_changes_nothing() -> None:
     stories: list[Story] = []
-    told = run_seed(7, scenario="U1", watch=lambda simulation: stories.append(Story(simulation)))
-    assert told.hash == run_seed(7, scenario="U1").hash
+    told = run_seed(1, scenario="U1", watch=lambda simulation: stories.append(Story(simulation)))
+    assert told.hash == run_seed(1, scenario="U1").hash
     (story,) = stories
     lines = list(story.until(None))
     assert [line.time_us for line in lines] == sorted(line.time_us for line in lines)

@@ -115,6 +115,13 @@ def test_a_pipeline(spark: SparkSession, secured: Cluster, alice: str, tmp_path:
     assert read(spark, "piped", alice) == list(range(ROWS))
 
 
+@pytest.mark.usefixtures("filled")
+def test_the_options_of_a_user_say_the_same_as_its_file(spark: SparkSession, secured: Cluster) -> None:
+    given = secured.client_config("alice", "spark")
+    rows = spark.read.format("heirlog").options(**given, subscribe="orders").load()
+    assert rows.count() == ROWS
+
+
 def test_what_a_user_may_not_do_is_named_and_no_secret_is_in_a_plan(
     spark: SparkSession, secured: Cluster, alice: str
 ) -> None:

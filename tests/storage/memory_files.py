@@ -54,6 +54,7 @@ class MemoryFiles:
         self.directories = {""}
         self.pending: list[Callable[[], None]] = []
         self.wall_ms = 0
+        self.boot_id = "boot-1"
         self.failing_appends: set[str] = set()
         self.flush_error: OSError | None = None
         self.operations: list[str] = []

@@ -3,11 +3,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from storage.logs import batch, contents
+from storage.logs import batch, contents, placed
 from storage.memory_files import MemoryFiles
 
+from heirlog.protocol.batch import walk
 from heirlog.protocol.types import BrokerEpoch, PartitionKey, Uuid
 from heirlog.storage.clean_shutdown import decide_previous_broker_epoch, parse_clean_shutdown
+from heirlog.storage.cleaning.records import empty_batch
 from heirlog.storage.config import LogConfig
 from heirlog.storage.errors import StorageFormatError
 from heirlog.storage.identity import format_directory, read_meta_properties
@@ -193,11 +195,10 @@ def test_a_clean_stop_leaves_logs_alone_that_are_as_the_last_one_left_them(files
         (lambda log: (log.truncate_to(0), log.append_as_leader(batch("z", timestamp_ms=9), 3, 0)), [(0, "z")]),
         (lambda log: log.roll(), [(0, "c")]),
         (lambda log: (log.epochs.begin(4, 1), log.append_as_leader(batch("z"), 4, 0)), [(0, "c"), (1, "z")]),
-        (lambda log: (log.increment_log_start(1), log.epochs.begin(4, 1)), []),
         (lambda log: log.truncate_fully_and_start_at(8), []),
         (lambda log: (log.roll(), log.increment_log_start(1), log.delete_old_segments(0, 1)), []),
     ],
-    ids=["append", "same length", "roll", "epoch", "epoch of no record", "truncate", "retention"],
+    ids=["append", "same length", "roll", "epoch", "truncate", "retention"],
 )
 def test_a_log_that_has_changed_since_the_last_clean_stop_is_written_and_flushed(
     files: MemoryFiles, change: Callable[[Log], object], records: list[tuple[int, str]]
@@ -241,6 +242,36 @@ def test_logs_that_a_stop_did_not_prove_are_finished_by_the_next_one(files: Memo
     assert files.operations.count("flush 00000000000000000000.log") == 2
 
 
+def test_the_newest_epoch_of_a_log_that_was_emptied_is_written(files: MemoryFiles) -> None:
+    """It is all that a recovery can learn of this replica."""
+    directory = with_three_logs_stopped_cleanly(files)
+    log = directory.logs["quiet", 0]
+    log.increment_log_start(1)
+    files.run()
+    log.epochs.begin(4, 1)
+    assert closed(files, directory, 2) == [None]
+    files.crash()
+    again = loaded(files)
+    assert again.clean_broker_epoch == 2
+    assert again.logs["quiet", 0].epochs.entries == [(4, 1)]
+
+
+def test_a_log_that_the_start_had_to_cut_is_finished(files: MemoryFiles) -> None:
+    directory = with_three_logs_stopped_cleanly(files)
+    assert closed(files, directory, 2) == [None]
+    path = f"{PATH}/quiet-0/00000000000000000000.log"
+    torn = files.open(path)
+    size = torn.append(b"torn")
+    files.flush(torn, lambda error: None)
+    files.run()
+    directory = opened(files)
+    assert directory.logs["quiet", 0].cut_bytes == 4
+    assert closed(files, directory, 3) == [None]
+    files.crash()
+    assert files.open(path).size == size, "what was cut does not come back"
+    assert loaded(files).clean_broker_epoch == 3
+
+
 def test_a_log_in_which_the_start_has_tidied_up_is_finished(files: MemoryFiles) -> None:
     directory = with_three_logs_stopped_cleanly(files)
     assert closed(files, directory, 2) == [None]
@@ -271,17 +302,36 @@ def test_indexes_that_a_read_has_rebuilt_are_flushed_by_the_next_clean_stop(file
     assert (segment.max_timestamp, segment.indexes_rebuilt) == (largest, False)
 
 
-@pytest.mark.parametrize(("timestamp_ms", "rebuilt"), [(1000, True), (-1, False)])
-def test_a_time_index_that_a_power_cut_has_emptied_is_rebuilt(
-    files: MemoryFiles, timestamp_ms: int, rebuilt: bool
+@pytest.mark.parametrize(
+    ("timestamp_ms", "left", "rebuilt"),
+    [(1000, b"", True), (1000, bytes(12), True), (-1, b"", False)],
+    ids=["empty", "zeros", "without timestamps"],
+)
+def test_a_time_index_that_a_power_cut_has_taken_back_is_rebuilt(
+    files: MemoryFiles, timestamp_ms: int, left: bytes, rebuilt: bool
 ) -> None:
     directory = opened(files)
     log = directory.create_log("t", 0, TOPIC_ID, LogConfig())
     log.append_as_leader(batch("a", timestamp_ms=timestamp_ms), 3, 0)
     assert closed(files, directory, 1) == [None]
-    files.inodes[f"{PATH}/t-0/00000000000000000000.timeindex"].data[:] = b""
+    files.inodes[f"{PATH}/t-0/00000000000000000000.timeindex"].data[:] = left
     (segment,) = loaded(files).logs["t", 0].segments
     assert (segment.max_timestamp, segment.indexes_rebuilt) == (timestamp_ms, rebuilt)
+
+
+@pytest.mark.parametrize("timestamp_ms", [1000, -1])
+def test_the_indexes_of_a_segment_that_begins_with_an_emptied_batch_are_not_rebuilt(
+    files: MemoryFiles, timestamp_ms: int
+) -> None:
+    """Such a batch has the timestamp of records that the cleaner has removed."""
+    directory = opened(files)
+    log = directory.create_log("t", 0, TOPIC_ID, LogConfig())
+    (_, removed), *_ = walk(memoryview(placed(0, 3, "a", timestamp_ms=2000)))
+    log.append_as_follower(empty_batch(removed)[0], 3)
+    log.append_as_follower(placed(1, 3, "b", timestamp_ms=timestamp_ms), 3)
+    assert closed(files, directory, 1) == [None]
+    (segment,) = loaded(files).logs["t", 0].segments
+    assert (segment.max_timestamp, segment.indexes_rebuilt) == (timestamp_ms, False)
 
 
 def test_a_log_without_records_is_stopped_cleanly_without_files_of_indexes_and_producers(files: MemoryFiles) -> None:

@@ -63,3 +63,30 @@ def test_a_failed_test_names_the_files_with_what_its_nodes_printed(tmp_path: Pat
     assert all((tmp_path / "base" / folder / "node-1.log").read_text().startswith("{") for folder in copied)
     assert ("output of node 1 of own" in said) == asked
     assert ('"event":' in said) == asked, "JSON only on request"
+
+
+def test_a_wrong_marker_is_answered_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(
+        """
+import pytest
+
+@pytest.mark.heirlog(node=1)
+def test_misspelt(heirlog_cluster):
+    pass
+
+@pytest.mark.heirlog(nodes=1, config={"num.partition": 3})
+def test_misspelt_configuration(heirlog_cluster):
+    pass
+
+@pytest.mark.heirlog(nodes=1)
+def test_without_effect():
+    pass
+"""
+    )
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--basetemp", str(tmp_path / "base")]
+    said = subprocess.run([*command, "test_it.py"], cwd=tmp_path, capture_output=True, text=True).stdout
+    assert "1 passed" in said and "2 errors" in said, said
+    assert "@pytest.mark.heirlog has no argument node; did you mean nodes?" in said
+    assert "did you mean num.partitions?" in said
+    assert "@pytest.mark.heirlog has no effect" in said
+    assert "plugin.py:" not in said and "def __init__" not in said, "no source of heirlog"

@@ -18,6 +18,7 @@ A client belongs to one thread and one process. Several fetches and producers of
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
@@ -89,6 +90,8 @@ class Client:
         self._connections = Connections(bootstrap, security=security, client_id=client_id)
         self._cluster = self._connections.cluster
         self._timeout_s = timeout_s
+        self.waiting_since_s: float | None = None
+        """On the monotonic clock, while a call waits for its answer: for another thread that says so."""
 
     def __enter__(self) -> Self:
         return self
@@ -142,18 +145,27 @@ class Client:
         error_code: Callable[[Any], int],
         newest: int | None = None,
         timeout_s: float | None = None,
+        held_s: float = 0.0,
         key_type: int = int(CoordinatorType.GROUP),
     ) -> Any:
         """The response of a coordinator. The request is retried while its error code is a temporary one.
 
-        key: a group or a transactional id, as key_type says. newest: the newest version to use. Raises KafkaError
-        without a coordinator, OSError.
+        key: a group or a transactional id, as key_type says. newest: the newest version to use. held_s: how much
+        longer than timeout_s an answer may take that the coordinator holds back, as that to a JoinGroup. Raises
+        KafkaError without a coordinator, OSError.
         """
         from heirlog.client.coordinators import ask_coordinator
 
         time_s = self._time(timeout_s)
         call = ask_coordinator(
-            self._cluster, key, message, time_s, code_of=error_code, newest=newest, key_type=key_type
+            self._cluster,
+            key,
+            message,
+            time_s,
+            code_of=error_code,
+            newest=newest,
+            held_s=held_s,
+            key_type=key_type,
         )
         return self._run(call)
 
@@ -434,7 +446,11 @@ class Client:
     # plumbing
 
     def _run(self, call: Call[R]) -> R:
-        return self._connections.run(call)
+        self.waiting_since_s = time.monotonic()
+        try:
+            return self._connections.run(call)
+        finally:
+            self.waiting_since_s = None
 
     def _time(self, timeout_s: float | None) -> float:
         return self._timeout_s if timeout_s is None else timeout_s

@@ -117,10 +117,12 @@ def _lossy_elections(state: PartitionRegistration) -> tuple[ElectionBasis, ...]:
 
 
 def _is_doubtful(election: ElectionBasis) -> bool:
-    """Whether another replica may hold more than the winner.
+    """Whether the winner may lack committed records: another replica may hold more, or a machine has lost some.
 
     Where all have answered and the winner has the most, or the last leader leads again, nothing is known to be gone.
     """
+    if any(answer.may_lack_records for answer in election.replicas):
+        return True
     certainty = loss_of(election.leader, election.replicas).certainty
     return certainty is Certainty.CERTAIN or (
         election.basis is not Basis.LAST_KNOWN and (certainty is Certainty.POSSIBLE or not election.replicas)
@@ -130,7 +132,6 @@ def _is_doubtful(election: ElectionBasis) -> bool:
 class Partition:
     __slots__ = (
         "_answered_isrs",
-        "_lacks_committed",
         "_lacks_committed_since",
         "_lossy_elections",
         "_proposal",
@@ -183,8 +184,8 @@ class Partition:
         self._registered_brokers = registered_brokers
         self.lag_max_ms = lag_max_ms
         self.high_watermark = min(max(high_watermark, log.log_start_offset), log.log_end_offset)
-        self._lacks_committed = high_watermark > log.log_end_offset
-        """Committed records are gone from this log: its disk has lost them, or the folder is an older copy."""
+        # its disk has lost committed records, or the folder is an older copy
+        log.may_lack_records |= high_watermark > log.log_end_offset
         self._lacks_committed_since = -1
         """The leader epoch in which it first led without them; -1: it did not."""
         self._decide_transactions()
@@ -217,8 +218,17 @@ class Partition:
     @property
     def doubtful_epoch(self) -> int:
         """Leader epoch of the newest leader that may lack records of others; -1: there was none."""
+        return max(self._recorded_doubtful_epoch, self._lacks_committed_since)
+
+    @property
+    def is_doubt_recorded(self) -> bool:
+        """Whether the records of elections say it, too: the next leader then knows it."""
+        return self._recorded_doubtful_epoch >= self._lacks_committed_since
+
+    @property
+    def _recorded_doubtful_epoch(self) -> int:
         doubtful = (election.leader_epoch for election in self._lossy_elections if _is_doubtful(election))
-        return max(next(doubtful, -1), self._lacks_committed_since)
+        return next(doubtful, -1)
 
     def become_leader(self, state: PartitionRegistration, min_isr: int, now_ms: int) -> None:
         """The image says that this broker leads, or that a partition which it leads has changed."""
@@ -234,8 +244,8 @@ class Partition:
             self._proposal = None
         self._take_assignment(state, new_epoch, now_ms)
         if new_epoch:
-            if self._lacks_committed:
-                self._lacks_committed, self._lacks_committed_since = False, state.leader_epoch
+            if self.log.may_lack_records:
+                self.log.may_lack_records, self._lacks_committed_since = False, state.leader_epoch
             self._lossy_elections = _lossy_elections(state)
             self.leader_epoch = state.leader_epoch
             self.leader_epoch_start_offset = self.log.log_end_offset
@@ -258,7 +268,7 @@ class Partition:
         self.leader_epoch = state.leader_epoch
         if state.leader != NO_LEADER:
             # that one decides what is committed
-            self._lacks_committed = False
+            self.log.may_lack_records = False
         self._lossy_elections = _lossy_elections(state)
         self.partition_epoch = state.partition_epoch
         return restart

@@ -106,5 +106,6 @@ def _answer(
         last_written_leader_epoch=last_written_epoch(partition.log),
         current_leader_epoch=partition.leader_epoch,
         log_end_offset=partition.log.log_end_offset,
+        may_lack_records=partition.log.may_lack_records,
         error_message=None,
     )

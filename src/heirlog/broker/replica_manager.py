@@ -272,7 +272,12 @@ class ReplicaManager:
     def _created(self, key: PartitionKey, state: PartitionRegistration) -> Partition | None:
         topic = self._image.topics[key[0]].name
         made = self.directories.create_log(key, topic, state, log_config_of(self._image, self._static, topic))
-        return None if made is None else self._add(key, topic, *made, high_watermark=0)
+        if made is None:
+            return None
+        directory, log = made
+        # the partition had a leader before: what this replica held was on a disk that is gone
+        log.may_lack_records = state.leader_epoch > 0
+        return self._add(key, topic, directory, log, high_watermark=0)
 
     def _add(self, key: PartitionKey, topic: str, directory: LogDirectory, log: Log, high_watermark: int) -> Partition:
         partition = Partition(

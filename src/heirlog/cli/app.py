@@ -54,7 +54,7 @@ from heirlog.cli import (
     up,
     users,
 )
-from heirlog.cli.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, CommandError
+from heirlog.cli.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, CommandError, UsageError
 from heirlog.cli.next_steps import with_next_step
 from heirlog.cli.sections import Commands, Sectioned
 from heirlog.local.errors import LocalError
@@ -154,7 +154,7 @@ def node(
 def run(arguments: list[str]) -> int:
     """Run one command line; returns the exit code."""
     try:
-        result = app(habits.rewritten(arguments), prog_name="heirlog", standalone_mode=False)
+        result = app(habits.rewritten(_as_text(arguments)), prog_name="heirlog", standalone_mode=False)
         sys.stdout.flush()
         # typer hands back the code of an Exit instead of raising it
         return result if isinstance(result, int) else 0
@@ -175,12 +175,35 @@ def run(arguments: list[str]) -> int:
         # the reader of our output has seen enough (`| head`); nothing may be written to it any more
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_FAILED
+    except UnicodeEncodeError as error:
+        return _fail(_unprintable(error), EXIT_FAILED)
     except OSError as error:
         if error.errno in OUTPUT_ERRORS and error.filename is None:
             return _fail(f"standard output cannot be written: {error.strerror}", EXIT_FAILED)
         return _fail(str(error), EXIT_FAILED)
     except (KeyboardInterrupt, typer.Abort):
         return EXIT_INTERRUPTED
+
+
+def _unprintable(error: UnicodeEncodeError) -> str:
+    part = error.object[max(error.start - 20, 0) : error.end + 20]
+    return f"{part!a} cannot be shown in the encoding {error.encoding}: set the environment variable PYTHONUTF8=1"
+
+
+def _as_text(arguments: list[str]) -> list[str]:
+    """What is not UTF-8 would fail wherever it is printed or sent. Raises UsageError."""
+    found = []
+    for argument in arguments:
+        try:
+            # in a terminal whose encoding is not UTF-8, Python could not read what is
+            found.append(os.fsencode(argument).decode())
+        except UnicodeDecodeError as error:
+            shown = os.fsencode(argument).decode(errors="backslashreplace")
+            raise UsageError(
+                f"the argument {shown} is not UTF-8: write it in a terminal whose encoding is UTF-8 (produce reads "
+                "other bytes from files and from the standard input)"
+            ) from error
+    return found
 
 
 def _with_habit(message: str, error: typer.TyperException) -> str:

@@ -17,6 +17,7 @@ from heirlog.protocol.errors import error_code
 if TYPE_CHECKING:
     from heirlog.blocking import Client
 
+ACTIVE = "active"
 app = typer.Typer(help="List brokers, and unregister brokers that will not return.", no_args_is_help=True)
 
 
@@ -26,7 +27,7 @@ def list_brokers(
 ) -> None:
     """List the registered brokers, including fenced brokers, which serve no requests."""
     with connected(bootstrap_server) as client:
-        rows = _registered(client)
+        rows = registered(client)
     if names_only:
         show_names((row["broker"] for row in rows), as_json)
         return
@@ -34,8 +35,8 @@ def list_brokers(
     show_rows(columns, rows, as_json)
 
 
-def _registered(client: Client) -> list[dict[str, Any]]:
-    """Raises CommandError."""
+def registered(client: Client) -> list[dict[str, Any]]:
+    """A row for each broker, by id; `state` is active or fenced. Raises CommandError."""
     from heirlog.protocol.messages import DescribeClusterRequest
 
     answer = client.send_to_any(DescribeClusterRequest(include_fenced_brokers=True))
@@ -48,7 +49,7 @@ def _registered(client: Client) -> list[dict[str, Any]]:
             "host": broker.host,
             "port": broker.port,
             "rack": broker.rack,
-            "state": "fenced" if broker.is_fenced else "active",
+            "state": "fenced" if broker.is_fenced else ACTIVE,
         }
         for broker in sorted(answer.brokers, key=lambda broker: broker.broker_id)
     ]
@@ -70,7 +71,7 @@ def unregister(
 
     broker_id = given_once("broker", "ID", broker, "--id", named_id)
     with connected(bootstrap_server) as client:
-        if any(row["broker"] == broker_id and row["state"] == "active" for row in _registered(client)):
+        if any(row["broker"] == broker_id and row["state"] == ACTIVE for row in registered(client)):
             warn(f"broker {broker_id} is running and would register again: stop it first")
             if not yes:
                 confirm(f"Unregister broker {broker_id} all the same?")

@@ -18,7 +18,9 @@ from heirlog.protocol.errors import error_code
 if TYPE_CHECKING:
     from heirlog.blocking import Client
 
-app = typer.Typer(help="Show the cluster as a whole.", no_args_is_help=True)
+app = typer.Typer(
+    help="Show the state of the cluster: controllers, brokers, partitions without a leader.", no_args_is_help=True
+)
 
 LABELS = {
     "cluster_id": "cluster id",
@@ -37,6 +39,10 @@ LABELS = {
 }
 
 
+QUORUM_TIMEOUT_S = 5.0
+"""Then no controller is active, and the brokers' part is shown without the quorum's."""
+
+
 @app.command("info")
 def info(bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP, as_json: Json = False) -> None:
     """Show the cluster id, its nodes, and how many partitions it has and in which state."""
@@ -48,8 +54,13 @@ def info(bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP, as_json: Json = 
     width = max(map(len, LABELS.values()))
     for key, label in LABELS.items():
         value = found[key]
-        text = (", ".join(map(str, value)) or "none") if isinstance(value, list) else value
-        print(f"{label.ljust(width)}  {text}")
+        print(f"{label.ljust(width)}  {_text(value)}")
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return "none answers (heirlog quorum describe says more)"
+    return ", ".join(map(str, value)) or "none" if isinstance(value, list) else str(value)
 
 
 def _found(client: Client) -> dict[str, Any]:
@@ -62,15 +73,18 @@ def _found(client: Client) -> dict[str, Any]:
     if cluster.error_code:
         failure = error_code(cluster.error_code)
         raise CommandError(with_next_step(f"the cluster cannot be described: {failure.name}", failure))
-    _, quorum = described_quorum(client)
+    try:
+        _, quorum = described_quorum(client, QUORUM_TIMEOUT_S)
+    except TimeoutError:  # what brokers know can be shown all the same
+        quorum = None
     topics = client.send_to_any(MetadataRequest(topics=None, allow_auto_topic_creation=False)).topics
     partitions = list(partition_rows(client, []))
     levels = {row["feature"]: row["level"] for row in described_features(client)}
     return {
         "cluster_id": cluster.cluster_id,
         "metadata_version": metadata_version_name(levels[METADATA_VERSION]),
-        "active_controller": quorum.leader_id,
-        "controllers": sorted(voter.replica_id for voter in quorum.current_voters),
+        "active_controller": None if quorum is None else quorum.leader_id,
+        "controllers": None if quorum is None else sorted(voter.replica_id for voter in quorum.current_voters),
         "brokers": sorted(broker.broker_id for broker in cluster.brokers if not broker.is_fenced),
         "fenced_brokers": sorted(broker.broker_id for broker in cluster.brokers if broker.is_fenced),
         "topics": sum(not topic.is_internal for topic in topics),

@@ -75,6 +75,7 @@ ELSEWHERE = {
 }
 """Entity types of kafka-configs for which heirlog has other commands."""
 MIN_ISR = "min.insync.replicas"
+SENSITIVE = "(sensitive)"
 
 
 class Entity(NamedTuple):
@@ -190,13 +191,27 @@ def describe(
     everything: Annotated[
         bool, typer.Option("--all", help="Also show values that are not set on this entity itself, such as defaults.")
     ] = False,
+    as_properties: Annotated[
+        bool,
+        typer.Option(
+            "--properties",
+            help="Lines NAME=VALUE, as `configs alter --add-config-file` and `topics create --config-file` read them.",
+        ),
+    ] = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
     as_json: Json = False,
 ) -> None:
     """Show what is configured, and where each value comes from."""
     entity = named.entity
+    if as_properties and (as_json or (entity.name is None and not entity.default)):
+        raise UsageError("--properties is for one entity, which is named, and goes without --json")
     with connected(bootstrap_server) as client:
         rows = [row for name in _names(client, *entity) for row in _described(client, entity.kind, name, everything)]
+    if as_properties:
+        for row in rows:
+            is_known = row["value"] not in (None, SENSITIVE)
+            print(properties.rendered(row["name"], row["value"]) if is_known else f"# {row['name']}: {row['value']}")
+        return
     columns = {"entity": "Entity", "name": "Name", "source": "Source", "value": "Value"}
     show_rows(columns, rows, as_json)
     if not rows and not as_json and not everything:
@@ -255,7 +270,7 @@ def _described(client: Client, kind: EntityType, name: str, everything: bool) ->
             yield {
                 "entity": name or "<default>",
                 "name": entry.name,
-                "value": "(sensitive)" if entry.is_sensitive else entry.value,
+                "value": SENSITIVE if entry.is_sensitive else entry.value,
                 "source": SOURCES.get(entry.config_source, str(entry.config_source)),
             }
 

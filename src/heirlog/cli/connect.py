@@ -15,12 +15,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 
 import typer
 
 from heirlog.cli.errors import CommandError, UsageError
+from heirlog.cli.waiting import SAID_EVERY_S, Saying, UnansweredCall
 from heirlog.local import contexts, properties
 from heirlog.local.errors import LocalError
 from heirlog.local.similar_names import check_client_properties
@@ -55,16 +56,25 @@ _TIMED_OUT = (
 )
 """A broker holds what it forwards until a controller is active, as Kafka's does: the client gives up first, and would
 name the broker alone."""
+_NONE_ACTIVE = (
+    "no controller is active: start a majority of the controllers that vote, and try again. If a majority is lost for "
+    "good, heirlog recover controller --help says how to continue with one"
+)
 REQUEST_TIMEOUT_S = 30.0
+DIAGNOSIS_TIMEOUT_S = 12.0
+"""A broker tells after ten seconds without an active controller."""
 REACH_TIMEOUT_S = 3.0
 """Limit until any broker answers; a request may take longer (an election, a leader that returns)."""
 
 
 @contextmanager
-def connected(bootstrap_servers: str, timeout_s: float = REQUEST_TIMEOUT_S) -> Iterator[Client]:
+def connected(
+    bootstrap_servers: str, timeout_s: float = REQUEST_TIMEOUT_S, *, says_waiting: bool = True
+) -> Iterator[Client]:
     """A client of a cluster that answers; closed afterwards. Its own errors (OSError, KafkaError) are sentences.
 
-    timeout_s: limit of each request; until any broker answers, it is REACH_TIMEOUT_S at most.
+    timeout_s: limit of each request; until any broker answers, it is REACH_TIMEOUT_S at most. says_waiting: on stderr,
+    of each request without an answer for five seconds; False where the command itself says what it waits for.
 
     Raises CommandError if no broker answers, or one that is asked later does not answer in time.
     """
@@ -94,11 +104,27 @@ def connected(bootstrap_servers: str, timeout_s: float = REQUEST_TIMEOUT_S) -> I
                 "--bootstrap-server (heirlog up starts a new cluster on this machine)"
             ) from error
         try:
-            yield client
+            waits = f"no answer for {SAID_EVERY_S:.0f} s: waiting for at most {timeout_s:.0f} s"
+            with Saying(UnansweredCall(client, waits).said) if says_waiting else nullcontext():
+                yield client
         except TimeoutError as error:
-            raise CommandError(f"{error}; {_TIMED_OUT}") from error
+            raise CommandError(_no_active_controller(client) or f"{error}; {_TIMED_OUT}") from error
     finally:
         client.close()
+
+
+def _no_active_controller(client: Client) -> str | None:
+    """What the brokers say about it; None where there is one, or where they do not tell."""
+    from heirlog.client.recovery import describe_recovery
+    from heirlog.protocol.errors import ErrorCode, KafkaError
+
+    try:
+        client.run(describe_recovery({}), timeout_s=DIAGNOSIS_TIMEOUT_S)
+    except KafkaError as error:
+        return error.message if error.code is ErrorCode.REQUEST_TIMED_OUT else None
+    except OSError:
+        return None
+    return None
 
 
 class Login(NamedTuple):
@@ -174,10 +200,13 @@ def connected_to_active_controller(bootstrap_controllers: str) -> Iterator[tuple
         )
     active = next((one for one in described.brokers if one.broker_id == described.controller_id), None)
     if active is None:
-        raise CommandError(
-            "no controller is active: start a majority of the controllers that vote, and try again. If a majority is "
-            "lost for good, heirlog recover controller --help says how to continue with one"
-        )
+        raise CommandError(_NONE_ACTIVE)
     host = f"[{active.host}]" if ":" in active.host else active.host
     with Client([f"{host}:{active.port}"], security=security) as client:
+        try:
+            client.send_to_any(DescribeClusterRequest(endpoint_type=CONTROLLERS), timeout_s=REACH_TIMEOUT_S)
+        except OSError as error:
+            raise CommandError(
+                f"controller {active.broker_id}, the last active one, does not answer ({error}): {_NONE_ACTIVE}"
+            ) from error
         yield client, described.cluster_id

@@ -13,6 +13,7 @@ import typer
 
 from heirlog.cli import complete
 from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
+from heirlog.cli.coordinator_state import explaining
 from heirlog.cli.errors import CommandError, UsageError
 from heirlog.cli.group_options import GroupOptions, group_options
 from heirlog.cli.group_reader import GroupReader
@@ -26,7 +27,7 @@ from heirlog.cli.record_format import Format, as_json, as_shared_json, as_text, 
 from heirlog.cli.record_reader import Reader
 from heirlog.cli.share_reader import ShareReader
 from heirlog.cli.start_offsets import Start
-from heirlog.cli.waiting import say
+from heirlog.cli.waiting import Saying, once, say
 from heirlog.client.offsets import TopicPartition
 from heirlog.protocol.batch import Record
 
@@ -70,7 +71,8 @@ def consume(
             "--group",
             "-g",
             "-G",
-            help="Read as a member of this group, from its committed offsets on, and commit what was written.",
+            help="Read as a member of this group, from its committed offsets on, and commit what was written. With "
+            "--until-end, a coordinator that cannot work for 30 s is an error.",
         ),
     ] = None,
     share_group: Annotated[
@@ -150,13 +152,17 @@ def consume(
     if until_end and not start.is_given:
         start = Start(from_beginning=True)
     isolation = int(isolation_level is IsolationLevel.READ_COMMITTED)
-    with connected(bootstrap_server) as client, Interrupts() as interrupts:
+    with connected(bootstrap_server, says_waiting=False) as client, Interrupts() as interrupts:
         output = Output(sys.stdout.fileno(), interrupts)
         if group is not None and not until_end:
             unread = "all records" if start.from_beginning else "new records (--from-beginning: all)"
             _say_on_terminal(f"reading from the committed offsets of group {group}, without one {unread}; Ctrl-C ends")
         if share_group is not None:
-            _say_on_terminal(f"reading what members of share group {share_group} have not accepted; Ctrl-C ends")
+            _say_on_terminal(
+                f"reading what members of share group {share_group} have not accepted; a new group begins with new "
+                f"records (heirlog configs alter group {share_group} share.auto.offset.reset=earliest: with all). "
+                "Ctrl-C ends"
+            )
         if share_group is not None:
             with interrupts.allowed():
                 names = _group_topics(client, topics, include, options, waits=True).names
@@ -178,13 +184,16 @@ def consume(
                 until_end=until_end,
                 isolation=isolation,
                 left=max_records,
+                explain=explaining(bootstrap_server),
             )
             with closing(member.rounds()) as rounds:
                 _write(rounds, chosen, output, member.wrote)
             return
         with interrupts.allowed():
             names = topics or some_matching(client.topic_names(), include or "")
-            begins, ends = start.offsets(client, list(_partitions(client, names, partition)), isolation)
+            waits = f"waiting for the leaders of {', '.join(names)}: heirlog topics describe --unavailable-partitions"
+            with Saying(once(lambda: waits)):
+                begins, ends = start.offsets(client, list(_partitions(client, names, partition)), isolation)
         if not start.is_given:
             # what is typed first shows nothing on a topic that has records
             _say_on_terminal("waiting for new records; --from-beginning prints those that are there; Ctrl-C ends")

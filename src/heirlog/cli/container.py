@@ -13,6 +13,7 @@ formatted, any other is left as it is, so that the same command may always be ru
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -59,9 +60,23 @@ def container(
 ) -> None:
     """Run the node of a container, configured by KAFKA_* variables. Formats an empty volume, with CLUSTER_ID."""
     path, static = _written(config, data, os.environ)
+    for directory in {static.metadata_log_dir, *static.log_dirs}:
+        if not _is_kept(Path(directory), data):
+            print(
+                f"{directory} of log.dirs is in no volume: its records go with the container; leave log.dirs out, and "
+                f"they are in {data / LOGS}",
+                file=sys.stderr,
+                flush=True,
+            )
     for line in _format_once(static, os.environ):
         print(line, flush=True)
     raise typer.Exit(run_node(NodeOptions(str(path))))
+
+
+def _is_kept(directory: Path, data: Path) -> bool:
+    """In the volume of the image, or in another one that is mounted."""
+    parents = [directory.absolute(), *directory.absolute().parents][:-1]
+    return data.absolute() in parents or any(os.path.ismount(parent) for parent in parents)
 
 
 def from_environment(environment: Mapping[str, str]) -> dict[str, str]:

@@ -1,6 +1,6 @@
 """`heirlog doctor`: are a stopped node's data folders complete, and what would the next start change in them?
 
-Exit code 0: nothing is damaged; 1: something is; 2: nothing was checked (a node is running there, no such folder).
+Exit code 0: nothing is damaged; 1: something is; 2: nothing was checked (a node is running there, no log directory).
 """
 
 from __future__ import annotations
@@ -64,6 +64,8 @@ def log_directories(directory: Path) -> list[Path]:
         inner = sorted(path.parent for depth in ("*", "*/*") for path in directory.glob(f"{depth}/{META_PROPERTIES}"))
         if inner:
             return inner
+        if any(directory.iterdir()) and not any(directory.glob("*-*/*.log")):
+            raise UsageError(f"{directory} is no log directory of a node, and none is below it; name one of log.dirs")
     return [directory]
 
 

@@ -6,6 +6,7 @@ Exit code 1 if a file could not be read to its end; what is there up to that poi
 from __future__ import annotations
 
 import json
+import sys
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -84,8 +85,10 @@ def _print(decoder: Decoder, max_rows: int | None, as_json: bool) -> bool:
     """Was the file, or as much of it as was asked for, readable?"""
     from heirlog.cli.offline.decode import Stopped, as_line
 
+    is_right = True
     try:
         for row in islice(decoder.rows(), max_rows):
+            is_right = is_right and row.get("crc_is_right", True)
             print(json.dumps({"file": decoder.path, **row}) if as_json else as_line(row))
     except Stopped as stopped:
         if as_json:
@@ -94,4 +97,6 @@ def _print(decoder: Decoder, max_rows: int | None, as_json: bool) -> bool:
         else:
             print(f"stopped at byte {stopped.position}: {stopped}")
         return False
-    return True
+    if not is_right:
+        print(f"{decoder.path}: crc_is_right is false for a batch: it is damaged", file=sys.stderr)
+    return is_right

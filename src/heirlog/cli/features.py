@@ -15,7 +15,14 @@ from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
 from heirlog.cli.errors import CommandError, UsageError
 from heirlog.cli.render import Json, show_json, show_rows
 from heirlog.metadata.features import metadata_version_name, metadata_version_named, share_level, transaction_level
-from heirlog.metadata.state import ELR_VERSION, GROUP_VERSION, METADATA_VERSION, SHARE_VERSION, TRANSACTION_VERSION
+from heirlog.metadata.state import (
+    ELR_VERSION,
+    GROUP_VERSION,
+    METADATA_VERSION,
+    RECOVERY_VERSION,
+    SHARE_VERSION,
+    TRANSACTION_VERSION,
+)
 from heirlog.protocol.errors import error_code
 
 if TYPE_CHECKING:
@@ -96,6 +103,12 @@ def upgrade(
     with connected(bootstrap_server) as client:
         wanted = _levels(client, [*(levels or ()), *(feature or ())], release_version, metadata)
         _update(client, "upgrade", wanted, UPGRADE, dry_run, as_json)
+        off = [row for row in described_features(client) if row["feature"] == RECOVERY_VERSION and not row["level"]]
+        if off and RECOVERY_VERSION not in wanted:
+            warn(
+                f"unclean recovery is off, and no release of Apache Kafka has it: "
+                f"heirlog features upgrade {RECOVERY_VERSION}={off[0]['max_version']} turns it on"
+            )
 
 
 @app.command("downgrade")
@@ -174,6 +187,7 @@ def _update(client: Client, verb: str, levels: dict[str, int], kind: int, dry_ru
     """Raises CommandError."""
     if kind != UPGRADE:
         _warn(client, levels, kind)
+    before = {row["feature"]: row["level"] for row in described_features(client)}
     answer = _ask(client, levels, kind, dry_run)
     named = ", ".join(f"{feature}={level}" for feature, level in levels.items())
     if answer.error_code:
@@ -186,7 +200,11 @@ def _update(client: Client, verb: str, levels: dict[str, int], kind: int, dry_ru
         show_json({"levels": levels, "dry_run": dry_run, "message": answer.error_message})
         return
     for feature, level in levels.items():
-        print(f"{feature} {'can be' if dry_run else 'was'} {verb}d to {level}.")
+        shown = metadata_version_name(level) if feature == METADATA_VERSION else level
+        if before.get(feature) == level:
+            print(f"{feature} is at {shown} already.")
+        else:
+            print(f"{feature} {'can be' if dry_run else 'was'} {verb}d to {shown}.")
 
 
 def _warn(client: Client, levels: dict[str, int], kind: int) -> None:

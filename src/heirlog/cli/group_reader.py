@@ -23,12 +23,14 @@ from collections.abc import Generator, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from heirlog.cli.coordinator_state import LOST_S, Explain
+from heirlog.cli.described_groups import share_group
 from heirlog.cli.errors import CommandError
 from heirlog.cli.group_options import GroupOptions
 from heirlog.cli.group_topics import GroupTopics
 from heirlog.cli.next_steps import with_next_step
 from heirlog.cli.record_reader import Reader
-from heirlog.cli.waiting import Saying, once
+from heirlog.cli.waiting import Saying, once, say
 from heirlog.client import offsets
 from heirlog.client.assignment import is_cooperative, member_metadata
 from heirlog.client.groups import COORDINATOR_LOST, NO_MEMBER_ID, REJOIN, GroupMember, State, Step
@@ -41,6 +43,8 @@ if TYPE_CHECKING:
     from heirlog.blocking import Client
 
 PAUSE_S = 0.1
+ROUNDS_AT_ONCE = 3
+"""A coordinator that cannot write the assignment of members asks them to join again, each time at once."""
 ANSWER_S = 30.0
 LEAVE_S = 5.0
 
@@ -57,8 +61,11 @@ class GroupReader:
         until_end: bool,
         isolation: int = 0,
         left: int | None = None,
+        explain: Explain,
     ) -> None:
-        """from_beginning: where the group has no offset; otherwise it begins at the end. left: as of `Reader`."""
+        """explain: why the coordinator does not answer.
+
+        from_beginning: where the group has no offset; otherwise it begins at the end. left: as of `Reader`."""
         self._client = client
         self._group = group
         self._topics = topics
@@ -67,6 +74,7 @@ class GroupReader:
         self._until_end = until_end
         self._isolation = isolation
         self._left = left
+        self._explain = explain
         self._handed_out: dict[TopicPartition, int] = {}
         self._written: dict[TopicPartition, int] = {}
         """Positions after what was written to the output, of this generation's partitions."""
@@ -159,9 +167,36 @@ class GroupReader:
 
     def _join(self) -> None:
         # around all requests: a coordinator that cannot store the group's state answers each of them soon
+        since_s, rounds = time.monotonic(), 0
         with self._waiting():
             while self._member.state is not State.STABLE:
-                self._ask()
+                rounds += self._member.state is State.JOINING
+                if rounds > ROUNDS_AT_ONCE:
+                    time.sleep(PAUSE_S)
+                try:
+                    self._ask()
+                except KafkaError as error:
+                    if error.code is ErrorCode.INCONSISTENT_GROUP_PROTOCOL:
+                        self._refuse_share_group()
+                    if self._until_end:
+                        self._refuse_to_wait()
+                    raise
+                if self._until_end and time.monotonic() - since_s >= LOST_S:
+                    since_s = time.monotonic()
+                    self._refuse_to_wait()
+
+    def _refuse_share_group(self) -> None:
+        """Raises CommandError if it is one."""
+        if share_group(self._client, self._group) is not None:
+            raise CommandError(
+                f"{self._group} is a share group: consume --share-group {self._group} reads as a member of it"
+            )
+
+    def _refuse_to_wait(self) -> None:
+        """Raises CommandError if the coordinator cannot work; for other members it is worth waiting."""
+        why = self._explain(self._group)
+        if why is not None:
+            raise CommandError(f"group {self._group} had no coordinator for {LOST_S:.0f} s: {why}")
 
     def _rejoin(self) -> None:
         """With other topics. What was written is committed before, as the other members may get its partitions."""
@@ -173,9 +208,13 @@ class GroupReader:
     def _ask(self) -> None:
         """One request of the membership; the caller looks at its state afterwards."""
         request = self._member.request()
-        within_s = self._member.answer_within_ms / 1000 + ANSWER_S
+        held_s = self._member.answer_within_ms / 1000
         response = self._client.send_to_coordinator(
-            self._group, request, error_code=lambda answer: int(answer.error_code), timeout_s=within_s
+            self._group,
+            request,
+            error_code=lambda answer: int(answer.error_code),
+            timeout_s=LOST_S if self._until_end else held_s + ANSWER_S,
+            held_s=held_s if self._until_end else 0.0,
         )
         self._last_error = error_code(response.error_code)
         step = self._member.answered(request, response)
@@ -187,6 +226,9 @@ class GroupReader:
         return Saying(once(self._waits_for))
 
     def _waits_for(self) -> str:
+        why = self._explain(self._group)
+        if why is not None:
+            return f"waiting for the coordinator of group {self._group}: {why}"
         sentence = f"waiting for the coordinator of group {self._group}, or for its other members"
         if self._last_error not in COORDINATOR_LOST:
             return sentence
@@ -261,6 +303,8 @@ class GroupReader:
     def _leave(self) -> None:
         if self._member.state is State.STABLE:
             self._commit(LEAVE_S)
+            if any(to != self._committed.get(at) for at, to in self._written.items()):
+                say(f"the last positions of group {self._group} are not committed: it reads those records again")
         if self._member.member_id and self._options.instance_id is None:
             # a static member keeps its place until its session ends (KIP-345)
             self._client.send_to_coordinator(

@@ -17,7 +17,7 @@ from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
 from heirlog.cli.described_groups import SHARE, ShownGroup, as_texts, described_group, share_group
 from heirlog.cli.errors import EXIT_FAILED, CommandError, UsageError
 from heirlog.cli.listed_groups import listed_groups
-from heirlog.cli.names import given_once, matching, partitions_named
+from heirlog.cli.names import chosen_parts, given_once, matching, partitions_named
 from heirlog.cli.next_steps import with_next_step
 from heirlog.cli.render import Json, NamesOnly, show_names, show_rows
 from heirlog.cli.share_group_offsets import delete_share_offsets, share_offsets
@@ -31,6 +31,19 @@ app = typer.Typer(help="Show consumer and share groups, delete them, and move th
 NAMED_OFFSET_FETCH = 9
 """The last version whose answer names topics instead of giving their ids."""
 LATEST = -1
+TYPES = ("classic", "consumer", "share")
+STATES = (
+    "PreparingRebalance",
+    "CompletingRebalance",
+    "Stable",
+    "Dead",
+    "Empty",
+    "Assigning",
+    "Reconciling",
+    "NotReady",
+    "Unknown",
+)
+"""Of all types of groups, as in Kafka's GroupState."""
 _DELETED = {ErrorCode.NONE.name: "deleted"}
 
 TopicPartition = tuple[str, int]
@@ -97,18 +110,16 @@ def list_groups(
     as_json: Json = False,
 ) -> None:
     """List the groups of all coordinators."""
+    states = chosen_parts("--state", state, STATES)
+    types = chosen_parts("--type", kind, TYPES)
     with connected(bootstrap_server) as client:
-        rows = listed_groups(client, _parts(state), _parts(kind))
+        rows = listed_groups(client, states, types)
     shown = matching((row["group"] for row in rows), include)
     rows = [row for row in rows if row["group"] in shown]
     if names_only:
         show_names((row["group"] for row in rows), as_json)
         return
     show_rows({"group": "Group", "type": "Type", "protocol": "Protocol", "state": "State"}, rows, as_json)
-
-
-def _parts(text: str | None) -> list[str]:
-    return [part.strip() for part in (text or "").split(",") if part.strip()]
 
 
 @app.command("describe")

@@ -48,6 +48,11 @@ OPTIONS: Final = {
     "--reader-property": "produce has --key-separator and --input-format json",
     "--command-property": _LOGIN,
     "--producer-property": "produce has --acks, --compression and --transactional-id",
+    "--producer-props": "perf produce has --acks and --compression; " + _LOGIN,
+    "--producer.props": "perf produce has --acks and --compression; " + _LOGIN,
+    "--print-metrics": "leave it out: what was measured is always shown, and --json has all of it",
+    "--messages": "--num-records says how many",
+    "--payload-file": "the values are random; `heirlog produce TOPIC FILE --lines` sends the lines of a file",
     "-X": _LOGIN,
     "--password": "leave it out: the password is asked for, or read from the standard input",
     "--entity-type": "--user, --client and --ip name whose quotas, also with -defaults",
@@ -74,6 +79,21 @@ OPTIONS: Final = {
 }
 """Of Kafka's tools, kcat and rpk, where the nearest option here has another name."""
 
+_STOP: Final = "Ctrl-C in the terminal of `heirlog up` stops its nodes"
+_STATE: Final = "`heirlog cluster info` shows the state of the cluster"
+COMMANDS: Final = {
+    "status": _STATE,
+    "health": _STATE,
+    "ps": _STATE,
+    "info": _STATE,
+    "describe": _STATE,
+    "nodes": "`heirlog broker list` shows the brokers, and `heirlog quorum describe` the controllers",
+    "stop": _STOP,
+    "down": _STOP,
+    "start": "`heirlog up` starts a cluster on this machine, and `heirlog node --config FILE` one node",
+}
+"""Words for which no command here is a synonym."""
+
 AFTER_THE_COMMAND: Final = {
     "-b": "heirlog topics list -b localhost:9092",
     "--bootstrap-server": "heirlog topics list -b localhost:9092",
@@ -83,7 +103,7 @@ AFTER_THE_COMMAND: Final = {
 """Options of each command that connects to a cluster, which other tools take before it too."""
 
 VALUES: Final = {
-    "--acks": "-1 is all; with 0 no record could be said to be acknowledged",
+    "--acks": "with 0 no record could be said to be acknowledged",
     "--entity-type": "for users, clients and ips there are `heirlog users list` and `heirlog quotas describe`",
 }
 """Options of Kafka's tools that have fewer values here, and what to do about the others."""
@@ -121,6 +141,8 @@ def of_option(option: str, command: Any, path: str) -> str:
         return "leave it out: the command is its name"
     if option in ("--config", "--delete-config") and path.split()[1:] == ["topics", "alter"]:
         return "`heirlog configs alter topic TOPIC NAME=VALUE` changes configurations"
+    if option == "--replication-factor" and path.split()[1:] == ["topics", "alter"]:
+        return "`heirlog reassign --execute` gives a partition other replicas, or more: its file lists them"
     if option == "--brokers" and any("--nodes" in parameter.opts for parameter in command.params):
         return "--nodes says how many brokers"
     return OPTIONS.get(option, "")

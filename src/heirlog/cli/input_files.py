@@ -20,9 +20,15 @@ class WholeFiles:
         """Raises CommandError."""
         self._paths = paths
         self._interrupts = interrupts
+        self._together: list[Path] = []
         for path in paths:
             _refuse_unreadable(path)
             _refuse_large(path, path.stat().st_size)
+
+    @property
+    def largest(self) -> Path:
+        """Of those that were handed out last."""
+        return max(self._together, key=lambda path: path.stat().st_size)
 
     @property
     def count(self) -> int:
@@ -32,14 +38,18 @@ class WholeFiles:
     def __iter__(self) -> Iterator[list[bytes]]:
         """Their bytes. Raises CommandError, and KeyboardInterrupt only while it reads."""
         together: list[bytes] = []
+        paths: list[Path] = []
         size = 0
         for path in self._paths:
             content = self._content(path)
             if together and size + len(content) > READ_BYTES:
+                self._together = paths
                 yield together
-                together, size = [], 0
+                together, paths, size = [], [], 0
             together.append(content)
+            paths.append(path)
             size += len(content)
+        self._together = paths
         if together:
             yield together
 

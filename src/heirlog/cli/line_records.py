@@ -47,7 +47,7 @@ def parser_of(
     headers: Sequence[str] = (),
     tombstones: bool = False,
 ) -> Parse:
-    """key: of every record. headers: NAME=VALUE, of every record. tombstones: an empty value becomes a null value.
+    """key: of every record. headers: NAME=VALUE or NAME, of every record. tombstones: an empty value becomes null.
 
     Raises UsageError; what it returns raises CommandError for a line that is not a record.
     """
@@ -77,11 +77,12 @@ def split_key(line: bytes, separator: bytes) -> tuple[bytes | None, bytes]:
     return (key, value) if found else (None, line)
 
 
-def _header(text: str) -> tuple[str, bytes]:
+def _header(text: str) -> tuple[str, bytes | None]:
+    """As kcat reads it: a name alone has the value null."""
     name, found, value = text.partition("=")
-    if not found or not name:
-        raise UsageError(f"--header {text} is not of the form NAME=VALUE")
-    return name, value.encode()
+    if not name:
+        raise UsageError(f"--header {text} is not of the form NAME=VALUE, or NAME for null")
+    return name, value.encode() if found else None
 
 
 def _headers(given: Any) -> Iterator[tuple[str, bytes | None]]:

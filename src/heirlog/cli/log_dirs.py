@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from heirlog.cli import complete
+from heirlog.cli.broker import ACTIVE, registered
 from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
 from heirlog.cli.errors import CommandError, UsageError
 from heirlog.cli.next_steps import with_next_step
@@ -36,10 +37,13 @@ def log_dirs(
     listed = [name.strip() for name in (topic_list or "").split(",") if name.strip()]
     topics = None if topic_list is None and not names else [*(names or ()), *listed]
     with connected(bootstrap_server) as client:
-        asked = sorted(client.brokers()) if broker_list is None else _numbers(broker_list)
+        brokers = {row["broker"]: row["state"] for row in registered(client)} if broker_list is None else {}
+        asked = [broker for broker, state in brokers.items() if state == ACTIVE]
+        if broker_list is not None:
+            asked = _numbers(broker_list)
         wanted = None if topics is None else client.topics(topics)
         rows: list[dict[str, Any]] = []
-        silent: list[str] = []
+        silent = [f"broker {broker} is {state}" for broker, state in brokers.items() if state != ACTIVE]
         for broker in asked:
             try:
                 rows += _replicas(client, broker, wanted)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
@@ -64,6 +64,19 @@ def no_such_partition(topic: str, count: int, partition: int) -> str:
     """The sentence. count: how many the topic has."""
     there = f"partitions 0 to {count - 1}" if count > 1 else "partition 0 only"
     return f"{topic} has {there}, not {partition}"
+
+
+def chosen_parts(option: str, text: str | None, known: Sequence[str]) -> list[str]:
+    """The parts of a text with commas, each spelled as in `known`. Raises UsageError for one that is not there."""
+    by_lower = {name.lower(): name for name in known}
+    found = []
+    for part in (text or "").split(","):
+        if not part.strip():
+            continue
+        if part.strip().lower() not in by_lower:
+            raise UsageError(f"{option} {part.strip()} does not exist; there are {', '.join(known)}")
+        found.append(by_lower[part.strip().lower()])
+    return found
 
 
 def named(names: list[str] | None, topic: list[str] | None) -> list[str]:

@@ -24,12 +24,12 @@ NEXT_STEPS: Final = {
     ErrorCode.TOPIC_ALREADY_EXISTS: (
         "heirlog topics describe TOPIC shows it, heirlog topics alter TOPIC --partitions COUNT gives it more partitions"
     ),
-    ErrorCode.INVALID_TOPIC_EXCEPTION: (
-        "name another topic; of the commands for topics that exist, regular expressions go with --include"
-    ),
+    ErrorCode.INVALID_TOPIC_EXCEPTION: "regular expressions go with --include",
     ErrorCode.INVALID_PARTITIONS: "a topic can only get more partitions than it has (heirlog topics describe TOPIC)",
     ErrorCode.INVALID_REPLICATION_FACTOR: _BROKERS,
-    ErrorCode.INVALID_REPLICA_ASSIGNMENT: _BROKERS,
+    ErrorCode.INVALID_REPLICA_ASSIGNMENT: (
+        "each partition needs as many brokers as the others, each of them registered (heirlog broker list)"
+    ),
     ErrorCode.BROKER_NOT_AVAILABLE: _BROKERS,
     ErrorCode.BROKER_ID_NOT_REGISTERED: _BROKERS,
     ErrorCode.INVALID_CONFIG: _CONFIGS,
@@ -42,7 +42,10 @@ NEXT_STEPS: Final = {
     ErrorCode.KAFKA_STORAGE_ERROR: "heirlog log-dirs shows which directories are offline",
     ErrorCode.NOT_CONTROLLER: _AGAIN,
     ErrorCode.REQUEST_TIMED_OUT: _AGAIN,
-    ErrorCode.COORDINATOR_NOT_AVAILABLE: _AGAIN,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE: (
+        "heirlog topics describe --under-min-isr-partitions shows whether brokers with its partition of "
+        "__consumer_offsets (or __transaction_state) are missing; start them"
+    ),
     ErrorCode.NOT_COORDINATOR: _AGAIN,
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: _AGAIN,
     ErrorCode.GROUP_ID_NOT_FOUND: "heirlog groups list shows all groups",
@@ -66,6 +69,7 @@ NEXT_STEPS: Final = {
 }
 
 
+_PLACE: Final = re.compile(r"topic [^\s:]+:[\d,]+ ")
 _READ_ONLY_CONFIG: Final = re.compile(r"Cannot update these configs dynamically: (?P<name>[^\s;]+)")
 """What heirlog and Apache Kafka say."""
 
@@ -74,8 +78,18 @@ def with_next_step(sentence: str, code: ErrorCode) -> str:
     """The sentence, and behind it what to do; as it is where there is no general advice."""
     # advice for programs: a command that ends has aborted its transaction
     sentence = sentence.removesuffix("; abort the transaction")
-    step = _meant(sentence) or _instead_of_read_only(sentence) or _for_keyless(sentence) or NEXT_STEPS.get(code)
+    of_sentence = _meant(sentence) or _instead_of_read_only(sentence) or _for_keyless(sentence)
+    step = of_sentence or _for_a_name(sentence, code) or NEXT_STEPS.get(code)
     return f"{sentence.rstrip(' .,;')}; {step}" if step else sentence
+
+
+def _for_a_name(sentence: str, code: ErrorCode) -> str | None:
+    """Of a topic that is created, or one with a partition; other commands take what is not a name for an expression."""
+    if code is not ErrorCode.INVALID_TOPIC_EXCEPTION:
+        return None
+    if sentence.startswith("cannot create"):
+        return "name another topic"
+    return "name the topic alone, and the partition with --partition" if _PLACE.search(sentence) else None
 
 
 def _meant(sentence: str) -> str | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import os
+import random
 import sys
 import time
 from collections import Counter, deque
@@ -105,6 +106,23 @@ class Latencies:
         return 0.0
 
 
+class RandomValues:
+    """Values that differ within a batch: the same one again and again would compress to almost nothing.
+
+    They are cut out of random bytes that are made once, since making them takes longer than making the batch.
+    """
+
+    def __init__(self, size: int, together: int) -> None:
+        """together: how many values a batch has at most."""
+        self._size = size
+        self._bytes = os.urandom(size * together + MIB)
+
+    def some(self, count: int) -> list[bytes]:
+        size = self._size
+        begin = random.randrange(len(self._bytes) - count * size + 1)
+        return [self._bytes[begin + at * size : begin + (at + 1) * size] for at in range(count)]
+
+
 class Load:
     """Sends records at a rate and keeps the latencies of those that were acknowledged."""
 
@@ -114,9 +132,9 @@ class Load:
         self._acks = acks
         self._topic = topic
         self._partitions = partitions
-        self._value = os.urandom(record_size)
-        self._codec = codec
         self._batch_records = max(1, BATCH_BYTES // max(1, record_size))
+        self._values = RandomValues(record_size, self._batch_records)
+        self._codec = codec
         self._turn = 0
         self._sent: dict[int, deque[tuple[float, int]]] = {number: deque() for number in range(partitions)}
         """When each batch was sent and how many records it has: a partition acknowledges them in order."""
@@ -161,7 +179,8 @@ class Load:
 
     def _send(self, producer: BatchProducer, records: int) -> None:
         now_ms = time.time_ns() // 1_000_000
-        batch = encode_batch([(None, self._value, (), now_ms)] * records, compression=self._codec)
+        values = self._values.some(records)
+        batch = encode_batch([(None, value, (), now_ms) for value in values], compression=self._codec)
         partition = self._turn % self._partitions
         self._turn += 1
         self._sent[partition].append((time.monotonic(), records))
@@ -179,6 +198,7 @@ class Came:
     topic: str
     records: int = 0
     size: int = 0
+    is_compressed: bool = False
     _before: int = 0
 
     def said(self) -> str | None:
@@ -193,7 +213,9 @@ def produce(
     num_records: Annotated[int, typer.Option(min=1, help="How many records.")] = 100_000,
     record_size: Annotated[int, typer.Option(min=0, help="Bytes of each value; they are random.")] = 1024,
     throughput: Annotated[float, typer.Option(min=-1, help="Records per second; -1: as many as possible.")] = -1,
-    acks: Annotated[Acks, typer.Option(help="all: every in-sync replica has it; 1: the leader has it.")] = Acks.ALL,
+    acks: Annotated[
+        Acks, typer.Option(help="all (or -1): every in-sync replica has it; 1: the leader has it.")
+    ] = Acks.ALL,
     compression: Annotated[Compression, typer.Option()] = Compression.NONE,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
     as_json: Json = False,
@@ -201,13 +223,12 @@ def produce(
     """Write records, and show how many per second, and how long their acknowledgements took.
 
     One process makes the records. If that is what limits the rate, the command says so. Ctrl-C shows what was measured
-    until then.
+    until then. MB are those of the values, before compression.
     """
     topic = given_once("topic", "TOPIC", topic_argument, "--topic", topic)
-    with connected(bootstrap_server) as client:
+    with connected(bootstrap_server, says_waiting=False) as client:
         partitions = partition_count(client, topic)
-        required = ALL if acks is Acks.ALL else 1
-        load = Load(client, required, topic, partitions, record_size, CODEC_NAMES.index(compression))
+        load = Load(client, acks.required, topic, partitions, record_size, CODEC_NAMES.index(compression))
         stopwatch = Stopwatch()
         try:
             load.run(num_records, max(0.0, throughput))
@@ -217,6 +238,8 @@ def produce(
             print(f"interrupted: {load.latencies.count} of {num_records} acknowledged", file=sys.stderr, flush=True)
             raise
         _show_produced(load.latencies, stopwatch, record_size, as_json)
+    if compression is not Compression.NONE and not as_json:
+        print("MB are those of the values, before compression", file=sys.stderr)
 
 
 def _show_produced(latencies: Latencies, stopwatch: Stopwatch, record_size: int, as_json: bool) -> None:
@@ -248,11 +271,14 @@ def consume(
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
     as_json: Json = False,
 ) -> None:
-    """Read a topic from its beginning, and show how fast. Records are not decoded."""
+    """Read a topic from its beginning, and show how fast. Records are not decoded.
+
+    MB are those of the batches as they are stored, compressed or not.
+    """
     from heirlog.blocking import EARLIEST, LATEST
 
     topic = given_once("topic", "TOPIC", topic_argument, "--topic", topic)
-    with connected(bootstrap_server) as client:
+    with connected(bootstrap_server, says_waiting=False) as client:
         partitions = [(topic, number) for number in range(partition_count(client, topic))]
         begins = client.list_offsets(dict.fromkeys(partitions, EARLIEST))
         ends = client.list_offsets(dict.fromkeys(partitions, LATEST))
@@ -263,7 +289,9 @@ def consume(
                 if num_records is not None and came.records >= num_records:
                     break
                 for part in client.fetch(*at, begins[at].offset, ends[at].offset):
-                    came.records += sum(header.record_count for _, header in walk(part.records))
+                    headers = [header for _, header in walk(part.records)]
+                    came.records += sum(header.record_count for header in headers)
+                    came.is_compressed |= any(header.compression for header in headers)
                     came.size += len(part.records)
                     if num_records is not None and came.records >= num_records:
                         break
@@ -278,6 +306,8 @@ def consume(
         f"{records} records read, {found['records_per_s']:.1f} records/sec ({found['mib_per_s']:.2f} MB/sec), "
         f"{size / MIB:.2f} MB in {found['seconds']:.2f} s."
     )
+    if came.is_compressed:
+        print("MB are those of the batches as they are stored, compressed", file=sys.stderr)
     _warn_if_busy(found)
 
 

@@ -9,8 +9,8 @@ transactions (`produce_transactions.py`).
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from contextlib import nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -67,6 +67,12 @@ ACKNOWLEDGED = (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER)
 class Acks(StrEnum):
     ALL = "all"
     LEADER = "1"
+    ALL_AS_NUMBER = "-1"
+
+    @property
+    def required(self) -> int:
+        """As in a request."""
+        return 1 if self is Acks.LEADER else -1
 
 
 class Compression(StrEnum):
@@ -93,7 +99,9 @@ def produce(
         typer.Option("--topic", "-t", help="The same in Kafka's words.", autocompletion=complete.topics),
     ] = None,
     lines: Annotated[bool, typer.Option("--lines", "-l", help="Each line of the files becomes a record.")] = False,
-    acks: Annotated[Acks, typer.Option(help="all: every in-sync replica has it; 1: the leader has it.")] = Acks.ALL,
+    acks: Annotated[
+        Acks, typer.Option(help="all (or -1): every in-sync replica has it; 1: the leader has it.")
+    ] = Acks.ALL,
     key: Annotated[str | None, typer.Option("--key", "-k", help="The key of every record.")] = None,
     key_separator: Annotated[
         str | None,
@@ -105,7 +113,10 @@ def produce(
         ),
     ] = None,
     header: Annotated[
-        list[str] | None, typer.Option("--header", "-H", metavar="NAME=VALUE", help="Of every record. May be repeated.")
+        list[str] | None,
+        typer.Option(
+            "--header", "-H", metavar="NAME=VALUE", help="Of every record; NAME alone: null. May be repeated."
+        ),
     ] = None,
     tombstones: Annotated[
         bool, typer.Option("--tombstones", "-Z", help="An empty value is sent as null, which deletes its key.")
@@ -146,7 +157,7 @@ def produce(
         raise UsageError("--lines is for files: name them after the topic")
     if transaction_size is not None and transactional_id is None:
         raise UsageError("--transaction-size needs --transactional-id")
-    if transactional_id is not None and acks is not Acks.ALL:
+    if transactional_id is not None and acks is Acks.LEADER:
         raise UsageError("--acks 1 and --transactional-id exclude each other: transactions need --acks all")
     if transactional_id == "":
         raise UsageError("--transactional-id must not be empty")
@@ -159,14 +170,14 @@ def produce(
         headers=header or (),
         tombstones=tombstones,
     )
-    with connected(bootstrap_server) as client, Interrupts() as interrupts:
+    with connected(bootstrap_server, says_waiting=False) as client, Interrupts() as interrupts:
         given = _input(files or (), lines or input_format is InputFormat.JSON, interrupts)
         with interrupts.allowed():
             codec = CODEC_NAMES.index(compression)
             places = Places(client, topic, partition)
             writer: Writer | TransactionalWriter
             if transactional_id is None:
-                writer = Writer(client, interrupts, places, -1 if acks is Acks.ALL else 1, codec)
+                writer = Writer(client, interrupts, places, acks.required, codec)
             else:
                 from heirlog.cli.produce_transactions import TransactionalWriter
 
@@ -185,13 +196,25 @@ def produce(
                     finally:
                         # also what is before a line that is not a record
                         if records:
-                            writer.append(records)
+                            with _named(given):
+                                writer.append(records)
                     show(writer.count)
                 writer.finish()
         finally:
             # at every end: what follows a failure depends on what is stored
             writer.close()
             writer.report(given.count, as_json)
+
+
+@contextmanager
+def _named(given: InputLines | WholeFiles | LinesOfFiles) -> Iterator[None]:
+    """A record that is too large is one of a file, which the error names."""
+    try:
+        yield
+    except CommandError as error:
+        if not isinstance(given, WholeFiles) or ErrorCode.MESSAGE_TOO_LARGE.name not in str(error):
+            raise
+        raise CommandError(f"{given.largest}: {error}") from error
 
 
 def _input(files: Sequence[Path], by_line: bool, interrupts: Interrupts) -> InputLines | WholeFiles | LinesOfFiles:
@@ -291,7 +314,8 @@ class Writer:
             code, plural = error_code(answer.error_code), "s" if len(records) != 1 else ""
             refused = f"{self._topic}-{partition} refused a batch of {len(records)} record{plural}: {code.name}"
             message = f", {answer.error_message}" if answer.error_message else ""
-            raise CommandError(with_next_step(f"{refused}{message}", code))
+            sentence = with_next_step(f"{refused}{message}", code)
+            raise CommandError(sentence.replace("topic TOPIC ", f"topic {self._topic} "))
         self._sending = 0
         self._sequences[partition] = advance_sequence(self._sequences[partition], len(records))
         self.count += len(records)

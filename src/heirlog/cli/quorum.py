@@ -109,13 +109,15 @@ def connected_quorum(
             yield QuorumClient(client, cluster_id)
 
 
-def described(client: Client) -> tuple[DescribeQuorumResponse, DescribeQuorumResponse.PartitionData]:
-    """Raises CommandError."""
+def described(
+    client: Client, timeout_s: float | None = None
+) -> tuple[DescribeQuorumResponse, DescribeQuorumResponse.PartitionData]:
+    """timeout_s: None: the client's. Raises CommandError, TimeoutError where no controller is active."""
     from heirlog.protocol.messages import DescribeQuorumRequest
 
     nested = DescribeQuorumRequest
     asked = nested.TopicData(topic_name=METADATA_TOPIC, partitions=[nested.PartitionData(partition_index=0)])
-    answer = client.send_to_any(nested(topics=[asked]))
+    answer = client.send_to_any(nested(topics=[asked]), timeout_s=timeout_s)
     partitions = [partition for topic in answer.topics for partition in topic.partitions]
     code = error_code(answer.error_code or (partitions[0].error_code if partitions else 0))
     if code is not ErrorCode.NONE or not partitions:

@@ -227,10 +227,13 @@ def _verify(client: Client, wanted: Assignment, preserve_throttles: bool, as_jso
         print("Status of partition reassignment:")
         for _, sentence in states.values():
             print(sentence)
+    absent = sorted(set(wanted) - set(current))
     if not moving and not preserve_throttles:
         cleared = clear_throttles(client, sorted({topic for topic, _ in wanted}))
         if cleared and not as_json:
             print(f"\nThe throttles of {', '.join(cleared)} are lifted.")
+    if absent:
+        raise CommandError(f"{', '.join(map(_name, absent))} does not exist; heirlog topics list shows all topics")
 
 
 def _state(

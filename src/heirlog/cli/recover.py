@@ -291,7 +291,12 @@ def report(
             for each in read_reports(client)
             if wanted is None or (each.topic in wanted and each.partition in (wanted[each.topic] or [each.partition]))
         ]
+        if not found and wanted:
+            client.topics(wanted)  # a name that no topic has is an error, as for `plan`
         hanging = _hanging_in(client, found)
+        if not found and wanted is not None:
+            # a report outlives its topic; without one, the name may be misspelt
+            client.topics(wanted)
     kept = None if kept_in is None else kept_ranges.by_report(found, kept_in)
     if as_json:
         show_json([_report_as_json(each, hanging, kept) for each in found])

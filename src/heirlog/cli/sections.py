@@ -12,7 +12,7 @@ from typing import Any, Final
 import typer
 from typer.core import TyperGroup
 
-from heirlog.cli import cluster_options
+from heirlog.cli import cluster_options, habits
 from heirlog.cli.habits import synonyms_of
 
 SECTIONS: Final = {
@@ -67,6 +67,9 @@ class Commands(TyperGroup):
             return super().resolve_command(ctx, args)
         except typer.TyperException as error:
             meant = synonyms_of(args[0], self.commands) if args else []
+            if args and args[0] in habits.COMMANDS and isinstance(self, Sectioned):
+                error.message = f"No such command '{args[0]}'; {habits.COMMANDS[args[0]]}"
+                raise
             # another tool's word for a command says more than letters in common
             if (meant or GUESSED not in error.message) and not args[0].startswith("-"):
                 sentence = error.message.partition(f" {GUESSED}")[0].rstrip(".")

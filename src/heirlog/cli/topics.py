@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import chain, repeat
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -17,6 +18,7 @@ from heirlog.cli.option_groups import grouped
 from heirlog.cli.partition_filters import Filter, Filters, filtered
 from heirlog.cli.render import Json, NamesOnly, Yes, confirm, show_names, show_rows
 from heirlog.cli.watch import WITHIN_S, Interval, Watch, Watching
+from heirlog.local import properties
 from heirlog.protocol.errors import ErrorCode, error_code
 from heirlog.protocol.types import NO_LEADER, uuid_text
 
@@ -55,6 +57,10 @@ def create(
     config: Annotated[
         list[str] | None, typer.Option("--config", "-c", metavar="NAME=VALUE", help="Topic config; repeatable.")
     ] = None,
+    config_file: Annotated[
+        Path | None,
+        typer.Option(help="A file of lines NAME=VALUE, as `heirlog configs describe --properties` prints them."),
+    ] = None,
     if_not_exists: Annotated[
         bool, typer.Option("--if-not-exists", help="Leave topics that exist as they are; that is no failure.")
     ] = False,
@@ -70,8 +76,10 @@ def create(
         CreateTopicsRequest.CreatableReplicaAssignment(partition_index=number, broker_ids=brokers)
         for number, brokers in enumerate(_assignments(replica_assignment))
     ]
+    given = {} if config_file is None else properties.read(config_file)
     configs = [
-        CreateTopicsRequest.CreatableTopicConfig(name=name, value=value) for name, value in map(_pair, config or ())
+        CreateTopicsRequest.CreatableTopicConfig(name=name, value=value)
+        for name, value in (given | dict(map(_pair, config or ()))).items()
     ]
     request = CreateTopicsRequest(
         topics=[

@@ -10,7 +10,7 @@ import typer
 from heirlog.cli import complete
 from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
 from heirlog.cli.errors import CommandError
-from heirlog.cli.names import given_once
+from heirlog.cli.names import chosen_parts, given_once
 from heirlog.cli.next_steps import with_next_step
 from heirlog.cli.render import Json, NamesOnly, show_names, show_rows
 from heirlog.protocol.errors import ErrorCode, error_code
@@ -21,6 +21,17 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Show transactions, and abort those of a producer that does not return.", no_args_is_help=True)
 
+STATES = (
+    "Empty",
+    "Ongoing",
+    "PrepareCommit",
+    "PrepareAbort",
+    "CompleteCommit",
+    "CompleteAbort",
+    "Dead",
+    "PrepareEpochFence",
+)
+"""Kafka's names."""
 FENCING_TIMEOUT_MS = 30_000
 """transaction.timeout.ms of the id after it was fenced, until its next producer names another one."""
 IdArgument = Annotated[
@@ -54,7 +65,7 @@ def list_transactions(
     from heirlog.protocol.messages import ListTransactionsRequest
 
     request = ListTransactionsRequest(
-        state_filters=[part.strip() for part in (state or "").split(",") if part.strip()],
+        state_filters=chosen_parts("--state", state, STATES),
         duration_filter=duration_filter,
         transactional_id_pattern=transactional_id_pattern,
     )

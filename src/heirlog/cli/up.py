@@ -18,16 +18,16 @@ import shutil
 import socket
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from heirlog.cli.connect import BOOTSTRAP_VARIABLE
-from heirlog.cli.errors import CommandError
+from heirlog.cli.errors import CommandError, UsageError
 from heirlog.cli.interrupts import signals_interrupt
-from heirlog.local import contexts, data_folder, fork_server, properties, secure
+from heirlog.local import client_names, contexts, data_folder, fork_server, properties, secure
 from heirlog.local import layout as layouts
 from heirlog.local.cluster import COMBINED_MAX, CONTROLLERS
 from heirlog.local.errors import LocalError
@@ -92,7 +92,8 @@ def up(
         typer.Option(
             "--secure",
             help="Listeners speak SASL_SSL: the folder gets an authority, certificates, and client.properties of the "
-            "user admin.",
+            "user admin; no metrics are served. Needs the extra tls: pip install 'FOLDER[tls]'; a checkout's make "
+            "setup installs it.",
         ),
     ] = None,
     accept_older_metadata: Annotated[
@@ -113,9 +114,8 @@ def up(
         if is_secure:
             secure.refuse_without_certificates()
         controllers = controllers_of(controllers, nodes, bool(combined))
-        _refuse_busy_ports(
-            [*range(port, port + nodes + controllers), *_metrics_ports(port, nodes, controllers, bool(combined))], data
-        )
+        metrics = () if is_secure else _metrics_ports(port, nodes, controllers, bool(combined))
+        _refuse_busy_ports([*range(port, port + nodes + controllers), *metrics], data)
     held = data_folder.hold(data)
     # it imports while the folder is made
     fork_server.prepare(child_environment())
@@ -152,7 +152,8 @@ def _prepared(
             range(port + nodes, port + nodes + voters),
             combined=bool(combined),
             racks=_racks(racks, nodes),
-            metrics_ports=_metrics_ports(port, nodes, voters, bool(combined)),
+            # they have no password, and say who connects and what topics there are
+            metrics_ports=() if is_secure else _metrics_ports(port, nodes, voters, bool(combined)),
             config=None if closed is None else closed.properties,
             listener="PLAINTEXT" if closed is None else closed.listener,
         )
@@ -181,9 +182,9 @@ def controllers_of(given: int | None, brokers: int, combined: bool) -> int:
     if given is None:
         return min(COMBINED_MAX, brokers) if combined else DEFAULT_CONTROLLERS
     if given not in CONTROLLERS:
-        raise CommandError(f"--controllers {given}: give 1, 3 or 5")
+        raise UsageError(f"--controllers {given}: give 1, 3 or 5")
     if combined and given > brokers:
-        raise CommandError(f"--combined with {given} controllers needs as many brokers, not {brokers}")
+        raise UsageError(f"--combined with {given} controllers needs as many brokers, not {brokers}")
     return given
 
 
@@ -192,9 +193,12 @@ def _racks(given: str | None, brokers: int) -> list[str]:
     if given is None:
         return []
     names = given.split(",")
-    layouts.refuse_racks(names)
+    try:
+        layouts.refuse_racks(names)
+    except LocalError as error:
+        raise UsageError(f"--racks: {error}") from error
     if len(names) > brokers:
-        raise CommandError(f"--racks names {len(names)} racks for {brokers} brokers; give one for each at most")
+        raise UsageError(f"--racks names {len(names)} racks for {brokers} brokers; give one for each at most")
     return [names[number % len(names)] for number in range(brokers)]
 
 
@@ -242,8 +246,9 @@ def _refuse_contradictions(
     if port is not None and port not in layout.brokers[0].ports():
         raise CommandError(f"{where} broker 1 on port {layout.brokers[0].ports()[0]}, not {port}; {instead}")
     if racks is not None and [broker.rack for broker in layout.brokers] != _racks(racks, len(layout.brokers)):
-        there = ",".join(broker.rack or "" for broker in layout.brokers)
-        raise CommandError(f"{where} brokers in racks {there}; {instead}, or edit {layouts.RACK} of each broker")
+        racked = [broker.rack for broker in layout.brokers if broker.rack]
+        there = f"in racks {','.join(racked)}" if racked else "without racks"
+        raise CommandError(f"{where} brokers {there}; {instead}, or edit {layouts.RACK} of each broker")
 
 
 def _refuse_busy_ports(ports: Sequence[int], data: Path, known: bool = False) -> None:
@@ -251,7 +256,7 @@ def _refuse_busy_ports(ports: Sequence[int], data: Path, known: bool = False) ->
         # its nodes have the same ids: they would take the place of the other folder's
         f"the cluster in {data} keeps its ports, and a copy cannot run at the same time as what it was copied from"
         if known
-        else f"or start a cluster with another --port and another --data folder than {data}"
+        else f"or start a cluster next to it: heirlog up --port {ports[0] + 100} --data {data}-{ports[0] + 100}"
     )
     for port in ports:
         with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
@@ -289,7 +294,7 @@ def _print_started(layout: Layout, processes: dict[int, NodeProcess], known: boo
         f"  bootstrap servers  {bootstrap}\n"
         f"  context            {context or 'none'}{f' ({use})' if context else ''}\n"
         f"  data folder        {layout.data}\n"
-        f"  process ids        {', '.join(f'{p.layout.name}: {p.pid}' for p in processes.values())}\n"
+        f"  process ids        {_in_lines(f'{p.layout.name}: {p.pid}' for p in processes.values())}\n"
         f"{_doors(layout)}"
         f"  metrics            {_metrics(layout, processes)}\n"
         f"  a node's output    {layout.brokers[0].output_path}\n"
@@ -303,6 +308,11 @@ def _print_started(layout: Layout, processes: dict[int, NodeProcess], known: boo
         f"Ctrl-C stops all nodes and keeps their data.",
         flush=True,
     )
+
+
+def _in_lines(nodes: Iterable[str]) -> str:
+    """One below the other: a terminal would break a long line in the middle of a number."""
+    return f"\n{' ' * 21}".join(nodes)
 
 
 def _written_context(layout: Layout) -> str | None:
@@ -327,9 +337,15 @@ def _doors(layout: Layout) -> str:
     path = layout.data / secure.CLIENT_FILE
     if not path.exists():
         return ""
+    given = client_names.in_names_of("librdkafka", properties.read(path))
+    # a terminal is scrolled back, and the output of a service is kept
+    shown = {name: value for name, value in given.items() if name not in ("bootstrap.servers", "sasl.password")}
+    lines = [f"{name}={value}" for name, value in shown.items()]
     return (
         f"  client properties  {path} (user {secure.ADMIN}, for --command-config and Kafka's tools)\n"
-        f"  authority          {layout.data / secure.FOLDER / 'ca.pem'}\n"
+        f"  librdkafka, kcat   {lines[0]}\n"
+        + "".join(f"                     {line}\n" for line in lines[1:])
+        + f"                     sasl.password= as password= in {path.name}\n"
     )
 
 
@@ -337,7 +353,7 @@ def _metrics(layout: Layout, processes: dict[int, NodeProcess]) -> str:
     """Where Prometheus may ask."""
     found = [(node.name, processes[node.node_id].metrics_address()) for node in layout.nodes]
     served = [f"{name}: http://{address}/metrics" for name, address in found if address is not None]
-    return ", ".join(served) or "not served (heirlog.metrics.listener)"
+    return _in_lines(served) or "not served (heirlog.metrics.listener)"
 
 
 def _differences(broker: NodeLayout) -> str:

@@ -7,7 +7,10 @@ import threading
 import time
 from collections.abc import Callable
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from heirlog.blocking import Client
 
 SAID_EVERY_S = 5.0
 
@@ -58,14 +61,31 @@ class Unanswered:
     ) -> None:
         self._asked_at_s = None
 
+    @property
+    def asked_at_s(self) -> float | None:
+        """On the monotonic clock; None between two questions."""
+        return self._asked_at_s
+
     def said(self) -> str | None:
-        asked_at_s = self._asked_at_s
+        asked_at_s = self.asked_at_s
         if asked_at_s is None or asked_at_s == self._said_of_s or time.monotonic() - asked_at_s < SAID_EVERY_S:
             return None
         sentence = self._sentence if isinstance(self._sentence, str) else self._sentence()
         if sentence is not None:
             self._said_of_s = asked_at_s
         return sentence
+
+
+class UnansweredCall(Unanswered):
+    """The same for every call of a client."""
+
+    def __init__(self, client: Client, sentence: str) -> None:
+        super().__init__(sentence)
+        self._client = client
+
+    @property
+    def asked_at_s(self) -> float | None:
+        return self._client.waiting_since_s
 
 
 def say(sentence: str) -> None:

@@ -38,19 +38,22 @@ def ask_coordinator(
     code_of: Callable[[Any], int],
     newest: int | None = None,
     attempt_s: float | None = None,
+    held_s: float = 0.0,
     key_type: int = CoordinatorType.GROUP,
 ) -> Call[Any]:
     """The response of the coordinator of a group, or of another type of key; asked again while its code may pass.
 
-    newest: the newest version to use. attempt_s: timeout of each answer. After the total timeout the last response is
-    returned. Raises KafkaError if the group has no coordinator, and OSError.
+    newest: the newest version to use. attempt_s: timeout of each answer. held_s: how much longer an answer may take
+    that the coordinator holds back: no limit for a coordinator that refuses. After the total timeout the last response
+    is returned. Raises KafkaError if the group has no coordinator, and OSError.
     """
     retry_timer = cluster.retry_timer(timeout_s)
     while True:
         failure: Exception
         endpoint = yield from find_coordinator(cluster, key, retry_timer, key_type)
         try:
-            response = yield Send(endpoint, message, min(retry_timer.remaining_s(), attempt_s or timeout_s), newest)
+            answer_s = min(retry_timer.remaining_s(), attempt_s or timeout_s) + held_s
+            response = yield Send(endpoint, message, answer_s, newest)
         except Unsupported:
             raise
         except OSError as error:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from heirlog.client.keystore import KeyStore
 from heirlog.security.der import NotReadable
+from heirlog.security.pkcs12_cost import check_store_cost
 
 if TYPE_CHECKING:
     from cryptography.x509 import Certificate
@@ -29,6 +30,7 @@ def read_pkcs12(data: bytes, password: str) -> KeyStore:
         raise NotReadable(
             "a PKCS12 store is read by the package cryptography: install it (it is part of the extra tls), or use PEM"
         ) from error
+    check_store_cost(data)
     try:
         content = pkcs12.load_pkcs12(data, password.encode())
     except UnsupportedAlgorithm as error:
@@ -51,16 +53,28 @@ def read_pkcs12(data: bytes, password: str) -> KeyStore:
 def _chain(own: Certificate, others: Sequence[Certificate]) -> list[Certificate]:
     """A key's own certificate, the one that signed it, and so on, as TLS wants them.
 
-    A store may have certificates of other keys and authorities, in any order, which peers need not see.
+    A store may have certificates of other keys and authorities, in any order, which peers need not see. An authority
+    that got a new key may be there twice under its name: the signature says which one it was.
     """
     chain, left = [own], list(others)
     while chain[-1].issuer != chain[-1].subject:
-        above = next((one for one in left if one.subject == chain[-1].issuer), None)
-        if above is None:
+        named = [one for one in left if one.subject == chain[-1].issuer]
+        if not named:
             break
+        above = next((one for one in named if _has_signed(one, chain[-1])), named[0])
         left.remove(above)
         chain.append(above)
     return chain
+
+
+def _has_signed(issuer: Certificate, certificate: Certificate) -> bool:
+    from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+
+    try:
+        certificate.verify_directly_issued_by(issuer)
+    except (InvalidSignature, UnsupportedAlgorithm, TypeError, ValueError):
+        return False
+    return True
 
 
 def _as_it_is(key: bytes, password: str) -> bytes:

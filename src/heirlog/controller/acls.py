@@ -5,14 +5,15 @@ succeeds and writes no second record. A filter deletes every ACL that it matches
 both results and is deleted once. All deletions of one request are applied together, or none of them.
 
 The principal, the host and the resource need not exist. One request creates or deletes at most 10,000 ACLs
-(`record_limit.py`): more creations are refused as a whole, a filter that matches too many is refused alone.
+(`record_limit.py`): more creations are refused as a whole, a filter that matches too many is refused alone. So is one
+whose matches would make the answer have more than `ANSWERED_MAX`: any number of filters may match the same ACLs.
 
 Source: KIP-140, KIP-290, KIP-801.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from heirlog.controller.controller_result import ControllerResult, answer
 from heirlog.controller.record_limit import MAX_RECORDS_PER_USER_OP, too_large
@@ -37,6 +38,7 @@ from heirlog.protocol.types import ZERO_UUID, Uuid
 Created = CreateAclsResponse.AclCreationResult
 Deleted = DeleteAclsResponse.DeleteAclsFilterResult
 MatchingAcl = DeleteAclsResponse.DeleteAclsMatchingAcl
+ANSWERED_MAX: Final = 10 * MAX_RECORDS_PER_USER_OP
 
 
 def create_acls(image: Image, request: CreateAclsRequest, random: Random) -> ControllerResult[CreateAclsResponse]:
@@ -116,6 +118,7 @@ def _new_id(image: Image, ids: set[Uuid], random: Random) -> Uuid:
 def delete_acls(image: Image, request: DeleteAclsRequest) -> ControllerResult[DeleteAclsResponse]:
     """Returns a record for each ACL that a filter matches, and one result per filter, in the order of the request."""
     removed: dict[Uuid, None] = {}
+    answered = 0
     results = []
     for asked in request.filters:
         wanted = filter_of(asked)
@@ -124,13 +127,15 @@ def delete_acls(image: Image, request: DeleteAclsRequest) -> ControllerResult[De
             results.append(Deleted(error_code=ErrorCode.INVALID_REQUEST, error_message=f"Unknown {unknown}."))
             continue
         matching = image.acls.matching(wanted)
-        if len(removed.keys() | {acl_id for acl_id, _ in matching}) > MAX_RECORDS_PER_USER_OP:
+        new = sum(acl_id not in removed for acl_id, _ in matching)
+        if len(removed) + new > MAX_RECORDS_PER_USER_OP or answered + len(matching) > ANSWERED_MAX:
             refusal = too_large(
                 f"Too many ACLs to delete in one request: this filter matches {len(matching)}",
                 "name a resource, a principal or an operation in the filter, and send it in a request of its own",
             )
             results.append(Deleted(error_code=refusal.code, error_message=refusal.message))
             continue
+        answered += len(matching)
         removed.update((acl_id, None) for acl_id, _ in matching)
         results.append(
             Deleted(

@@ -24,7 +24,7 @@ from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.definition import ConfigError, Update
 from heirlog.metadata.group_configs import validate_group_configs
 from heirlog.metadata.image import BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE, Image
-from heirlog.metadata.listener_security import limit_of_listener, store_of_listener
+from heirlog.metadata.listener_security import is_setting_of_listener, limit_of_listener, store_of_listener
 from heirlog.metadata.min_isr import MIN_ISR
 from heirlog.metadata.security_configs import SECURITY, STORES
 from heirlog.metadata.server_configs import SERVER_CONFIGS
@@ -127,7 +127,7 @@ def check_server_values(broker: str, changes: Mapping[str, str | None]) -> None:
 
 def _check_server_value(broker: str, key: str, value: str) -> None:
     definition = SERVER_CONFIGS.get(key) or limit_of_listener(key) or store_of_listener(key)
-    if definition is None:
+    if definition is None and not is_setting_of_listener(key):
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown broker config name: {key}")
     if key in STORES:
         raise KafkaError(
@@ -135,7 +135,7 @@ def _check_server_value(broker: str, key: str, value: str) -> None:
             "These security configs can be dynamically updated only per-listener using the listener prefix: "
             f"listener.name.<listener>.{key}",
         )
-    if key in OF_SECURITY and definition.update is Update.PER_BROKER:
+    if definition is None or (key in OF_SECURITY and definition.update is Update.PER_BROKER):
         raise KafkaError(
             ErrorCode.INVALID_REQUEST,
             f"Cannot update {key} dynamically: of TLS and SASL only the key and trust stores of a listener can change "

@@ -326,6 +326,7 @@ class _Build:
                     broker_epoch=answer.broker_epoch,
                     last_written_leader_epoch=answer.last_written_epoch,
                     log_end_offset=answer.end_offset,
+                    may_lack_records=answer.may_lack_records,
                 )
                 for answer in answers
             ],

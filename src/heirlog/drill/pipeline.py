@@ -36,7 +36,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from heirlog.drill.observe import DrillFailure
 from heirlog.drill.progress import ClientProgress
-from heirlog.drill.runner import below, end_below, parents
+from heirlog.drill.runner import below, cpu_seconds, end_below, parents
 from heirlog.drill.servers import Servers
 from heirlog.drill.stdlib import stdlib_modules
 from heirlog.local.cluster import Cluster
@@ -50,6 +50,10 @@ BATCHES = 6
 KILLS = ("driver", "worker", "driver")
 QUICK_KILLS = ("worker", "driver", "worker")
 STUCK_S = 300.0
+"""Without progress, and with less than `WORK_S` of CPU: a job on a machine with other work is slow, and not stuck."""
+WORK_S = 15.0
+"""What idle JVMs use in that time is a third of this."""
+STUCK_MAX_S = 4 * STUCK_S
 _POLL_S = 0.05
 # four attempts for a task: Spark's local mode would give up at the first lost worker
 _MASTER = "local[2,4]"
@@ -158,7 +162,12 @@ def run(
     if quick:
         job = _Job(folder, "in and out", "-c", _BOTH, _MASTER)
     else:
-        _finish(_Job.of(folder, "in"), verdict)
+        job = _Job.of(folder, "in")
+        try:
+            _finish(job, verdict)
+        finally:
+            if job.process.poll() is None:
+                job.end()
         verdict.write_s = round(time.monotonic() - started, 1)
         say(f"written to the topic in {verdict.write_s} s")
         started = time.monotonic()
@@ -214,6 +223,11 @@ class _Job:
         self._output.close()
         return code
 
+    def cpu_s(self) -> dict[int, float]:
+        """CPU seconds of each of its processes."""
+        known = parents()
+        return cpu_seconds({self.process.pid, *below(self.process.pid, known)})
+
     def said(self) -> str:
         text = (self.folder / f"{self.name}.output").read_text(errors="replace").strip()
         return text.splitlines()[-1] if text else "nothing"
@@ -229,11 +243,34 @@ class _Job:
         self.kill()
 
 
+class _Deadline:
+    """How long a job may take until the next thing that is waited for."""
+
+    def __init__(self, job: _Job) -> None:
+        self._job = job
+        self._began = self._looked = time.monotonic()
+        self._cpu_s = job.cpu_s()
+
+    def check(self) -> None:
+        """Raises DrillFailure where the job is stuck."""
+        now = time.monotonic()
+        if now - self._looked < STUCK_S:
+            return
+        before, self._cpu_s = self._cpu_s, self._job.cpu_s()
+        worked_s = sum(max(0.0, used_s - before.get(pid, 0.0)) for pid, used_s in self._cpu_s.items())
+        if worked_s < WORK_S or now - self._began > STUCK_MAX_S:
+            raise DrillFailure(
+                f"the pipeline {self._job.name} is stuck: nothing came of it in {now - self._began:.0f} s, in the last "
+                f"{now - self._looked:.0f} s its processes used {worked_s:.0f} s of CPU; it said: {self._job.said()}"
+            )
+        self._looked = now
+
+
 def _finish(job: _Job, verdict: Verdict) -> None:
-    code = job.wait(STUCK_S)
-    if code is None:
-        job.end()
-        raise DrillFailure(f"the pipeline {job.name} did not end within {STUCK_S:.0f} s; it said: {job.said()}")
+    """Raises DrillFailure."""
+    deadline = _Deadline(job)
+    while (code := job.wait(1.0)) is None:
+        deadline.check()
     if code != 0:
         verdict.failures.append(f"the pipeline {job.name} ended with {code}: {job.said()}")
 
@@ -277,14 +314,12 @@ def _visible(folder: Path) -> int:
 
 def _until(condition: Callable[[], int], job: _Job) -> int:
     """Wait until the condition returns a value, and return it. Raises DrillFailure if the job ends or hangs first."""
-    deadline = time.monotonic() + STUCK_S
-    while time.monotonic() < deadline:
-        found = condition()
-        if found:
-            return found
+    deadline = _Deadline(job)
+    while not (found := condition()):
         if job.wait(_POLL_S) is not None:
             raise DrillFailure(f"the pipeline {job.name} ended before it could be killed; it said: {job.said()}")
-    raise DrillFailure(f"the pipeline {job.name} is stuck; it said: {job.said()}")
+        deadline.check()
+    return found
 
 
 def _a_worker_of(driver: int) -> int:

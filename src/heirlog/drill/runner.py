@@ -27,7 +27,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
@@ -179,4 +179,17 @@ def parents() -> dict[int, int]:
         pid, parent, state = line.split()
         if not state.startswith("Z") and int(pid) != listing.pid:
             found[int(pid)] = int(parent)
+    return found
+
+
+def cpu_seconds(pids: Iterable[int]) -> dict[int, float]:
+    """What each of these processes has used, as far as it is alive."""
+    listing = subprocess.run(["ps", "-A", "-o", "pid=,time="], capture_output=True, text=True)
+    wanted, found = set(pids), {}
+    for line in listing.stdout.splitlines():
+        pid, used = line.split()
+        if int(pid) in wanted:
+            days, _, clock = used.rpartition("-")
+            hours, minutes, seconds = ["0", "0", *clock.split(":")][-3:]
+            found[int(pid)] = ((int(days or 0) * 24 + int(hours)) * 60 + int(minutes)) * 60 + float(seconds)
     return found

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, Self
 
 from heirlog.blocking import Client, security_from_properties
+from heirlog.local.client_names import in_names_of
 from heirlog.local.cluster import Cluster
-from heirlog.security.jaas import parse_jaas
 
 
 class HasServers(Protocol):
@@ -37,26 +36,11 @@ class Servers:
 
     def librdkafka(self) -> dict[str, Any]:
         """The same in librdkafka's names."""
-        found: dict[str, Any] = {"bootstrap.servers": self.bootstrap, "log_level": 0}
-        if "security.protocol" in self.properties:
-            found["security.protocol"] = self.properties["security.protocol"]
-        if "ssl.truststore.location" in self.properties:
-            found["ssl.ca.location"] = self.properties["ssl.truststore.location"]
-        if "sasl.jaas.config" in self.properties:
-            login = parse_jaas(self.properties["sasl.jaas.config"]).options
-            found["sasl.mechanisms"] = self.properties["sasl.mechanism"]
-            found |= {"sasl.username": login["username"], "sasl.password": login["password"]}
-        return found
+        return {**self._in_names_of("librdkafka"), "log_level": 0}
 
     def aiokafka(self) -> dict[str, Any]:
         """The same in aiokafka's names."""
-        given = self.librdkafka()
-        found: dict[str, Any] = {"bootstrap_servers": self.bootstrap}
-        if "security.protocol" in given:
-            found["security_protocol"] = given["security.protocol"]
-        if "ssl.ca.location" in given:
-            found["ssl_context"] = ssl.create_default_context(cafile=given["ssl.ca.location"])
-        if "sasl.mechanisms" in given:
-            found["sasl_mechanism"] = given["sasl.mechanisms"]
-            found |= {"sasl_plain_username": given["sasl.username"], "sasl_plain_password": given["sasl.password"]}
-        return found
+        return self._in_names_of("aiokafka")
+
+    def _in_names_of(self, library: str) -> dict[str, Any]:
+        return in_names_of(library, {**self.properties, "bootstrap.servers": self.bootstrap})

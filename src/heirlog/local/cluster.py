@@ -27,7 +27,7 @@ from typing import Any, Self
 
 from heirlog.blocking import Client
 from heirlog.client.security import Security
-from heirlog.local import data_folder, fork_server, properties, secure, topics
+from heirlog.local import client_names, data_folder, fork_server, properties, secure, topics
 from heirlog.local import layout as layouts
 from heirlog.local.errors import LocalError
 from heirlog.local.format import format_cluster
@@ -98,10 +98,10 @@ class Cluster:
     ) -> None:
         if controllers is not None and controllers not in CONTROLLERS:
             raise ClusterError(f"a cluster has 1, 3 or 5 controllers, not {controllers}")
+        if nodes is not None and not (isinstance(nodes, int) and 0 < nodes < CONTROLLER_ID):
+            raise ClusterError(f"a cluster has 1 to {CONTROLLER_ID - 1} brokers, not {nodes!r}")
         if combined and (controllers or 1) > (nodes or len(racks or ()) or DEFAULT_NODES):
             raise ClusterError(f"{controllers} brokers are to be controllers too, and there are fewer brokers")
-        if nodes is not None and not 0 < nodes < CONTROLLER_ID:
-            raise ClusterError(f"a cluster has 1 to {CONTROLLER_ID - 1} brokers, not {nodes}")
         if racks is not None and (isinstance(racks, str) or not racks or nodes not in (None, len(racks))):
             raise ClusterError(f"racks has one name for each broker, in a list; {racks!r} is not that")
         if security != "PLAINTEXT" and security not in secure.PROTOCOLS:
@@ -328,18 +328,21 @@ class Cluster:
             raise ClusterError("no broker is running")
         return found
 
-    def client_config(self, user: str = secure.ADMIN) -> dict[str, str]:
-        """Kafka's client properties by which `user` connects; librdkafka has the same names but for the stores.
+    def client_config(self, user: str = secure.ADMIN, library: str = "java") -> dict[str, Any]:
+        """How `user` connects, in the names of a client library.
+
+        library: "java" (Kafka's client properties), "librdkafka", "kafka-python", "aiokafka" or "spark".
 
         A user that does not exist is created, with a password for SCRAM-SHA-512 (with SSL: with a certificate). `admin`
         may do everything, other users need ACLs.
         """
         layout = self._known()
         try:
+            client_names.check(library)
             given = secure.client_config(layout.data, user, lambda: self._client())
+            return client_names.in_names_of(library, {"bootstrap.servers": layout.bootstrap_servers, **given})
         except (LocalError, OSError) as error:
             raise ClusterError(str(error)) from None
-        return {"bootstrap.servers": layout.bootstrap_servers, **given}
 
     def _client(self) -> Client:
         return Client(self._addresses(), security=self._security(), timeout_s=TOPIC_TIMEOUT_S)
@@ -347,7 +350,10 @@ class Cluster:
     @property
     def bootstrap_servers(self) -> str:
         """Addresses of all brokers, `host:port` separated by commas."""
-        return self._known().bootstrap_servers
+        try:
+            return self._known().bootstrap_servers
+        except LocalError as error:
+            raise ClusterError(f"the cluster is not running: {error}") from None
 
     @property
     def data(self) -> Path:
@@ -467,7 +473,7 @@ class Cluster:
         self._known()
         found = self._processes.get(node)
         if found is None:
-            raise ClusterError(f"there is no node {node}; nodes are {', '.join(map(str, self._processes))}")
+            raise ClusterError(f"there is no node {node!r}; nodes are {', '.join(map(str, self._processes))}")
         return found
 
     def _active(self, nodes: Iterable[NodeLayout]) -> list[NodeProcess]:

@@ -24,6 +24,7 @@ from typing import NamedTuple
 from heirlog.local import properties
 from heirlog.local.errors import LocalError
 from heirlog.local.layout import SHARE_STATE_REPLICAS, Layout, NodeLayout, standard_config
+from heirlog.local.lock_holders import of_holder
 from heirlog.local.secure import follow_folder
 from heirlog.server.ledger import forget
 
@@ -64,7 +65,8 @@ def hold(data: Path) -> int:
     except BlockingIOError:
         os.close(lock)
         raise LocalError(
-            f"another command runs the cluster in {data}; stop that one, or give another data folder"
+            f"another command runs the cluster in {data}{of_holder(data / LOCK_NAME)}; stop that one, or give another "
+            "data folder"
         ) from None
     except OSError as error:
         raise LocalError(
@@ -84,8 +86,8 @@ def refuse_running(layout: Layout) -> None:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             raise LocalError(
-                f"{node.name} of the cluster in {layout.data} runs already, without this command: stop it, or wait "
-                "until it has ended"
+                f"{node.name} of the cluster in {layout.data} runs already, without this command"
+                f"{of_holder(node.log_dir / LOCK_NAME)}: stop it, or wait until it has ended"
             ) from None
         finally:
             os.close(lock)

@@ -39,10 +39,11 @@ _OF_OTHERS: Final = ("sasl.client.callback.handler.class", "sasl.login.class", "
 """Kafka's, which must not be taken for a misspelled one."""
 _CA: Final = ("ssl.truststore.location", "ssl.truststore.certificates")
 _KEY: Final = ("ssl.keystore.location", "ssl.keystore.key")
+_JAAS: Final = "sasl.jaas.config"
 _OF_LIBRDKAFKA: Final = {
     "sasl.mechanisms": ("sasl.mechanism",),
-    "sasl.username": ("sasl.jaas.config",),
-    "sasl.password": ("sasl.jaas.config",),
+    "sasl.username": (_JAAS,),
+    "sasl.password": (_JAAS,),
     "ssl.ca.location": _CA,
     "ssl.certificate.location": _KEY,
     "ssl.key.location": _KEY,
@@ -97,10 +98,20 @@ def check_client_properties(path: str, properties: Mapping[str, str]) -> None:
         kafkas = _OF_LIBRDKAFKA.get(name)
         if kafkas and name.partition(".")[0].upper() in parts and not any(each in properties for each in kafkas):
             pem = f", with {kafkas[0].rpartition('.')[0]}.type=PEM" if name.startswith("ssl.") else ""
+            if kafkas == (_JAAS,):
+                raise LocalError(f"{path}: {name} is librdkafka's name; write instead: {_login_line(properties)}")
             raise LocalError(f"{path}: {name} is librdkafka's name; write {' or '.join(kafkas)} instead{pem}")
         meant = _client_property_like(name, properties)
         if meant is not None:
             raise LocalError(f"{path}: {name} is not a property of a client; did you mean {meant}?")
+
+
+def _login_line(properties: Mapping[str, str]) -> str:
+    """The whole line, which is long; without the password, as errors are in logs."""
+    mechanism = properties.get("sasl.mechanism", properties.get("sasl.mechanisms", "")).strip().upper()
+    module = "plain.PlainLoginModule" if mechanism == "PLAIN" else "scram.ScramLoginModule"
+    user = properties.get("sasl.username", "NAME")
+    return f'{_JAAS}=org.apache.kafka.common.security.{module} required username="{user}" password="PASSWORD";'
 
 
 def _client_property_like(name: str, given: Collection[str]) -> str | None:

@@ -3,8 +3,9 @@
     ACL      allow or deny | an operation or ALL | to a principal or `User:*` | from a host or `*`
              on a LITERAL name (the name `*` is every name), or on every name that begins with a PREFIXED one
 
-`Acls` has the ACLs of an image, indexed by their resource names, so that a decision only looks at the few that apply to
-its resource. `authorizer.py` has the decisions.
+`Acls` has the ACLs of an image, indexed by their resource names and by principal, so that a decision only looks at the
+few that apply to its resource and its client: a cluster may have an ACL on `*` for each of its users, and a client may
+ask for as many names as it likes. `authorizer.py` has the decisions.
 
 Traps. A PREFIXED name `*` is not a wildcard. Numbers from a newer version are kept, because the snapshot must contain
 them; in comparisons they are equal to no other number.
@@ -17,7 +18,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Final
+from itertools import chain
+from typing import Final, TypeAlias
 
 from heirlog.protocol.types import Uuid
 
@@ -186,6 +188,9 @@ class AclFilter:
         return acl.resource_name == ANY_NAME
 
 
+_ByPrincipal: TypeAlias = dict[str, dict[Uuid, Acl]]
+
+
 class Acls:
     """The ACLs of an image. `version` grows with every change, and earlier decisions are then invalid."""
 
@@ -194,8 +199,8 @@ class Acls:
     def __init__(self) -> None:
         self.by_id: dict[Uuid, Acl] = {}
         self.version = 0
-        self._literal: dict[tuple[int, str], dict[Uuid, Acl]] = {}
-        self._prefixed: dict[tuple[int, str], dict[Uuid, Acl]] = {}
+        self._literal: dict[tuple[int, str], _ByPrincipal] = {}
+        self._prefixed: dict[tuple[int, str], _ByPrincipal] = {}
         self._prefix_lengths: dict[int, dict[int, int]] = {}
         """The number of prefixes of each length, by resource type."""
 
@@ -217,44 +222,77 @@ class Acls:
 
     def matching_resource(self, resource_type: int, name: str) -> Iterator[Acl]:
         """The ACLs of this name, of a prefix of it, or of every name."""
+        for by_principal in self._of_name(resource_type, name):
+            for acls in by_principal.values():
+                yield from acls.values()
+
+    def matching_principal(self, resource_type: int, name: str, principal: str) -> Iterator[Acl]:
+        """Those of `matching_resource` that are for this principal or for every user."""
+        for by_principal in self._of_name(resource_type, name):
+            for each in (principal, ANY_USER):
+                yield from by_principal.get(each, {}).values()
+
+    def has_any(self, resource_type: int, name: str) -> bool:
+        """Whether `matching_resource` has an ACL."""
+        return next(self._of_name(resource_type, name), None) is not None
+
+    def _of_name(self, resource_type: int, name: str) -> Iterator[_ByPrincipal]:
+        """None of them empty."""
         for literal in (name, ANY_NAME) if name != ANY_NAME else (name,):
-            yield from self._literal.get((resource_type, literal), {}).values()
+            if (found := self._literal.get((resource_type, literal))) is not None:
+                yield found
         for length in self._prefix_lengths.get(resource_type, ()):
-            if length <= len(name):
-                yield from self._prefixed.get((resource_type, name[:length]), {}).values()
+            if length <= len(name) and (found := self._prefixed.get((resource_type, name[:length]))) is not None:
+                yield found
 
     def matching(self, wanted: AclFilter) -> list[tuple[Uuid, Acl]]:
-        return [(acl_id, acl) for acl_id, acl in self.by_id.items() if wanted.matches(acl)]
+        return [(acl_id, acl) for acl_id, acl in self._candidates(wanted) if wanted.matches(acl)]
+
+    def _candidates(self, wanted: AclFilter) -> Iterable[tuple[Uuid, Acl]]:
+        """Few, where the filter names its resource: tools send thousands of such filters in one request."""
+        is_one_pattern = wanted.pattern_type in (PatternType.LITERAL, PatternType.PREFIXED)
+        if not is_one_pattern or wanted.resource_name is None or wanted.resource_type == ResourceType.ANY:
+            return self.by_id.items()
+        by_name = self._literal if wanted.pattern_type == PatternType.LITERAL else self._prefixed
+        by_principal = by_name.get((wanted.resource_type, wanted.resource_name), {})
+        if wanted.principal is not None:
+            return by_principal.get(wanted.principal, {}).items()
+        return chain.from_iterable(acls.items() for acls in by_principal.values())
 
     def _enter(self, acl_id: Uuid, acl: Acl) -> None:
         key = (acl.resource_type, acl.resource_name)
         if acl.pattern_type == PatternType.PREFIXED:
-            there = self._prefixed.setdefault(key, {})
-            if not there:
+            if key not in self._prefixed:
                 lengths = self._prefix_lengths.setdefault(acl.resource_type, {})
                 lengths[len(acl.resource_name)] = lengths.get(len(acl.resource_name), 0) + 1
-            there[acl_id] = acl
+            self._prefixed.setdefault(key, {}).setdefault(acl.principal, {})[acl_id] = acl
         elif acl.pattern_type == PatternType.LITERAL:
-            self._literal.setdefault(key, {})[acl_id] = acl
+            self._literal.setdefault(key, {}).setdefault(acl.principal, {})[acl_id] = acl
 
     def _leave(self, acl_id: Uuid, acl: Acl) -> None:
         key = (acl.resource_type, acl.resource_name)
         if acl.pattern_type == PatternType.PREFIXED:
-            there = self._prefixed[key]
-            del there[acl_id]
-            if not there:
-                del self._prefixed[key]
+            if _was_last(self._prefixed, key, acl_id, acl):
                 lengths = self._prefix_lengths[acl.resource_type]
                 lengths[len(acl.resource_name)] -= 1
                 if not lengths[len(acl.resource_name)]:
                     del lengths[len(acl.resource_name)]
         elif acl.pattern_type == PatternType.LITERAL:
-            there = self._literal[key]
-            del there[acl_id]
-            if not there:
-                del self._literal[key]
+            _was_last(self._literal, key, acl_id, acl)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Acls) and self.by_id == other.by_id
 
     __hash__ = None  # type: ignore[assignment]  # mutable
+
+
+def _was_last(by_name: dict[tuple[int, str], _ByPrincipal], key: tuple[int, str], acl_id: Uuid, acl: Acl) -> bool:
+    """Take an ACL out; whether its name has none any more."""
+    by_principal = by_name[key]
+    there = by_principal[acl.principal]
+    del there[acl_id]
+    if not there:
+        del by_principal[acl.principal]
+    if not by_principal:
+        del by_name[key]
+    return not by_principal

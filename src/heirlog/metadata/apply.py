@@ -250,6 +250,7 @@ def read_basis(stored: PartitionRecord.ElectionBasis | PartitionChangeRecord.Ele
                     BrokerEpoch(answer.broker_epoch),
                     answer.last_written_leader_epoch,
                     answer.log_end_offset,
+                    answer.may_lack_records,
                 )
                 for answer in stored.replicas
             ]

@@ -49,13 +49,11 @@ _IMPLIED_BY: Final = {
 _NOTHING: Final[frozenset[AclOperation]] = frozenset()
 
 
-def decide(acls: Iterable[Acl], principal: str, host: str, operation: AclOperation, by_default: bool) -> bool:
-    """acls: those of the resource. by_default: the answer if there are none."""
+def decide(acls: Iterable[Acl], principal: str, host: str, operation: AclOperation) -> bool:
+    """acls: those of the resource; any for others than the principal do not count."""
     implied_by = _IMPLIED_BY.get(operation, _NOTHING)
     allowed = False
-    found = False
     for acl in acls:
-        found = True
         if acl.principal not in (principal, ANY_USER) or acl.host not in (host, ANY_HOST):
             continue
         named = acl.operation in (operation, AclOperation.ALL)
@@ -63,7 +61,7 @@ def decide(acls: Iterable[Acl], principal: str, host: str, operation: AclOperati
             allowed = allowed or named or acl.operation in implied_by
         elif named:
             return False
-    return allowed if found else by_default
+    return allowed
 
 
 def decide_any(acls: Iterable[Acl], principal: str, host: str, operation: AclOperation, resource_type: int) -> bool:
@@ -122,8 +120,10 @@ class Authorizer:
         key = (principal, host, operation, resource_type, name)
         decision = decisions.get(key)
         if decision is None:
-            matching_resource = self._acls().matching_resource(resource_type, name)
-            decision = decide(matching_resource, principal, host, operation, self._allows_by_default)
+            acls = self._acls()
+            decision = decide(acls.matching_principal(resource_type, name, principal), principal, host, operation)
+            if not decision and self._allows_by_default:
+                decision = not acls.has_any(resource_type, name)
             if len(name) <= REMEMBERED_NAME_MAX:
                 decisions[key] = decision
         return decision

@@ -60,6 +60,8 @@ class ReplicaAnswer(NamedTuple):
     last_written_epoch: int = -1
     """The leader epoch of the last record in its log; -1 for an empty one."""
     end_offset: int = UNKNOWN_OFFSET
+    may_lack_records: bool = False
+    """Its machine has stopped: what it had not flushed may be gone from the end of its log."""
 
     @property
     def answered(self) -> bool:

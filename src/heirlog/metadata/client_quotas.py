@@ -20,6 +20,7 @@ Source: KIP-13, KIP-55, KIP-257, KIP-546, KIP-599, KIP-612.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from math import inf
 from typing import Final, NamedTuple, TypeAlias
 
 from heirlog.metadata.address import kafka_host
@@ -111,7 +112,7 @@ class ClientQuotas:
         for place, bucket in _candidates(user, client_id):
             rate = limits.get(place)
             if rate is not None:
-                return QuotaLimit(rate, bucket)
+                return QuotaLimit(rate, bucket) if _limits(rate) else None
         return None
 
     def ip_limit(self, address: str) -> float | None:
@@ -120,7 +121,13 @@ class ClientQuotas:
         if limits is None:
             return None
         own = limits.get((address, _NOT_NAMED))
-        return limits.get((None, _NOT_NAMED)) if own is None else own
+        rate = limits.get((None, _NOT_NAMED)) if own is None else own
+        return rate if rate is not None and _limits(rate) else None
+
+
+def _limits(rate: float) -> bool:
+    """Apache Kafka stores NaN, and infinity for some keys: no client waits for either there. Nothing stores 0 today."""
+    return 0 < rate < inf
 
 
 def _place(entity: Entity) -> tuple[object, object]:

@@ -145,6 +145,12 @@ def is_listener_config(name: str) -> bool:
     return name.startswith(PREFIX)
 
 
+def is_setting_of_listener(name: str) -> bool:
+    """Whether the name is `listener.name.<listener>.` and one of TLS or SASL, of a mechanism or of all."""
+    rest = name.removeprefix(PREFIX).partition(".")[2]
+    return is_listener_config(name) and (rest in _BY_NAME or rest.partition(".")[2] in _BY_NAME)
+
+
 def is_secret(name: str) -> bool:
     """Whether the value of a broker's configuration must not be shown: passwords, and, as in Kafka, what is unknown.
 

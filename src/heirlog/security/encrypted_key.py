@@ -13,7 +13,6 @@ Source: RFC 5208, RFC 8018, RFC 7914.
 from __future__ import annotations
 
 import math
-import re
 from binascii import Error as Base64Error
 from binascii import a2b_base64
 from collections.abc import Iterator
@@ -29,14 +28,21 @@ _INTEGER: Final = 0x02
 _CONSTRUCTED: Final = 0x20
 _SCRYPT: Final = "2b06010401da47040b"
 """1.3.6.1.4.1.11591.4.11."""
-_BLOCK: Final = re.compile(r"-----BEGIN ENCRYPTED PRIVATE KEY-----(.*?)-----END", re.DOTALL)
+_DEPTH_MAX: Final = 10
+"""Elements within elements; a key has five."""
+_BEGIN: Final = "-----BEGIN ENCRYPTED PRIVATE KEY-----"
+_END: Final = "-----END"
 
 
 def check_cost(pem: str) -> None:
     """Of each encrypted key in the text. Raises NotReadable."""
-    for block in _BLOCK.finditer(pem):
+    _, *blocks = pem.split(_BEGIN)
+    for block in blocks:
+        body, end, _ = block.partition(_END)
+        if not end:
+            continue  # OpenSSL reads no key there
         try:
-            (whole,) = elements(a2b_base64(block[1]))
+            (whole,) = elements(a2b_base64(body))
             algorithm, *_ = whole.children()
         except (Base64Error, ValueError):
             raise NotReadable("an encrypted private key in it is damaged") from None
@@ -52,9 +58,11 @@ def check_cost(pem: str) -> None:
             )
 
 
-def _primitives(element: Element) -> Iterator[Element]:
+def _primitives(element: Element, depth: int = 0) -> Iterator[Element]:
     if not element.tag & _CONSTRUCTED:
         yield element
         return
+    if depth == _DEPTH_MAX:
+        raise NotReadable("an encrypted private key in it is damaged")
     for child in element.children():
-        yield from _primitives(child)
+        yield from _primitives(child, depth + 1)

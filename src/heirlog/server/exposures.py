@@ -2,6 +2,7 @@
 
 secret-readable-by-all   every user of the machine can read a file with a private key or a password
 anonymous-super-user     some listeners ask who a client is, and a client that takes another one may do everything
+metrics-open-to-all      some listeners ask who a client is, and the metrics, which do not, are served to other machines
 """
 
 from __future__ import annotations
@@ -36,6 +37,10 @@ def look(config: StaticConfig, config_file: str, log: EventLog) -> None:
     if config.has_authorizer and ANONYMOUS in config.super_users and is_closed and without_name:
         why = f"remove {ANONYMOUS} from super.users, or let only nodes reach these listeners ({_PAGE})"
         log("warning", "anonymous-super-user", listeners=without_name, why=why)
+    metrics = config.metrics_listener
+    if metrics is not None and is_closed and not _is_this_machine(metrics.host):
+        why = f"serve them on 127.0.0.1, or let only the machine of Prometheus reach this address ({_PAGE})"
+        log("warning", "metrics-open-to-all", address=str(metrics), why=why)
 
 
 def _with_secrets(config: StaticConfig, config_file: str) -> Iterator[str]:
@@ -46,6 +51,10 @@ def _with_secrets(config: StaticConfig, config_file: str) -> Iterator[str]:
         path = security.properties.get(_KEYS)
         if path and security.uses_tls:
             yield path
+
+
+def _is_this_machine(host: str) -> bool:
+    return host in ("localhost", "::1") or host.startswith("127.")
 
 
 def _takes_anybody(security: ListenerSecurity) -> bool:

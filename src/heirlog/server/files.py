@@ -30,6 +30,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from heirlog.env import Buffer, File
+from heirlog.server.boot_id import read_boot_id
 from heirlog.server.disk_errors import advised, with_advice
 
 Deliver: TypeAlias = Callable[[Callable[[], None]], object]
@@ -353,6 +354,10 @@ class OsFiles:
     def __init__(self, deliver: Deliver) -> None:
         self._flusher = Flusher(deliver)
         self._recent_appends = RecentAppends()
+
+    @property
+    def boot_id(self) -> str:
+        return read_boot_id()
 
     def open(self, path: str, create: bool = False) -> OsFile:
         with advised(path):

@@ -46,6 +46,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from heirlog.server.ledger_tree import DirectoryChange, Flush, Name, Tree, TreeNode, delete
+from heirlog.storage.boot_mark import BOOT_FILE
 
 MAGIC = 0x68656972_6C656468
 HEADER = 16
@@ -373,6 +374,10 @@ def apply_power_cut(ledger_path: str, seed: int | None = None) -> PowerCut:
     for change in reversed(changes[survivors:]):
         if change.number in ledger.tree.changes:
             report.undone.append(ledger.tree.undo(change))
+    for path, _ in tracked:
+        if os.path.basename(path) == BOOT_FILE and os.path.exists(path):
+            # the machine has the same boot id as before: no name, no proof that the page cache is still there
+            os.unlink(path)
     ledger.close()
     forget(ledger_path)
     return report

@@ -266,7 +266,7 @@ class NodeServer:
         gc.collect()
         gc.freeze()
         keep_freed_memory()
-        if self._metrics_at is not None:
+        if self._metrics_at is not None and not self._exit_code:
             self._log("info", "metrics-listening", host=self._metrics_at.host, port=self._metrics_at.port)
         if on_listening is not None:
             on_listening()

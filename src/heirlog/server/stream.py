@@ -46,6 +46,8 @@ FRAMES_PER_TURN = 16
 READ_PER_TURN = 256 * 1024
 FIRST_BUFFER = 64 * 1024
 """Of a frame of which a part has arrived; as often as it is full it grows by `BUFFER_GROWTH`."""
+FIRST_SHARE = 128
+"""Of the frame limit, which is low for strangers: thousands of them may send nine bytes each."""
 BUFFER_GROWTH = 4
 NO_FRAME = bytearray()
 FRAME_SIZE = struct.Struct(">i")
@@ -247,7 +249,8 @@ class FrameStream:
             if end > size:
                 self._frame_size = length
                 self._filled = size - at - 4
-                self._frame = bytearray(min(length, max(FIRST_BUFFER, self._filled + 1)))
+                first = min(FIRST_BUFFER, self.frame_limit // FIRST_SHARE)
+                self._frame = bytearray(min(length, max(first, self._filled + 1)))
                 self._frame[: self._filled] = data[at + 4 :]
                 at = size
                 break

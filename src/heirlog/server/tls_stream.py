@@ -11,7 +11,11 @@ pieces of `PIECE` bytes, and small parts are joined, because each record of TLS 
 
 Fairness. A handshake costs up to a millisecond, mostly of one signature. All handshakes of a loop wait in one line
 (`HandshakeTurns`) of which a few are served per turn. `READ_PER_TURN` and `WRITE_PER_TURN` hold as without TLS, and one
-call reads at most `READ_AT_ONCE` bytes.
+call reads at most `READ_AT_ONCE` bytes and `RECORDS_AT_ONCE` records: a record of one byte costs as much as one of
+many, and the socket holds a hundred thousand of them.
+
+A peer whose bytes are mostly TLS and hardly data (key updates of 27 bytes, records of one byte) is read in small
+pieces, one per turn, until it has sent data again; so is each peer until it has sent some.
 
 Limits. What is encrypted cannot be taken back, so a piece is encrypted only once the one before it is sent. A peer that
 makes us answer within TLS (key updates) fills the queue like one that makes us answer requests, and is read no further.
@@ -43,7 +47,15 @@ from heirlog.server.stream import READ_PER_TURN, FrameStream, Receiver
 PIECE = 64 * 1024
 """Of plain bytes that are encrypted at once. Pieces of 32 to 256 KiB cost the same, 1 MiB a quarter more (measured)."""
 CIPHER_READ = 64 * 1024
+UNPROVEN_READ = 4 * 1024
+"""Of a peer that is not known to send data. A key update costs 7 microseconds: one millisecond."""
+JUDGED_BYTES = 16 * 1024
+"""Of encrypted bytes, the share of data is looked at. A record is not larger."""
+DATA_SHARE = 16
+"""One byte of so many has to be data."""
 READ_AT_ONCE = READ_PER_TURN
+RECORDS_AT_ONCE = 128
+"""A third of a millisecond. Eight times what fits into `READ_AT_ONCE` where records are full."""
 HANDSHAKES_PER_TURN = 4
 CLOSED_BY_PEER = "closed by the peer"
 
@@ -179,13 +191,17 @@ class TlsStream(FrameStream):
 
     __slots__ = (
         "_comes_back",
+        "_data_bytes",
+        "_dry_bytes",
         "_failure",
         "_incoming",
         "_is_drained",
         "_is_in_line",
+        "_is_proven",
         "_is_secured",
         "_secured",
         "_socket_is_empty",
+        "_taken_bytes",
         "_tls",
         "_turns",
     )
@@ -214,6 +230,11 @@ class TlsStream(FrameStream):
         self._failure: str | None = None
         """Why there is nothing more to read; what came before it is still to be handed over."""
         self._comes_back = False
+        self._taken_bytes = self._data_bytes = 0
+        """Encrypted, and what came out of them, since the share of data was last looked at."""
+        self._dry_bytes = 0
+        """Encrypted, since there was data."""
+        self._is_proven = False
         super().__init__(loop, sock, staging, frame_limit, receiver, TlsSendQueue(sock, self._tls, outgoing))
         if not is_server:
             self._wait_for_turn()
@@ -268,6 +289,7 @@ class TlsStream(FrameStream):
             return
         self._is_secured = True
         self._is_drained = False
+        self._taken_bytes = self._dry_bytes = 0
         self._flush_control_bytes()
         if self._closed:
             return
@@ -295,8 +317,9 @@ class TlsStream(FrameStream):
 
     def _take_in(self) -> str | None:
         """Move what the socket has into the buffer; the reason if the peer's end is reached."""
+        most = CIPHER_READ if self._is_proven else UNPROVEN_READ
         try:
-            data = self._sock.recv(CIPHER_READ)
+            data = self._sock.recv(most)
         except (BlockingIOError, InterruptedError):
             self._socket_is_empty = True
             return None
@@ -306,28 +329,36 @@ class TlsStream(FrameStream):
             self._incoming.write_eof()
             return CLOSED_BY_PEER
         self.last_active = self._loop.time()
-        self._socket_is_empty = len(data) < CIPHER_READ
+        self._socket_is_empty = len(data) < most
+        self._taken_bytes += len(data)
+        self._dry_bytes += len(data)
         self._incoming.write(data)
         return None
 
     def _receive(self, target: memoryview, behind: memoryview | None = None) -> int:
-        """Decrypt until `target` (and `behind`) is full, or there is no more."""
+        """Decrypt until `target` (and `behind`) is full, or there is no more for this turn."""
         count, limit = 0, min(len(target) + (0 if behind is None else len(behind)), READ_AT_ONCE)
-        before = -1  # what had been decrypted when `CIPHER_READ` bytes were taken in
+        counted, records = 0, RECORDS_AT_ONCE
+        has_taken = False
         self._is_drained = self._socket_is_empty = False
-        while count < limit and self._failure is None:
+        while count < limit and records and self._failure is None:
             place = target[count:limit] if count < len(target) else _rest(behind, count - len(target))
             try:
                 got = self._tls.read(len(place), place)
             except ssl.SSLWantReadError:
+                self._count_data(count - counted)
+                counted = count
                 if self._socket_is_empty:
                     self._is_drained = True
                     break
-                if count == before:
+                if self._dry_bytes >= CIPHER_READ:
                     self._failure = "TLS: too many records without data"
                     break
+                self._judge()
+                if has_taken and not self._is_proven:
+                    break
                 self._failure = self._take_in()
-                before = -1 if self._socket_is_empty else count
+                has_taken = True
                 continue
             except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
                 self._failure = CLOSED_BY_PEER
@@ -335,8 +366,10 @@ class TlsStream(FrameStream):
                 self._failure = reason_of(error)
             else:
                 count += int(got)
+                records -= 1
                 if not got:
                     self._failure = CLOSED_BY_PEER
+        self._count_data(count - counted)
         self._flush_control_bytes()
         self._throttle()
         if not count and self._failure is not None and not self._closed:
@@ -344,6 +377,17 @@ class TlsStream(FrameStream):
                 self._send_corked()  # a peer that has closed its sending side may still read
             self._end(self._failure)
         return count
+
+    def _count_data(self, size: int) -> None:
+        if size:
+            self._data_bytes += size
+            self._dry_bytes = 0
+
+    def _judge(self) -> None:
+        """Whether the peer sends data, once there is enough to tell."""
+        if self._taken_bytes >= JUDGED_BYTES:
+            self._is_proven = self._data_bytes * DATA_SHARE >= self._taken_bytes
+            self._taken_bytes = self._data_bytes = 0
 
     def _come_back_if_needed(self) -> None:
         """Decrypted bytes do not make the socket readable."""

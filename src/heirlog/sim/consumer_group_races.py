@@ -34,7 +34,8 @@ from heirlog.sim.consumer_group_history import OWNERS, ConsumerGroupHistory, dou
 from heirlog.sim.coordinator_hits import play_rounds, uncommitted_records
 from heirlog.sim.oracle import Violation
 from heirlog.sim.plan import RunPlan
-from heirlog.sim.simulation import TOPIC, Simulation
+from heirlog.sim.simulation import Simulation
+from heirlog.sim.topics import TOPIC
 
 AnyMember: TypeAlias = ConsumerMember | ClassicConsumer
 CONSUMER_GROUP = "k848"

@@ -8,6 +8,7 @@ controllers alone: it does not notice that it was replaced, and serves its clien
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Final
 
 from heirlog.broker.partition import ReplicaRole
@@ -65,6 +66,22 @@ def uncommitted_records(node: Node, topic: str) -> Iterator[Record]:
                     yield from decode_records(data, position)
 
 
+@contextmanager
+def cut_off(simulation: Simulation, name: str, others: Sequence[str] = ()) -> Iterator[None]:
+    """From the controllers, and from these brokers."""
+    cluster = simulation.cluster
+    peers = [*others, *cluster.controller_names]
+    cluster.say(f"cut off {name}" + ("" if others else " from the controllers"))
+    for peer in peers:
+        cluster.block(name, peer)
+        cluster.block(peer, name)
+    yield
+    cluster.say(f"connect {name}")
+    for peer in peers:
+        cluster.heal(name, peer)
+        cluster.heal(peer, name)
+
+
 def _hit_broker(simulation: Simulation, name: str, action: str, *, is_replaced: bool) -> None:
     """Something happens to a broker, and it comes back."""
     cluster, random = simulation.cluster, simulation.random
@@ -78,16 +95,8 @@ def _hit_broker(simulation: Simulation, name: str, action: str, *, is_replaced: 
         _late(simulation, name, is_replaced=is_replaced)
         return
     if action in (CUT_OFF, NO_CONTROLLERS):
-        peers = [*(others if action == CUT_OFF else ()), *cluster.controller_names]
-        cluster.say(f"cut off {name}" + (" from the controllers" if action == NO_CONTROLLERS else ""))
-        for peer in peers:
-            cluster.block(name, peer)
-            cluster.block(peer, name)
-        cluster.run_for(random.randrange(*((1500, 5000) if action == CUT_OFF else (4000, 9000))))
-        cluster.say(f"connect {name}")
-        for peer in peers:
-            cluster.heal(name, peer)
-            cluster.heal(peer, name)
+        with cut_off(simulation, name, others if action == CUT_OFF else ()):
+            cluster.run_for(random.randrange(*((1500, 5000) if action == CUT_OFF else (4000, 9000))))
         return
     victims = [name, *others] if action == ALL else [name]
     for victim in victims:

@@ -54,6 +54,11 @@ class Damage:
         return bool(self.content) and self.inode.data[self.position : end] == self.content
 
 
+class _Least(Random):
+    def randrange(self, start: int, *_: int) -> int:  # type: ignore[override]
+        return start
+
+
 class SimDisk:
     """What a host keeps when its processes come and go."""
 
@@ -68,6 +73,8 @@ class SimDisk:
         """A flush succeeds and does nothing, as on a volatile cache that ignores the command to write it back."""
         self.has_lost_flushed = False
         """A power cut took back what such a flush had called durable."""
+        self.keeps_least = False
+        """A power cut takes back everything that was not flushed, and not only a random part."""
         self.is_broken = False
         """A part of it is, at least."""
         self._broken: dict[str, str] = {}
@@ -135,17 +142,18 @@ class SimDisk:
 
         Directories lose their changes first: the content of a file that is gone no longer matters.
         """
-        return sum(self._lose(self.root))
+        self.host.power_cuts += 1
+        return sum(self._lose(self.root, _Least() if self.keeps_least else self.random))
 
-    def _lose(self, directory: DirectoryInode) -> Iterator[bool]:
-        yield directory.lose(self.random)
+    def _lose(self, directory: DirectoryInode, random: Random) -> Iterator[bool]:
+        yield directory.lose(random)
         self._forget_flush(directory)
         for name in sorted(directory.entries):
             inode = directory.entries[name]
             if isinstance(inode, DirectoryInode):
-                yield from self._lose(inode)
+                yield from self._lose(inode, random)
             else:
-                yield inode.lose(self.random)
+                yield inode.lose(random)
                 self._forget_flush(inode)
 
     def _forget_flush(self, inode: Flushable[Any]) -> None:

@@ -97,6 +97,11 @@ class SimFiles:
         self._disk = disk
         self._process = process
 
+    @property
+    def boot_id(self) -> str:
+        """A killed process keeps it, as it keeps the page cache."""
+        return f"{self._disk.host.name} boot {self._disk.host.power_cuts}"
+
     def open(self, path: str, create: bool = False) -> SimFile:
         directory, name = self._parent(path)
         inode = directory.entries.get(name)

@@ -304,10 +304,17 @@ GUARDS: Mapping[int, Guard] = {
         ),
         Guard(
             37,
+            "heirlog.storage.boot_mark",
+            "kept_page_cache",
+            "ids of a coordinator that a machine's stop may have set back are in doubt",
+            "forgotten-epochs",
+        ),
+        Guard(
+            38,
             "heirlog.broker.share_coordinator.state",
             "is_newest_leader",
             "only the newest leader of a partition reads and writes the state of its share partitions (KIP-932)",
-            "share-groups",
+            "replaced-share-leaders",
         ),
     )
 }

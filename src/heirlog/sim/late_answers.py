@@ -23,7 +23,8 @@ from heirlog.sim.clients.admin import PREFERRED, reassignment
 from heirlog.sim.loose_transport import LooseTransport
 from heirlog.sim.plan import RunPlan
 from heirlog.sim.script import KILL, POWER_CUT, STOP, Script
-from heirlog.sim.simulation import TOPIC, Simulation
+from heirlog.sim.simulation import Simulation
+from heirlog.sim.topics import TOPIC
 
 RACE_LIMIT_MS = 1500
 

@@ -29,7 +29,8 @@ from heirlog.sim.consumer_group_history import ConsumerGroupHistory
 from heirlog.sim.consumer_group_races import CONSUMER_GROUP
 from heirlog.sim.coordinator_hits import play_rounds, uncommitted_records
 from heirlog.sim.plan import RunPlan
-from heirlog.sim.simulation import RECREATED, TOPIC, Simulation
+from heirlog.sim.simulation import Simulation
+from heirlog.sim.topics import RECREATED, TOPIC
 
 ROUNDS = 5
 UPGRADE, DOWNGRADE = "upgrade", "downgrade"

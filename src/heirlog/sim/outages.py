@@ -20,7 +20,8 @@ from heirlog.sim.clients.pipelined import PipelinedProducer
 from heirlog.sim.oracle import Key
 from heirlog.sim.plan import RunPlan
 from heirlog.sim.script import KILL, STOP, Script
-from heirlog.sim.simulation import TOPIC, Simulation
+from heirlog.sim.simulation import Simulation
+from heirlog.sim.topics import TOPIC
 
 REGISTRATION_TIMEOUT = "initial.broker.registration.timeout.ms"
 ACKS_ALL_LIMIT_MS = 1000

@@ -18,7 +18,8 @@ from heirlog.protocol.types import BrokerId
 from heirlog.sim.clients.admin import PREFERRED, Operator, reassignment
 from heirlog.sim.plan import RunPlan
 from heirlog.sim.script import KILL, Script
-from heirlog.sim.simulation import TOPIC, Simulation
+from heirlog.sim.simulation import Simulation
+from heirlog.sim.topics import TOPIC
 
 _SESSION_MS = 9000
 """A's session does not expire while its connection to the controller is cut for a short time."""

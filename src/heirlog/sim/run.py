@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from heirlog.sim import guards
+from heirlog.sim import guards, judgement
 from heirlog.sim.fault_numbers import NumberedFault, as_ranges
 from heirlog.sim.history import Finding
 from heirlog.sim.loss_report_checker import reported_by
@@ -164,7 +164,7 @@ def run_seed(
             simulation.heal()
             simulation.audit()
             complete = True
-            simulation.judge()
+            judgement.judge(simulation)
         except Violation as broken:
             violation = Finding(broken.rule, broken.sentence)
             excused = excused_by_lies(simulation, violation)
@@ -186,7 +186,7 @@ def _report(
     world = simulation.world
     counters = Counter(world.counters)
     counters["truncation"] = counters.get("log.log-truncated", 0)
-    lost = simulation.lost()
+    lost = judgement.lost(simulation)
     reported = reported_by(simulation.checker.oracle, lost)
     return RunReport(
         seed=simulation.seed,

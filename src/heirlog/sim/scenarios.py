@@ -17,10 +17,12 @@
     lying-disks             `heirlog.sim.lying_disks`
     rolling-upgrade         `heirlog.sim.upgrades`
     transactions, late-coordinators, late-verifications, zombie-copiers, late-markers, zombie-markers,
-    lost-markers, used-up-ids, expiring-ids, overtaken-offsets, cleaned-transactions     `heirlog.sim.transaction_races`
+    lost-markers, used-up-ids, expiring-ids, overtaken-offsets, cleaned-transactions, forgotten-epochs
+                            `heirlog.sim.transaction_races`
     consumer-groups         `heirlog.sim.consumer_group_races`
     mixed-groups            `heirlog.sim.mixed_group_races`
     share-groups            `heirlog.sim.share_group_races`
+    replaced-share-leaders  the same
     shared-cluster          `heirlog.sim.shared_cluster`
     every-coordinator, rotten-coordinators, broken-coordinators     `heirlog.sim.coordinators`
     manager-switch          `heirlog.sim.switches`
@@ -303,6 +305,7 @@ SCENARIOS: Mapping[str, Scenario] = {
     "zombie-markers": Scenario(transaction_races.zombie_markers_plan, transaction_races.zombie_markers),
     "lost-markers": Scenario(transaction_races.transactions_plan, transaction_races.lost_markers),
     "used-up-ids": Scenario(transaction_races.used_up_ids_plan, transaction_races.used_up_ids),
+    "forgotten-epochs": Scenario(transaction_races.forgotten_epochs_plan, transaction_races.forgotten_epochs),
     "expiring-ids": Scenario(transaction_races.expiring_ids_plan, transaction_races.expiring_ids),
     "overtaken-offsets": Scenario(transaction_races.overtaken_offsets_plan, transaction_races.restarts),
     "cleaned-transactions": Scenario(
@@ -311,6 +314,7 @@ SCENARIOS: Mapping[str, Scenario] = {
     "consumer-groups": Scenario(consumer_group_races.consumer_groups_plan, consumer_group_races.consumer_groups),
     "mixed-groups": Scenario(mixed_group_races.mixed_groups_plan, mixed_group_races.mixed_groups),
     "share-groups": Scenario(share_group_races.share_groups_plan, share_group_races.share_groups),
+    "replaced-share-leaders": Scenario(share_group_races.share_groups_plan, share_group_races.replaced_share_leaders),
     "every-coordinator": Scenario(coordinators.every_coordinator_plan, coordinators.every_coordinator),
     "rotten-coordinators": Scenario(coordinators.rotten_coordinators_plan, coordinators.rotten_coordinators),
     "broken-coordinators": Scenario(coordinators.broken_coordinators_plan, coordinators.broken_coordinators),

@@ -19,7 +19,8 @@ from heirlog.protocol.messages import DescribeRecoveryRequest, DescribeRecoveryR
 from heirlog.protocol.types import BrokerId
 from heirlog.sim.clients.admin import Operator
 from heirlog.sim.oracle import Key, Violation
-from heirlog.sim.simulation import TOPIC, Simulation
+from heirlog.sim.simulation import Simulation
+from heirlog.sim.topics import TOPIC
 
 STEP_LIMIT_MS = 30_000
 STOP, KILL, POWER_CUT = "stop", "kill", "power-cut"

@@ -2,6 +2,8 @@
 
     share-groups   members acquire records, acknowledge them in every way, leave and come back; again and again a step
                    is waited for, and then something happens to the broker
+    replaced-share-leaders   a leader with records locked for members is cut off from the controllers alone; then
+                   another broker leads its partitions, a new member reads there, and both leaders serve members
 
     store      a change of a share partition is in its coordinator's log, and not below the high watermark
     load       a leader is loading a share partition
@@ -26,20 +28,25 @@ from heirlog.metadata.topic_name import SHARE_STATE_TOPIC
 from heirlog.protocol.types import Endpoint, PartitionKey
 from heirlog.sim.clients.admin import Operator, feature_level, group_config
 from heirlog.sim.clients.share_member import CONFIG, COUNT_LIMIT, ShareMember
-from heirlog.sim.coordinator_hits import ACTIONS, NO_CONTROLLERS, play_rounds
+from heirlog.sim.coordinator_hits import ACTIONS, NO_CONTROLLERS, cut_off, play_rounds
 from heirlog.sim.oracle import Violation
 from heirlog.sim.plan import RunPlan
 from heirlog.sim.share_group_history import ShareGroupHistory, findings, never_delivered
-from heirlog.sim.simulation import TOPIC, Simulation
+from heirlog.sim.simulation import Simulation
+from heirlog.sim.topics import TOPIC
 
 SHARE_GROUP = "k932"
 ROUNDS = 4
+REPLACED = 3
+"""How many leaders are cut off from the controllers."""
 SETTLE_LIMIT_MS = 60_000
 STORE, LOAD, RECOVER, ACQUIRED = "store", "load", "recover", "acquired"
 STEPS = (STORE, STORE, LOAD, RECOVER, ACQUIRED)
 HITS = (*ACTIONS, NO_CONTROLLERS, NO_CONTROLLERS)
 HIT_AT = "share-group.hit-at-"
 """Counters: something happened at this step."""
+REPLACED_LEADER = "share-group.two-leaders"
+"""Counter: a leader served members while there was a newer one."""
 
 
 class Shares(NamedTuple):
@@ -70,27 +77,64 @@ def share_groups(simulation: Simulation) -> None:
     settle(simulation, shares)
 
 
+def replaced_share_leaders(simulation: Simulation) -> None:
+    cluster, random = simulation.cluster, simulation.random
+    shares = start_members(simulation, 2)
+    cluster.run_for(random.randrange(500, 2500))
+    for number in range(REPLACED):
+        holders: list[str] = []
+
+        def is_held(holders: list[str] = holders) -> bool:
+            holders[:] = _at(simulation, ACQUIRED)
+            return bool(holders)
+
+        if cluster.run_until(is_held, SETTLE_LIMIT_MS):
+            name = holders[random.randrange(0, len(holders))]
+            with cut_off(simulation, name):
+                cluster.run_until(lambda name=name: _is_replaced(simulation, name), SETTLE_LIMIT_MS)  # type: ignore[misc]
+                shares.members.append(_start_member(simulation, f"late-share-member-{number}", shares.history))
+                cluster.run_for(random.randrange(2000, 6000))
+            simulation.world.counters[REPLACED_LEADER] += 1
+        cluster.run_for(random.randrange(300, 3000))
+    simulation.heal()
+    settle(simulation, shares)
+
+
+def _is_replaced(simulation: Simulation, name: str) -> bool:
+    """Whether all that this broker leads in its own eyes has a newer leader."""
+    image = simulation.checker.oracle.image
+    led = [loaded for machine, loaded in _ours(simulation) if machine == name]
+    now = [image.partition(loaded.key.topic_id, loaded.key.partition) for loaded in led]
+    return all(
+        found is not None and found.leader >= 0 and found.leader_epoch > loaded.leader_epoch
+        for found, loaded in zip(now, led, strict=True)
+    )
+
+
 def start_members(simulation: Simulation, count: int, clock_rate: float = 1.0) -> Shares:
     """Of a share group that begins with the first record. clock_rate: of the fastest clock that a broker may get."""
-    cluster = simulation.cluster
     history = ShareGroupHistory(SHARE_GROUP, COUNT_LIMIT)
     _allow_share_groups(simulation)
+    names = [f"share-member-{number}" for number in range(1, count + 1)]
+    return Shares(history, [_start_member(simulation, name, history, clock_rate) for name in names])
+
+
+def _start_member(
+    simulation: Simulation, name: str, history: ShareGroupHistory, clock_rate: float = 1.0
+) -> ShareMember:
+    cluster = simulation.cluster
 
     def leader_epoch(broker: Endpoint, key: PartitionKey) -> int:
         node = cluster.machine(broker.host).running
         partition = None if node is None else node.broker.replicas.partition(key)
         return -1 if partition is None else partition.leader_epoch
 
-    members = [
-        cluster.run_client(
-            name,
-            lambda env, name=name: ShareMember(  # type: ignore[misc]
-                env, name, cluster.bootstrap, TOPIC, history, simulation.history.now_ms, leader_epoch, clock_rate
-            ),
-        )
-        for name in (f"share-member-{number}" for number in range(1, count + 1))
-    ]
-    return Shares(history, members)
+    return cluster.run_client(
+        name,
+        lambda env: ShareMember(
+            env, name, cluster.bootstrap, TOPIC, history, simulation.history.now_ms, leader_epoch, clock_rate
+        ),
+    )
 
 
 def settle(simulation: Simulation, shares: Shares) -> None:

@@ -22,7 +22,8 @@ from heirlog.sim.clients.consumer_member import CONFIG
 from heirlog.sim.clients.tenants import ANONYMOUS, AclChanger, QuotaChanger, ReplicationThrottler
 from heirlog.sim.oracle import Violation
 from heirlog.sim.plan import RunPlan
-from heirlog.sim.simulation import RECREATED, TOPIC, Simulation
+from heirlog.sim.simulation import Simulation
+from heirlog.sim.topics import RECREATED, TOPIC
 
 SETTLE_LIMIT_MS = 30_000
 WITHOUT_SUPER_USERS = {"super.users": "", "allow.everyone.if.no.acl.found": "true"}

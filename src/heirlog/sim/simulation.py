@@ -3,7 +3,7 @@
     begin    format -> all brokers unfenced -> topic -> clients
     heal     everything that is down comes back -> every partition led, every ISR whole
     audit    producers end -> a fresh consumer reads everything
-    judge    the history checks
+    judge    the history checks (`judgement.py`)
 
 Scenarios act between `begin` and `heal`. A wait that takes too long is the violation `liveness`.
 """
@@ -19,7 +19,6 @@ from heirlog.client.offsets import TopicPartition
 from heirlog.metadata.image import ELR_VERSION, METADATA_VERSION, RECOVERY_VERSION
 from heirlog.metadata.state import TRANSACTION_VERSION, PartitionRegistration
 from heirlog.protocol.types import BrokerId
-from heirlog.sim import group_history
 from heirlog.sim.checker import Checker
 from heirlog.sim.clients.admin import (
     NONE,
@@ -38,39 +37,33 @@ from heirlog.sim.clients.member import Member, OffsetsReader
 from heirlog.sim.clients.pipelined import PipelinedProducer
 from heirlog.sim.clients.producer import ACKS_ALL, Producer, Workload
 from heirlog.sim.cluster import RECOVERY_MANAGER, SimCluster
-from heirlog.sim.compaction_checker import lost_key
-from heirlog.sim.consumer_group_history import ConsumerGroupHistory, consumer_findings
+from heirlog.sim.consumer_group_history import ConsumerGroupHistory
 from heirlog.sim.disk import SimDisk
 from heirlog.sim.group_history import GroupHistory
 from heirlog.sim.healed_quorum import HealedQuorum
-from heirlog.sim.history import AcknowledgedRecord, Finding, History
-from heirlog.sim.history_checks import verdict
-from heirlog.sim.history_checks.records import LOST_WRITE
-from heirlog.sim.invariants import t12_latest_was_known
+from heirlog.sim.history import History
 from heirlog.sim.loss_report_checker import unreported
 from heirlog.sim.oracle import Violation
 from heirlog.sim.plan import RunPlan
+from heirlog.sim.topics import (
+    CLEANED,
+    CLEANED_CONFIG,
+    COMPACTED,
+    COMPACTED_CONFIG,
+    MANY,
+    RECREATED,
+    TOPIC,
+    TRANSACTIONAL,
+    topics_of,
+)
 from heirlog.sim.transactional_load import TransactionalLoad
 from heirlog.sim.voter_operator import VoterOperator
 from heirlog.sim.world import World
 
-TOPIC = "t"
-COMPACTED = "c"
-RECREATED = "r"
-MANY = "m"
-TRANSACTIONAL = "x"
-TRANSACTIONAL_PARTITIONS = 2
-CLEANED = "y"
-"""Written in transactions, and compacted."""
 MANY_INTERVAL_MS = 8000
+COMPACTED_VALUES = 3_000_000
+"""The first number that is written to the compacted topic."""
 GROUP = "g"
-COMPACTED_CONFIG = {
-    "cleanup.policy": "compact",
-    "internal.segment.bytes": "3000",
-    "min.cleanable.dirty.ratio": "0.01",
-    "delete.retention.ms": "3600000",
-}
-CLEANED_CONFIG = {**COMPACTED_CONFIG, "internal.segment.bytes": "1500", "delete.retention.ms": "4000"}
 AUDITOR = "auditor"
 """Reads everything once more in the end."""
 GROUP_LIMIT_MS = 30_000
@@ -137,8 +130,10 @@ class Simulation:
         """The controller's disk before the topics were created."""
         self._replaced: set[int] = set()
         """Brokers that came back with an empty disk."""
-        self._last_read: dict[str, dict[int, int]] = {}
-        self._audited: set[str] = set()
+        self.last_read: dict[str, dict[int, int]] = {}
+        """By partition and key, the number of the last record that the auditor read."""
+        self.audited: set[str] = set()
+        """Partitions that it read up to their end."""
 
     # building
 
@@ -162,18 +157,7 @@ class Simulation:
 
     def topics(self) -> dict[str, int]:
         """With their partitions."""
-        topics = {TOPIC: self.plan.partitions}
-        if self.plan.compacted:
-            topics[COMPACTED] = 1
-        if self.plan.recreated:
-            topics[RECREATED] = 1
-        if self.plan.many:
-            topics[MANY] = self.plan.many
-        if self.plan.transactions:
-            topics[TRANSACTIONAL] = TRANSACTIONAL_PARTITIONS
-        if self.plan.cleaned_transactions:
-            topics[CLEANED] = 1
-        return topics
+        return topics_of(self.plan)
 
     def _make_topics(self) -> None:
         assignments = {name: self._replicas(partitions) for name, partitions in self.topics().items()}
@@ -202,7 +186,7 @@ class Simulation:
             by_leader = replace(plain, acks=1, value_base=2_000_000, interval_ms=2 * plan.interval_ms)
             self._produce("producer-3", [TOPIC], by_leader)
         if plan.compacted:
-            slower = replace(idempotent, value_base=3_000_000, interval_ms=2 * plan.interval_ms)
+            slower = replace(idempotent, value_base=COMPACTED_VALUES, interval_ms=2 * plan.interval_ms)
             self._produce("producer-4", [COMPACTED], slower)
         if plan.many:
             self._produce("producer-6", [MANY], replace(idempotent, value_base=5_000_000, interval_ms=MANY_INTERVAL_MS))
@@ -467,8 +451,8 @@ class Simulation:
             consumer.stop()
         self.checker.sweep()
         self._quorum.check_quiet()
-        self._last_read = auditor.last_of_key
-        self._audited = set(auditor.positions)
+        self.last_read = auditor.last_of_key
+        self.audited = set(auditor.positions)
 
     def _audit_group(self) -> None:
         """Wait until the members of the group agree again, and read its committed offsets once more."""
@@ -506,70 +490,3 @@ class Simulation:
             partition = None if node is None else node.broker.replicas.partition(key)
             if partition is not None:
                 yield model.name, partition
-
-    def judge(self) -> None:
-        """The history checks; raises Violation with the first finding."""
-        seen, losses = self.history, self.checker.losses
-        compacted = [one for one in seen.acknowledged if _is_compacted(one.partition)]
-        findings = [
-            *self._latest_unknown(),
-            *verdict.findings(seen, losses, AUDITOR, self._audited, _is_compacted, self._has_markers),
-            *(() if self.transactions is None else self.transactions.findings(losses)),
-            *lost_key(compacted, self._last_read, 3_000_000 + seen.sent, losses),
-            *group_history.findings(self.group_history, losses),
-            *(() if self.consumer_history is None else consumer_findings(self.consumer_history, losses)),
-        ]
-        self._count()
-        if self.plan.keeps_everything:
-            unreadable = [one for one in self.lost() if not one.partition.startswith(f"{RECREATED}-")]
-            if unreadable:
-                sentence = f"{len(unreadable)} acknowledged records cannot be read any more"
-                findings.append(Finding(LOST_WRITE, sentence))
-        if findings:
-            raise Violation(findings[0].check, findings[0].sentence)
-
-    def _has_markers(self, partition: str) -> bool:
-        return self.plan.transactions and partition.startswith((f"{TRANSACTIONAL}-", f"{RECREATED}-", f"{CLEANED}-"))
-
-    def _latest_unknown(self) -> Iterator[Finding]:
-        """T12 of every answer to ListOffsets(latest)."""
-        models = {model.name: model for _, model in self.checker.models()}
-        for answer in self.history.latest:
-            model = models.get(answer.partition)
-            start = 0 if model is None else model.epoch_starts.get(answer.leader_epoch, 0)
-            sentence = t12_latest_was_known(answer.offset, answer.leader_epoch, start)
-            if sentence is not None:
-                yield Finding("T12", f"{answer.partition}: {sentence}")
-
-    def _count(self) -> None:
-        """Count the events that clients caused, in addition to those that the checker saw."""
-        counters = self.world.counters
-        counters["group.generations"] += len({one.generation for one in self.group_history.owned})
-        counters["group.commits"] += sum(one.answered is not None for one in self.group_history.commits.values())
-        counters["group.reads"] += sum(one.token is not None for one in self.group_history.reads)
-        counters["reader.rewound"] += len(self.history.seeks)
-        counters["judged.batches"] += len(self.history.batches)
-        counters["judged.copies"] += len(self.history.copies)
-        counters["judged.leaders"] += len(self.history.acknowledged_by)
-        counters["judged.answers"] += sum(len(loss.answers) for loss in self.checker.losses)
-        counters["topic.remade"] += 0 if self.recreator is None else self.recreator.made
-
-    def lost(self) -> list[AcknowledgedRecord]:
-        """Acknowledged records that cannot be read in the end, excused or not; of topics that are not compacted."""
-        readable = {
-            (one.partition, one.value)
-            for one in self.history.observed
-            if one.client == AUDITOR or one.partition not in self._audited
-        }
-        return [
-            one
-            for one in (*self.history.acknowledged, *self.history.acknowledged_somewhere)
-            if (one.partition, one.value) not in readable and not _is_compacted(one.partition)
-        ]
-
-
-_OF_COMPACTED = (f"{COMPACTED}-", f"{CLEANED}-")
-
-
-def _is_compacted(partition: str) -> bool:
-    return partition.startswith(_OF_COMPACTED)

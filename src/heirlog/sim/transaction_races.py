@@ -9,6 +9,7 @@
     lost-markers        the leader of a partition fails before a marker has left it
     used-up-ids         a coordinator is killed when it has decided which producer id follows a used-up one
     expiring-ids        a coordinator fails while it deletes ids that were not used for a moment
+    forgotten-epochs    all brokers lose power when a producer has an epoch that no disk has, and records that each has
     overtaken-offsets   brokers are killed while offsets are committed plainly, and earlier ones in transactions
     cleaned-transactions
                         brokers are killed while a compacted topic is written in transactions, and one gets a new disk
@@ -39,8 +40,9 @@ from heirlog.protocol.transaction_marker import EPOCH_PER_TRANSACTION
 from heirlog.sim.coordinator_hits import ACTIONS, LATE, STEP_LIMIT_MS, play_rounds, uncommitted_records
 from heirlog.sim.loose_transport import LooseTransport
 from heirlog.sim.plan import RunPlan
-from heirlog.sim.simulation import TRANSACTIONAL, Simulation
+from heirlog.sim.simulation import Simulation
 from heirlog.sim.swarms import drawn_transaction_version, let_ids_expire
+from heirlog.sim.topics import TRANSACTIONAL
 
 ROUNDS, LATE_ROUNDS = 4, 6
 INIT, ADD, PREPARE, COMPLETE, MARKERS, LOAD = "init", "add", "prepare", "complete", "markers", "load"
@@ -52,6 +54,7 @@ LATE_MARKERS_MS, MARKERS_KEPT, REQUEST_TIMEOUT_MS = 20_000, 0.15, 1500
 ZOMBIE_MARKERS_LATE_MS = (2500, 5000)
 USED_UP_LIMIT_MS, SUCCESSORS = 12_000, 2
 RESTARTS = 8
+POWER_CUTS, WRITTEN_BACK_MS = 4, 20
 EXPIRING_PRODUCERS = {"producer.id.expiration.ms": "1000", "producer.id.expiration.check.interval.ms": "300"}
 LATE_STEPS = (ADD, PREPARE)
 LATE_VERIFICATIONS_MS, VERIFICATIONS_LATE, VERIFICATION_LATE_US = 20_000, 0.1, (2_500_000, 7_000_000)
@@ -110,6 +113,13 @@ def used_up_ids_plan(random: Random) -> RunPlan:
     plan = transactions_plan(random)
     plan.used_up_epochs, plan.only_version_2, plan.transaction_version = True, True, EPOCH_PER_TRANSACTION
     plan.transaction_version_changes, plan.recreated = False, False
+    return plan
+
+
+def forgotten_epochs_plan(random: Random) -> RunPlan:
+    plan = transactions_plan(random)
+    plan.transaction_version, plan.transaction_version_changes, plan.used_up_epochs = 0, False, False
+    plan.recreated, plan.late_repeats = False, False
     return plan
 
 
@@ -255,6 +265,41 @@ def _with_successor(simulation: Simulation) -> list[str]:
         for shard in node.broker.transactions.shards()
         if any(each.state.is_prepared and each.next_producer_id != NO_PRODUCER_ID for each in shard.all())
     ]
+
+
+def forgotten_epochs(simulation: Simulation) -> None:
+    """The page cache writes back what it likes: the records of the producer, and not the states of its id."""
+    cluster, random = simulation.cluster, simulation.random
+    for name in cluster.broker_names:
+        cluster.machines.disk(name).keeps_least = True
+    for _ in range(POWER_CUTS):
+        _run_beyond_init(simulation)
+        _write_back(simulation, TRANSACTIONAL, TRANSACTIONS_TOPIC)
+        if _run_beyond_init(simulation):
+            simulation.world.counters[HIT_AT + "forgotten"] += 1
+        _write_back(simulation, TRANSACTIONAL)
+        names = list(cluster.broker_names)
+        for name in names:
+            cluster.kill(name, lose_unflushed=True)
+        random.shuffle(names)
+        for name in names:
+            cluster.run_for(random.randrange(0, 1000))
+            cluster.start(name)
+
+
+def _run_beyond_init(simulation: Simulation) -> bool:
+    """A producer gets an epoch, and begins to write. False: none asked for one in time."""
+    was_there = simulation.cluster.run_until(lambda: bool(_at(simulation, INIT)), STEP_LIMIT_MS)
+    simulation.cluster.run_for(simulation.random.randrange(50, 800))
+    return was_there
+
+
+def _write_back(simulation: Simulation, *topics: str) -> None:
+    for _, node in simulation.checker.oracle.running_brokers():
+        for topic in topics:
+            for partition in node.broker.replicas.partitions_named(topic).values():
+                partition.log.flush(lambda error: None)
+    simulation.cluster.run_for(WRITTEN_BACK_MS)
 
 
 def _kill_and_start(simulation: Simulation, name: str, down_ms: int) -> None:

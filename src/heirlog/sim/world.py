@@ -87,6 +87,8 @@ class Host:
         self.name = name
         self.process: Process | None = None
         self.incarnations = 0
+        self.power_cuts = 0
+        """Each of them began another start of the machine (`Files.boot_id`)."""
         self.monotonic_offset_ms = 0
         self.wall_offset_ms = 0
         self.drift_ppm = 0

@@ -111,6 +111,8 @@ class Log:
         """Offset from which on every batch was read when the log was opened; the log end after a clean stop."""
         self.cut_bytes = loaded.cut_bytes
         """Bytes that recovery removed when the log was opened."""
+        self.may_lack_records = loaded.cut_bytes > 0
+        """Records that were committed may be gone from this log, and no leader has decided since (`boot_mark.py`)."""
         self.epochs = parts.epochs
         self.producers = parts.producers
         self.failure = parts.failure

@@ -21,6 +21,7 @@ from typing import Protocol
 from heirlog.env import Files
 from heirlog.protocol.types import METADATA_TOPIC, BrokerEpoch, PartitionKey, Uuid
 from heirlog.storage.atomic import OnDurable
+from heirlog.storage.boot_mark import BootMark
 from heirlog.storage.clean_shutdown import read_clean_shutdown, remove_clean_shutdown, write_clean_shutdown
 from heirlog.storage.config import LogConfig
 from heirlog.storage.directory_checkpoints import DirectoryCheckpoints
@@ -74,6 +75,7 @@ class LogDirectory:
         """After loading: logs that the checkpoint of the clean stop does not name."""
         self.removed = RemovedLogs(files, path, self._checkpoints, self._background_done)
         self._files = files
+        self._boot_mark = BootMark(files, path, stopped_cleanly=clean_epoch is not None)
         self._open_files = OpenFileLimit()
         self._log_listener = LogListener(
             on_failure=self._failed,
@@ -153,6 +155,8 @@ class LogDirectory:
         Before `on_claimed(None)` no log may be changed, or a crash could look like a clean stop. Raises OSError.
         """
 
+        self._write_boot_mark()
+
         def synced(error: OSError | None) -> None:
             if error is None:
                 self.removed.finish_deletions(done)
@@ -193,8 +197,12 @@ class LogDirectory:
                     f"{dir_path}/partition.metadata is missing or damaged, so the topic of these records is unknown: "
                     f"restore it, or move {dir_path} away to have the partition copied again from another broker"
                 )
+            log.may_lack_records |= self._boot_mark.may_lack_records
             self._add(key, log)
             on_log(log)
+        if any(log.may_lack_records for log in self.logs.values()):
+            # the next start has to know it, whichever way this one ends
+            self._boot_mark.write(may_lack_records=True, on_durable=self._background_done)
         if self.was_clean and not (self._names_all_logs() and self._holds(self._checkpoints.recovery_points)):
             self.clean_broker_epoch = None
             for log in self.logs.values():
@@ -317,7 +325,12 @@ class LogDirectory:
 
         Raises OSError; a later failure fails the directory. `on_durable` is called after the last of the three files.
         """
+        self._write_boot_mark()
         self._checkpoints.write(high_watermarks, on_durable)
+
+    def _write_boot_mark(self) -> None:
+        may_lack_records = any(log.may_lack_records for log in self.logs.values())
+        self._boot_mark.write(may_lack_records=may_lack_records, on_durable=self._background_done)
 
     def distrust(self, log: Log, offset: int, on_durable: OnDurable) -> None:
         """Damaged records were found in the segment of `log` that begins at `offset`; the next start reads it again.
@@ -383,6 +396,12 @@ class LogDirectory:
             on_done(error)
 
         def checkpointed(error: OSError | None) -> None:
+            if error is None:
+                self._boot_mark.when_durable(all_written)
+            else:
+                on_done(error)
+
+        def all_written(error: OSError | None) -> None:
             error = error or self.failure
             if error is None:
                 try:
@@ -402,6 +421,7 @@ class LogDirectory:
         for log in self.logs.values():
             log.close()
         self._checkpoints.close()
+        self._boot_mark.close()
 
     def _background_done(self, error: OSError | None) -> None:
         if error is not None:

@@ -524,10 +524,11 @@ class Segment:
             self._rebuild_indexes()
 
     def _lacks_timestamps(self) -> bool:
-        """Whether the time index is empty, as after a power cut, although the first batch has a timestamp."""
-        if self.time_index.last[0] >= 0:
-            return False
-        return next(self.headers_from(0))[1].max_timestamp >= 0
+        """Whether the time index is empty or has only zeros, as after a power cut, although the first batch has a
+        timestamp. Retention would delete the segment.
+        """
+        # a batch that the cleaner has emptied has one that no record has
+        return self.time_index.last[0] < self.first_timestamp and self.header_at(0).record_count > 0
 
     def _rebuild_indexes(self, *, is_contiguous: bool = False) -> None:
         """is_contiguous: raise InvalidBatch also for a batch that does not begin where the one before it ended, or that

@@ -11,9 +11,11 @@ report names the folder to which the output of its nodes was copied; `--heirlog-
 
 from __future__ import annotations
 
+import inspect
 import re
 import sys
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +38,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """A marker that counts for nothing is a mistake; one of a module or a class may be for some of its tests."""
+    is_marked = any(marker.name == "heirlog" for marker in item.own_markers)
+    if is_marked and "heirlog_cluster" not in getattr(item, "fixturenames", ()):
+        item.warn(
+            pytest.PytestWarning("@pytest.mark.heirlog has no effect: it is for tests with the fixture heirlog_cluster")
+        )
+
+
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", MARKER)
 
@@ -43,11 +54,38 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture
 def heirlog_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     """A started cluster of the test's own; its arguments come from the marker `heirlog`."""
+    marker = request.node.get_closest_marker("heirlog")
+    if marker is not None:
+        _refuse_unknown(marker)
+    with _started(marker.args if marker else (), marker.kwargs if marker else {}) as cluster:
+        yield cluster
+
+
+@contextmanager
+def _started(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[Cluster]:
+    """What is wrong with the arguments fails the test in one line: the source of this module says nothing about it."""
+    from heirlog.testing.cluster import Cluster, ClusterError
+
+    with ExitStack() as stack:
+        try:
+            cluster = stack.enter_context(Cluster(*args, **kwargs))
+        except ClusterError as error:
+            pytest.fail(str(error), pytrace=False)
+        yield cluster
+
+
+def _refuse_unknown(marker: pytest.Mark) -> None:
+    """Fails the test, with the name that was meant."""
+    from difflib import get_close_matches
+
     from heirlog.testing.cluster import Cluster
 
-    marker = request.node.get_closest_marker("heirlog")
-    with Cluster(*(marker.args if marker else ()), **(marker.kwargs if marker else {})) as cluster:
-        yield cluster
+    known = list(inspect.signature(Cluster).parameters)
+    for name in marker.kwargs:
+        if name not in known:
+            like = get_close_matches(name, known, 1)
+            meant = f"did you mean {like[0]}?" if like else f"there are {', '.join(known)}"
+            pytest.fail(f"@pytest.mark.heirlog has no argument {name}; {meant}", pytrace=False)
 
 
 @pytest.fixture(scope="session")
@@ -59,9 +97,7 @@ def heirlog_shared_arguments() -> dict[str, Any]:
 @pytest.fixture(scope="session")
 def heirlog_shared_cluster(heirlog_shared_arguments: dict[str, Any]) -> Iterator[Cluster]:
     """A started cluster for all tests of the session; with pytest-xdist, one for each worker."""
-    from heirlog.testing.cluster import Cluster
-
-    with Cluster(**heirlog_shared_arguments) as cluster:
+    with _started((), heirlog_shared_arguments) as cluster:
         yield cluster
 
 

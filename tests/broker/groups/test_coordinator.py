@@ -44,6 +44,16 @@ def test_a_group_belongs_to_the_partition_of_javas_hash(group: str, java_hash: i
     assert partition_for(group, 50) == expected
 
 
+def test_no_partition_is_named_while_the_topic_does_not_exist() -> None:
+    rig = Coordinating()
+    assert rig.broker.groups.partition_of("g") == 0
+    rig.delete_topic(OFFSETS)
+    rig.publish()
+    assert rig.broker.groups.partition_of("g") is None, "it would be looked for instead of being created again"
+    rig.lead(7)
+    assert rig.broker.groups.partition_of("g") == 0
+
+
 # -- commits ----------------------------------------------------------------------------------------------------------
 
 

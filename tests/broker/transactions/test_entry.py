@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pytest
 
 from heirlog.broker.transactions.marker_sender import CHANNEL
 from heirlog.env import SendFailure
 from heirlog.metadata.basis import Basis, ElectionBasis, ReplicaAnswer
+from heirlog.metadata.loss_report import Loss, loss_of
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.types import BrokerEpoch, BrokerId, LeaderEpoch
 
@@ -16,6 +19,7 @@ from .test_transaction_version import Levelled
 
 LAST = 32766
 LOSSY = ElectionBasis(Basis.UNCLEAN, BrokerId(1), LeaderEpoch(6))
+LAST_KNOWN = ElectionBasis(Basis.LAST_KNOWN, BrokerId(1), LeaderEpoch(6), replicas=(ReplicaAnswer(BrokerId(1)),))
 
 
 def set_back(rig: Coordinating, *, to_offset: int | None = None, epoch: int = 6, basis: ElectionBasis = LOSSY) -> None:
@@ -51,6 +55,22 @@ def test_no_producer_gets_an_epoch_that_a_forgotten_one_has() -> None:
     after = producer(rig.init())
     assert after[0] != forgotten[0] and after[1] == 0
     assert producer(rig.init()) == (after[0], 1), "it is not in doubt any more"
+
+
+def test_elections_are_not_judged_for_each_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    judged: list[BrokerId] = []
+
+    def loss(leader: BrokerId, answers: Iterable[ReplicaAnswer]) -> Loss:
+        judged.append(leader)
+        return loss_of(leader, answers)
+
+    monkeypatch.setattr("heirlog.broker.partition.loss_of", loss)
+    rig = Coordinating()
+    for _ in range(20):
+        producer(rig.init())
+    set_back(rig)
+    assert rig.state_name == "Empty"
+    assert 1 <= len(judged) <= 3
 
 
 @pytest.mark.parametrize("version", [4, 5])
@@ -131,10 +151,10 @@ def test_the_successor_of_a_used_up_id_gets_no_epoch_a_second_time(commit: bool)
     assert producer(rig.init())[0] not in (used_up[0], following[0])
 
 
-def elected(basis: Basis, *end_offsets: int) -> ElectionBasis:
-    """Of broker 1; each replica's answer, -1 for none."""
+def elected(basis: Basis, *end_offsets: int, lost_power: int = 0) -> ElectionBasis:
+    """Of broker 1; each replica's answer, -1 for none. lost_power: the broker whose log may lack records."""
     answers = tuple(
-        ReplicaAnswer(BrokerId(broker), BrokerEpoch(-1 if end < 0 else broker), 5, end)
+        ReplicaAnswer(BrokerId(broker), BrokerEpoch(-1 if end < 0 else broker), 5, end, broker == lost_power)
         for broker, end in enumerate(end_offsets, 1)
     )
     return ElectionBasis(basis, BrokerId(1), LeaderEpoch(6), replicas=answers)
@@ -150,6 +170,8 @@ def elected(basis: Basis, *end_offsets: int) -> ElectionBasis:
         (elected(Basis.LAST_KNOWN, 9, 10, -1), True),
         (elected(Basis.DESIGNATED, 9, 10, 9), True),
         (elected(Basis.UNCLEAN, -1, -1, -1), True),
+        (elected(Basis.RECOVERED, 9, 9, 9, lost_power=1), True),
+        (elected(Basis.RECOVERED, 9, 9, 4, lost_power=3), True),
     ],
 )
 def test_producers_go_on_where_no_replica_can_hold_more_than_the_winner(basis: ElectionBasis, in_doubt: bool) -> None:
@@ -178,3 +200,45 @@ def test_an_id_from_after_the_election_is_not_in_doubt() -> None:
     me = producer(rig.init("new"))
     set_back(rig, epoch=8)
     assert added(rig.add(me, 0, name="new")) == ["NONE"]
+
+
+# a doubt that only this process knows
+
+
+@pytest.mark.parametrize("is_open", [True, False])
+def test_the_next_coordinator_finds_the_doubt_of_one_whose_election_says_nothing(is_open: bool) -> None:
+    """The recovery manager is off: no replica was asked whether it may lack records."""
+    rig = Coordinating()
+    me = producer(rig.init())
+    if is_open:
+        rig.add(me, 0)
+    rig.partition(TRANSACTIONS).log.may_lack_records = True
+    set_back(rig, basis=LAST_KNOWN)
+    if is_open:
+        rig.answer_markers()
+    assert code(rig.end(me, commit=True)) == ("INVALID_PRODUCER_ID_MAPPING" if is_open else "PRODUCER_FENCED")
+    elect_another(rig)
+    assert producer(rig.init())[0] != me[0]
+
+
+def test_a_doubt_is_recorded_once_the_isr_is_large_enough() -> None:
+    rig = Coordinating([1, 2])
+    rig.lead(6, isr=[1])
+    me = producer(rig.init())
+    rig.partition(TRANSACTIONS).log.may_lack_records = True
+    rig.set_config("min.insync.replicas", "2", TRANSACTIONS)
+    rig.lead(7, isr=[1])
+    found = end_offset(rig)
+    rig.set_config("min.insync.replicas", "1", TRANSACTIONS)
+    rig.publish()
+    rig.env.advance(60_000)
+    assert end_offset(rig) == found + 1, "one record, and no further one"
+    rig.partition(TRANSACTIONS)._lacks_committed_since = -1
+    rig.lead(8, isr=[1])
+    assert producer(rig.init())[0] != me[0]
+
+
+def elect_another(rig: Coordinating) -> None:
+    """It knows what is in the log and in the metadata."""
+    rig.partition(TRANSACTIONS)._lacks_committed_since = -1
+    set_back(rig, epoch=8, basis=LAST_KNOWN)

@@ -251,6 +251,12 @@ CASES: dict[str, tuple[bool, Callable[[Path], None]]] = {
 }
 
 
+def test_a_folder_that_is_no_log_directory_is_not_checked(heirlog: Heirlog, tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").touch()
+    outcome = heirlog("doctor", str(tmp_path))
+    assert (outcome.code, outcome.out) == (2, "") and "is no log directory of a node" in outcome.err
+
+
 @pytest.mark.parametrize("kind", CASES)
 def test_each_kind_of_damage_has_a_name(heirlog: Heirlog, folders: dict[bool, Path], tmp_path: Path, kind: str) -> None:
     clean, break_it = CASES[kind]

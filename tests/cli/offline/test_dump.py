@@ -94,7 +94,8 @@ def test_a_wrong_crc_is_said_and_passed_over(heirlog: Heirlog, segment: Path) ->
     data = bytearray(segment.read_bytes())
     data[62] ^= 1
     segment.write_bytes(data)
-    assert [row["crc_is_right"] for row in rows(heirlog, segment)] == [False, True]
+    assert [row["crc_is_right"] for row in rows(heirlog, segment, code=1)] == [False, True]
+    assert "it is damaged" in heirlog("dump", str(segment)).err
 
 
 def test_metadata_is_decoded_by_name_and_secrets_are_not(heirlog: Heirlog, tmp_path: Path) -> None:
@@ -227,6 +228,7 @@ def whole_files() -> dict[str, bytes]:
         "meta.properties": b"version=1\nnode.id=1\ncluster.id=c\n",
         "partition.metadata": b"version: 0\ntopic_id: x\n",
         ".kafka_cleanshutdown": b'{"version":0,"brokerEpoch":7}',
+        ".heirlog_boot": b'{"version":0,"bootId":"a","mayLackRecords":true}',
         "00000000000000000100.log": batch(b"a"),
     }
 
@@ -245,6 +247,7 @@ def test_the_other_files_are_rows_too(heirlog: Heirlog, tmp_path: Path) -> None:
     assert found["meta.properties"][0]["cluster.id"] == "c"
     assert found["partition.metadata"][0]["topic_id"] == "x"
     assert found[".kafka_cleanshutdown"][0]["brokerEpoch"] == 7
+    assert found[".heirlog_boot"][0]["mayLackRecords"] is True
 
 
 @settings(

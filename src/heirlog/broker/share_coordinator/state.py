@@ -117,7 +117,7 @@ def initialized(before: ShareState | None, state_epoch: int, start_offset: int, 
 
 
 def is_newest_leader(leader_epoch: int, newest: int) -> bool:
-    """Guard 37: only the newest leader of a partition reads and writes the state of its share partitions (KIP-932).
+    """Guard 38: only the newest leader of a partition reads and writes the state of its share partitions (KIP-932).
 
     Without it one that does not know yet that it was replaced tells its members that records are finished which the
     next leader delivers again.

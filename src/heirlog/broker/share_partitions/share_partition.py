@@ -146,8 +146,8 @@ class SharePartition:
 
     @property
     def is_in_use(self) -> bool:
-        """Whether a member holds records, or a change is being stored."""
-        return any(run.state is RecordState.ACQUIRED or run.changes_to is not None for run in self.window.runs)
+        """Whether a member holds records, or what it has done with them is being stored."""
+        return any(run.state is RecordState.ACQUIRED for run in self.window.runs)
 
     def says_the_same_as(self, start_offset: int, batches: Iterable[StateBatch], log_start_offset: int) -> bool:
         """Whether this, which is not in use, is what a leader that loads this stored state would have."""

@@ -72,15 +72,19 @@ class LoadedSharePartition:
         """When its load began."""
         self.is_in_doubt = False
         """A session has begun since it was loaded or compared with what is stored."""
-        self.waits_for_comparison = False
-        """Nothing is delivered before: no other session has used what is here."""
+        self.comparisons = 0
+        """How often it was compared, since it is here."""
+        self.waits_for: int | None = None
+        """Nothing is delivered before this comparison: a session has begun while there was no other."""
+        self.changes = 0
+        """Changes of what is here that the coordinator was asked to store."""
         self.cancel_timer: Cancel | None = None
         self.timer_at_ms = 0
 
     @property
     def deliverable(self) -> SharePartition | None:
         """The share partition, if members may get its records now."""
-        return None if self.waits_for_comparison else self.share
+        return self.share if self.waits_for is None else None
 
     @property
     def is_ours(self) -> bool:
@@ -192,7 +196,9 @@ class SharePartitionManager:
         for loaded in self._shares_of(group_id):
             if loaded.share is not None:
                 loaded.is_in_doubt = True
-                loaded.waits_for_comparison = is_only
+                if is_only:
+                    # one that is under way may not see what has happened before this session
+                    loaded.waits_for = loaded.comparisons + 1
 
     def _shares_of(self, group_id: str) -> Iterator[LoadedSharePartition]:
         for key in self._of_group.get(group_id, ()):
@@ -207,31 +213,33 @@ class SharePartitionManager:
         loaded.is_in_doubt = False
         share = loaded.share
         if share is None or share.is_in_use:
-            loaded.waits_for_comparison = False
+            loaded.waits_for = None
             return
-        self._persister.read(loaded.key, loaded.leader_epoch, lambda result: self._compared(loaded, share, result))
+        loaded.comparisons += 1
+        number, changes = loaded.comparisons, loaded.changes
 
-    def _compared(self, loaded: LoadedSharePartition, share: SharePartition, result: StoredState | ErrorCode) -> None:
-        if self._loaded.get(loaded.key) is not loaded or loaded.share is not share:
-            return
-        loaded.waits_for_comparison = False
+        def read(result: StoredState | ErrorCode) -> None:
+            is_here = self._loaded.get(loaded.key) is loaded and loaded.share is share
+            if is_here and (loaded.waits_for is None or loaded.waits_for <= number):
+                self._compared(loaded, share, result, is_used=share.is_in_use or loaded.changes != changes)
+
+        self._persister.read(loaded.key, loaded.leader_epoch, read)
+
+    def _compared(
+        self, loaded: LoadedSharePartition, share: SharePartition, result: StoredState | ErrorCode, *, is_used: bool
+    ) -> None:
+        """is_used: members have used what is here since. The result says nothing of it, and what they do is stored."""
+        loaded.waits_for = None
         if isinstance(result, ErrorCode):
-            if result is ErrorCode.COORDINATOR_NOT_AVAILABLE and share.is_in_use:
+            if result is ErrorCode.COORDINATOR_NOT_AVAILABLE and is_used:
                 loaded.is_in_doubt = True
             else:
                 self.drop(loaded, _for_clients(result))
-        elif self._is_stored(loaded, share, result):
+        elif _has_the_epoch_of(loaded, result) and (is_used or _is_stored(loaded, share, result)):
             self.wake(loaded.key)
         else:
             loaded.share, loaded.began_ms = None, self._env.now_ms()
             self._read(loaded, result)
-
-    def _is_stored(self, loaded: LoadedSharePartition, share: SharePartition, stored: StoredState) -> bool:
-        """Whether what is here follows from what is stored."""
-        if stored.state_epoch != loaded.state_epoch or stored.start_offset == UNINITIALIZED_OFFSET:
-            return False
-        log_start_offset = loaded.partition.log.log_start_offset
-        return share.is_in_use or share.says_the_same_as(stored.start_offset, stored.batches, log_start_offset)
 
     # -- loading -------------------------------------------------------------------------------------------------
 
@@ -365,6 +373,7 @@ class SharePartitionManager:
         self.wake(loaded.key)
 
     def _store(self, loaded: LoadedSharePartition, change: StateTransition, on_done: OnAcknowledged) -> None:
+        loaded.changes += 1
         write = StateWrite(
             loaded.state_epoch, loaded.leader_epoch, change.start_offset, change.finished_count, tuple(change.batches)
         )
@@ -388,3 +397,12 @@ def _for_clients(code: ErrorCode) -> ErrorCode:
     if code in _FENCED:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
     return code if code in _KEPT else ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def _has_the_epoch_of(loaded: LoadedSharePartition, stored: StoredState) -> bool:
+    """Whether the coordinator takes changes of what is here."""
+    return stored.state_epoch == loaded.state_epoch and stored.start_offset != UNINITIALIZED_OFFSET
+
+
+def _is_stored(loaded: LoadedSharePartition, share: SharePartition, stored: StoredState) -> bool:
+    return share.says_the_same_as(stored.start_offset, stored.batches, loaded.partition.log.log_start_offset)

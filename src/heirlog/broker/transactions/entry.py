@@ -5,11 +5,13 @@ that the coordinator does not know, and the next one would get it a second time:
 repetitions of the other's, acknowledge them and not store them. So where another replica may hold more than the
 winner, an id whose newest record is older than such an election is *in doubt* until it has a fresh producer id: what
 is decided is carried out, every other request of its producers is refused with PRODUCER_FENCED, and InitProducerId
-gives a fresh producer id. (Apache Kafka continues with the epoch that it knows.) The same holds for ids of a log that
-lacks committed records, while it leads without another replica to copy them from: an administrator has put back an
-older copy of the folder, or the disk has lost what it had flushed. Where all replicas have answered and
-the winner holds the most, its producers continue: all nodes of a cluster may be killed and come back within a
-transaction.
+gives a fresh producer id. (Apache Kafka continues with the epoch that it knows.)
+
+The same holds where a replica's log may lack records that no other replica has: its machine has lost power
+(`storage/boot_mark.py`), an administrator has put back an older copy of the folder, or the disk has lost what it had
+flushed. If no record of an election says it, the coordinator writes its doubts. Where all replicas have answered, none
+of them may lack records, and the winner holds the most, its producers continue: all nodes of a cluster may be killed
+and come back within a transaction.
 """
 
 from __future__ import annotations

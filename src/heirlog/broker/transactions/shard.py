@@ -106,6 +106,8 @@ class TransactionShard:
         self._config = config
         self._markers = markers
         self._partition = partition
+        self._doubtful_epoch = partition.doubtful_epoch
+        """It changes with the leader epoch only; the judgement of elections would take longer than reading a record."""
         self._fresh_producer_id = fresh_producer_id
         self._transaction_version = transaction_version
         self._load_times = load_times
@@ -147,7 +149,7 @@ class TransactionShard:
         if stored.transaction is None:
             self._entries.pop(stored.transactional_id, None)
         else:
-            transaction, in_doubt = stored.transaction, is_in_doubt(header.leader_epoch, self._partition.doubtful_epoch)
+            transaction, in_doubt = stored.transaction, is_in_doubt(header.leader_epoch, self._doubtful_epoch)
             if in_doubt:
                 # its successor may have begun, and later epochs of it may be forgotten
                 transaction = replace(transaction, next_producer_id=NO_PRODUCER_ID)
@@ -177,6 +179,10 @@ class TransactionShard:
             if entry.transaction.state.is_prepared:
                 self._write_markers(entry)
         self._log_doubts()
+        if not self._partition.is_doubt_recorded:
+            self._record_doubts()
+            # the ISR may be too small at first
+            self._every("doubts", self._config.abort_interval_ms, self._record_doubts)
         self._every("abort", self._config.abort_interval_ms, self._abort_overdue)
         self._every("expire", self._config.expiration_interval_ms, self._delete_expired)
         self._env.log(
@@ -194,12 +200,23 @@ class TransactionShard:
                 "warning",
                 "transactional-ids-in-doubt",
                 partition=self._partition.index,
-                doubtful_epoch=self._partition.doubtful_epoch,
+                doubtful_epoch=self._doubtful_epoch,
                 transactional_ids=len(in_doubt),
                 first=in_doubt[:LOGGED_MAX],
-                consequence="an election may have given up their newest states: their producers are fenced and have to "
-                "be restarted, and transactions that are open are aborted",
+                consequence="an election or a power cut may have taken their newest states: their producers are fenced "
+                "and have to be restarted, and transactions that are open are aborted",
             )
+
+    def _record_doubts(self) -> None:
+        """Only this process knows of the doubts: the next coordinator has to find them in its log."""
+        for entry in list(self._entries.values()):
+            if not entry.is_in_doubt or entry.is_pending or entry.transaction.is_used_up:
+                continue
+            if entry.transaction.state.may_expire:
+                used_up = replace(entry.transaction, producer_epoch=LAST_PRODUCER_EPOCH)
+                self._write(entry, TransactionChange(used_up, NO_PRODUCER), _no_client)
+            else:
+                self._fence(entry, _no_client)
 
     # requests
 

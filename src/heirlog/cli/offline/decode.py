@@ -4,7 +4,7 @@
     .index .timeindex .txnindex .snapshot    an entry per row
     .checkpoint                          a metadata snapshot, as a log of metadata records
     leader-epoch-checkpoint, *-offset-checkpoint, quorum-state,
-    meta.properties, partition.metadata, .kafka_cleanshutdown
+    meta.properties, partition.metadata, .kafka_cleanshutdown, .heirlog_boot
 
 Records of `__cluster_metadata`, `__consumer_offsets`, `__transaction_state` and `__share_group_state` are decoded
 wherever they are. A file that was cut or damaged gives its rows up to there, and then `Stopped` says where and why.
@@ -62,8 +62,8 @@ SECRET_FIELDS: Final = frozenset({"salt", "stored_key", "server_key", "hmac"})
 UUID_FIELDS: Final = frozenset({"directories", "log_dirs", "id"})
 READABLE: Final = (
     ".log, .index, .timeindex, .txnindex and .snapshot of a partition, .checkpoint of the metadata quorum, "
-    "leader-epoch-checkpoint, the offset checkpoints, quorum-state, meta.properties, partition.metadata and "
-    ".kafka_cleanshutdown"
+    "leader-epoch-checkpoint, the offset checkpoints, quorum-state, meta.properties, partition.metadata, "
+    ".kafka_cleanshutdown and .heirlog_boot"
 )
 
 # a segment, or what a truncation has discarded: with the leader epoch that gave it up
@@ -116,7 +116,7 @@ class Decoder:
             return lambda: self._checkpoint("epoch", "start_offset")
         if name.endswith("-offset-checkpoint"):
             return lambda: self._checkpoint("topic", "partition", "offset")
-        if name in ("quorum-state", ".kafka_cleanshutdown"):
+        if name in ("quorum-state", ".kafka_cleanshutdown", ".heirlog_boot"):
             return self._json
         if name in ("meta.properties", "partition.metadata"):
             return self._properties

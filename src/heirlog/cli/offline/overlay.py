@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from tempfile import SpooledTemporaryFile
 
 from heirlog.env import Buffer, File
+from heirlog.server.boot_id import read_boot_id
 
 IN_MEMORY_BYTES = 1 << 20
 
@@ -155,6 +156,10 @@ class OverlayFiles:
                 content.close()
 
     # heirlog.env.Files
+
+    @property
+    def boot_id(self) -> str:
+        return read_boot_id()
 
     def open(self, path: str, create: bool = False) -> File:
         content = self._files.get(path) if path in self._files else self._real(path)

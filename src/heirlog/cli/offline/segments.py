@@ -24,7 +24,10 @@ Index = TypeVar("Index", OffsetIndex, TimeIndex)
 
 REBUILT = "it is rebuilt from the log"
 NOT_ITS_INDEX = "this is not the index of its segment"
-READERS_FIND_OUT = "nothing: it was flushed long ago and is not read again; consumers and followers get CORRUPT_MESSAGE"
+READERS_FIND_OUT = (
+    "nothing: it was flushed long ago and is not read again. The first reader that finds it makes the broker take this "
+    "log directory offline, unless no other replica is in the ISR: then readers get CORRUPT_MESSAGE"
+)
 
 
 class LogCheck:

@@ -32,6 +32,8 @@ class ReplicaLogInfo(NamedTuple):
     """Time on the controller's clock."""
     error: ErrorCode = ErrorCode.NONE
     message: str = ""
+    may_lack_records: bool = False
+    """The replica's machine has stopped, and what it had not flushed may be gone (tagged field 10000)."""
 
 
 def is_of_this_registration(answer: ReplicaLogInfo, registered_epoch: int) -> bool:
@@ -95,4 +97,6 @@ def best(replicas: Ids, valid: Mapping[BrokerId, ReplicaLogInfo]) -> BrokerId:
 def recorded(broker: BrokerId, answer: ReplicaLogInfo, it_counts: bool) -> ReplicaAnswer:
     """The answer as the record of an election stores it; without a broker epoch if it does not count."""
     epoch = BrokerEpoch(answer.broker_epoch) if it_counts else NO_BROKER_EPOCH
-    return ReplicaAnswer(broker, epoch, answer.last_written_epoch, answer.end_offset)
+    return ReplicaAnswer(
+        broker, epoch, answer.last_written_epoch, answer.end_offset, may_lack_records=answer.may_lack_records
+    )

@@ -260,6 +260,7 @@ def _read(
                 at_ms=now_ms,
                 error=error_code(info.error_code) if info.error_code else ErrorCode.NONE,
                 message=info.error_message or "",
+                may_lack_records=info.may_lack_records,
             )
             answers.append((key, answer))
     return answers, put_off

@@ -11,7 +11,8 @@ from heirlog.metadata.state import PartitionRegistration
 from heirlog.sim.durability.failures import Failures
 from heirlog.sim.leader_checker import is_lossy
 from heirlog.sim.oracle import Key
-from heirlog.sim.simulation import TOPIC, Simulation
+from heirlog.sim.simulation import Simulation
+from heirlog.sim.topics import TOPIC
 from heirlog.sim.world import Process
 
 

@@ -14,7 +14,8 @@ from heirlog.sim.clients.admin import LONGEST_LOG_BALANCED, NONE, STRATEGY, Oper
 from heirlog.sim.durability.cell import Cell
 from heirlog.sim.durability.failures import Failures
 from heirlog.sim.durability.meter import Meter
-from heirlog.sim.simulation import TOPIC, Simulation
+from heirlog.sim.simulation import Simulation
+from heirlog.sim.topics import TOPIC
 
 FAILURES_MS = 20_000
 QUIET_MS = 10_000

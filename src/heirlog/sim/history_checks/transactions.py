@@ -67,7 +67,7 @@ def lost_transaction(
     history: History, auditor: str, audited: Collection[str], losses: Collection[KnownLoss] = ()
 ) -> list[Finding]:
     """auditor: the reader of committed records that read everything after the end; audited: the partitions."""
-    readable, doubtful = _readable(history, auditor), doubtful_values(history, losses)
+    readable = _readable(history, auditor)
     return [
         Finding(
             LOST_TRANSACTION,
@@ -76,7 +76,7 @@ def lost_transaction(
         for attempt in history.transactions
         if attempt.outcome is True and not transaction_excused(attempt, losses)
         for value in attempt.acknowledged
-        if value not in readable and attempt.values[value] in audited and value not in doubtful
+        if value not in readable and attempt.values[value] in audited
     ]
 
 
@@ -84,10 +84,10 @@ def torn_transaction(
     history: History, auditor: str, audited: Collection[str], losses: Collection[KnownLoss] = ()
 ) -> list[Finding]:
     """Arguments as for `lost_transaction`."""
-    readable, doubtful = _readable(history, auditor), doubtful_values(history, losses)
+    readable = _readable(history, auditor)
     found = []
     for attempt in history.transactions:
-        values = [value for value in attempt.acknowledged if value not in doubtful and attempt.values[value] in audited]
+        values = [value for value in attempt.acknowledged if attempt.values[value] in audited]
         seen = [value for value in values if value in readable]
         if seen and len(seen) < len(values) and not transaction_excused(attempt, losses):
             missing = next(value for value in values if value not in readable)
@@ -104,25 +104,15 @@ def decisions_lost(losses: Collection[KnownLoss]) -> bool:
     return any(loss.partition.startswith(_INTERNAL[0]) for loss in losses)
 
 
-def given_again(history: History) -> set[Hashable]:
-    """Values of producers whose id and epoch were given to another one, too. A coordinator does that only after a loss;
-    then a leader takes the first batch of the one for a repeat of the other's.
+def given_again(history: History) -> list[tuple[int, int]]:
+    """Producer ids with their epochs that were given to two producers: a leader takes the first batch of the one for a
+    repeat of the other's. No loss excuses that.
     """
     times: dict[tuple[int, int], int] = {}
     for one in history.initialized:
         producer = (one.producer_id, one.producer_epoch)
         times[producer] = times.get(producer, 0) + 1
-    return {
-        value
-        for attempt in history.transactions
-        if times.get((attempt.producer_id, attempt.producer_epoch), 0) > 1
-        for value in attempt.values
-    }
-
-
-def doubtful_values(history: History, losses: Collection[KnownLoss]) -> set[Hashable]:
-    """Values whose acknowledgement means nothing, because a loss caused their producer to be given again."""
-    return given_again(history) if decisions_lost(losses) else set()
+    return [producer for producer, count in times.items() if count > 1]
 
 
 def zombie(history: History, losses: Collection[KnownLoss] = ()) -> list[Finding]:
@@ -130,11 +120,11 @@ def zombie(history: History, losses: Collection[KnownLoss] = ()) -> list[Finding
     by_id: dict[str, list[InitializedProducer]] = {}
     for one in history.initialized:
         by_id.setdefault(one.transactional_id, []).append(one)
-    found = []
-    # after a loss a coordinator may give an epoch again that it had given before
+    found = [
+        Finding(ZOMBIE, f"producer id {producer_id} and its epoch {epoch} were given to two producers")
+        for producer_id, epoch in given_again(history)
+    ]
     forgotten = decisions_lost(losses)
-    if not forgotten and given_again(history):
-        found.append(Finding(ZOMBIE, "a producer id and its epoch were given to two producers"))
     for attempt in history.transactions:
         replaced = _replaced_at(attempt, by_id.get(attempt.transactional_id, ()))
         if replaced is None or transaction_excused(attempt, losses) or forgotten:

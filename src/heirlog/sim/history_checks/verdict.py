@@ -25,8 +25,7 @@ def findings(
     read. is_compacted: partitions in which records may be missing (`heirlog.sim.compaction_checker` judges those).
     has_markers: partitions with transactions, where some offsets have no record. remember_epochs: as of `poll_skip`.
     """
-    doubtful = transactions.doubtful_values(history, losses)
-    acknowledged = [one for one in history.acknowledged if one.value not in doubtful]
+    acknowledged = history.acknowledged
     partitions = {one.partition for one in history.observed} | {one.partition for one in acknowledged}
     compacted = {partition for partition in partitions if is_compacted(partition)}
     without_markers = {partition for partition in partitions - compacted if not has_markers(partition)}

@@ -12,7 +12,8 @@ from heirlog.sim.clients.admin import TopicCreator, reassignment
 from heirlog.sim.disk_files import SimFiles
 from heirlog.sim.recoveries.plans import LOG_DIRS, MANY
 from heirlog.sim.script import KILL, POWER_CUT, STOP, Script
-from heirlog.sim.simulation import TOPIC, Simulation
+from heirlog.sim.simulation import Simulation
+from heirlog.sim.topics import TOPIC
 from heirlog.storage.clean_shutdown import CLEAN_SHUTDOWN_FILE
 
 DAMAGES: tuple[tuple[str, Callable[[bytes], bytes] | None], ...] = (

@@ -12,7 +12,8 @@ from heirlog.sim.clients.admin import (
     topic_config,
 )
 from heirlog.sim.script import KILL, POWER_CUT, Script
-from heirlog.sim.simulation import TOPIC, Simulation
+from heirlog.sim.simulation import Simulation
+from heirlog.sim.topics import TOPIC
 
 NOT_A_BROKER = 77
 

@@ -10,6 +10,8 @@ from heirlog.protocol.primitives import BYTE, EMPTY, ZERO_UUID, Message, Out, St
 
 _unpack_u = _Shape(">16s").unpack_from
 _pack_u = _Shape(">16s").pack
+_unpack_o = _Shape(">?").unpack_from
+_pack_o = _Shape(">?").pack
 _unpack_i = _Shape(">i").unpack_from
 _pack_i = _Shape(">i").pack
 _unpack_iiiqh = _Shape(">iiiqh").unpack_from
@@ -160,6 +162,7 @@ class GetReplicaLogInfoResponse(Message):
             "last_written_leader_epoch": "Leader epoch of the last record in the replica's log; -1 if unknown.",
             "current_leader_epoch": "Leader epoch in the replica's metadata; -1 if unknown.",
             "log_end_offset": "Offset after the last record of the log; -1 if unknown.",
+            "may_lack_records": "Whether the replica's machine has stopped, so that records at the end of its log may be gone.",
             "error_code": "Kafka's error code; 0 means success.",
             "error_message": "What was refused, why, and what to do next; null if there is nothing to add to the error code.",
         }
@@ -171,6 +174,7 @@ class GetReplicaLogInfoResponse(Message):
             last_written_leader_epoch: int = -1,
             current_leader_epoch: int = -1,
             log_end_offset: int = -1,
+            may_lack_records: bool = False,
             error_code: int = 0,
             error_message: str | None = None,
         ) -> None:
@@ -178,6 +182,7 @@ class GetReplicaLogInfoResponse(Message):
             self.last_written_leader_epoch: int = last_written_leader_epoch
             self.current_leader_epoch: int = current_leader_epoch
             self.log_end_offset: int = log_end_offset
+            self.may_lack_records: bool = may_lack_records
             self.error_code: int = error_code
             self.error_message: str | None = error_message
 
@@ -195,23 +200,43 @@ def _read_response_partition_log_info(buf: memoryview, pos: int, count: int, ver
     items: list[GetReplicaLogInfoResponse.PartitionLogInfo] = []
     for _ in range(count):
         x = new(GetReplicaLogInfoResponse.PartitionLogInfo)
+        x.may_lack_records = False
         (x.partition, x.last_written_leader_epoch, x.current_leader_epoch, x.log_end_offset, x.error_code) = _unpack_iiiqh(buf, pos)
         pos += 22
         x.error_message, pos = p.read_compact_nullable_string(buf, pos)
         tags = buf[pos]
         pos += 1
         if tags:
-            pos = p.skip_tags(buf, pos, tags)
+            if tags >= 128:
+                tags, pos = p.more_uvarint(buf, pos, tags)
+            for _ in range(tags):
+                tag, pos, end = p.read_tag(buf, pos)
+                if tag == 10000:
+                    (x.may_lack_records,) = _unpack_o(buf, pos)
+                    pos += 1
+                    if pos != end:
+                        raise p.bad_tag("MayLackRecords")
+                else:
+                    pos = end
         items.append(x)
     return items, pos
 
 
 def _write_response_partition_log_info(out: Out, items: Sequence[GetReplicaLogInfoResponse.PartitionLogInfo], version: int) -> None:
     w = out.small.append
+    tagged: list[tuple[int, Out]]
     for x in items:
         w(_pack_iiiqh(x.partition, x.last_written_leader_epoch, x.current_leader_epoch, x.log_end_offset, x.error_code))
         w(p.compact_nullable_string(x.error_message))
-        w(b"\0")
+        tagged = []
+        if x.may_lack_records:
+            inner = Out()
+            inner.small.append(_pack_o(x.may_lack_records))
+            tagged.append((10000, inner))
+        if tagged:
+            p.write_tags(out, tagged)
+        else:
+            w(b"\0")
 
 
 def _read_response_topic_partition_log_info(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[GetReplicaLogInfoResponse.TopicPartitionLogInfo], int]:

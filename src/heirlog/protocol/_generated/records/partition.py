@@ -8,6 +8,8 @@ from struct import Struct as _Shape
 from heirlog.protocol import primitives as p
 from heirlog.protocol.primitives import BYTE, EMPTY, ZERO_UUID, Message, Out, Struct, new
 
+_unpack_o = _Shape(">?").unpack_from
+_pack_o = _Shape(">?").pack
 _unpack_b = _Shape(">b").unpack_from
 _pack_b = _Shape(">b").pack
 _unpack_biiqiq = _Shape(">biiqiq").unpack_from
@@ -19,8 +21,8 @@ _pack_iu = _Shape(">i16s").pack
 _unpack_iii = _Shape(">iii").unpack_from
 _pack_iii = _Shape(">iii").pack
 _unpack_iiiB = _Shape(">iiiB").unpack_from
+_pack_iqiq = _Shape(">iqiq").pack
 _unpack_iqiqB = _Shape(">iqiqB").unpack_from
-_pack_iqiqx = _Shape(">iqiqx").pack
 
 
 class PartitionRecord(Message):
@@ -83,6 +85,7 @@ class PartitionRecord(Message):
             "broker_epoch": "Registration epoch in the replica's answer; -1 if it has not answered.",
             "last_written_leader_epoch": "Leader epoch of the last record in the replica's log; -1 if unknown.",
             "log_end_offset": "Offset after the last record of the log; -1 if unknown.",
+            "may_lack_records": "Whether the replica's machine has stopped, so that records at the end of its log may be gone.",
         }
 
         def __init__(
@@ -92,11 +95,13 @@ class PartitionRecord(Message):
             broker_epoch: int = -1,
             last_written_leader_epoch: int = -1,
             log_end_offset: int = -1,
+            may_lack_records: bool = False,
         ) -> None:
             self.broker_id: int = broker_id
             self.broker_epoch: int = broker_epoch
             self.last_written_leader_epoch: int = last_written_leader_epoch
             self.log_end_offset: int = log_end_offset
+            self.may_lack_records: bool = may_lack_records
 
     def __init__(
         self,
@@ -140,18 +145,39 @@ def _read_replica_answer(buf: memoryview, pos: int, count: int, version: int) ->
     items: list[PartitionRecord.ReplicaAnswer] = []
     for _ in range(count):
         x = new(PartitionRecord.ReplicaAnswer)
+        x.may_lack_records = False
         (x.broker_id, x.broker_epoch, x.last_written_leader_epoch, x.log_end_offset, tags) = _unpack_iqiqB(buf, pos)
         pos += 25
         if tags:
-            pos = p.skip_tags(buf, pos, tags)
+            if tags >= 128:
+                tags, pos = p.more_uvarint(buf, pos, tags)
+            for _ in range(tags):
+                tag, pos, end = p.read_tag(buf, pos)
+                if tag == 10000:
+                    (x.may_lack_records,) = _unpack_o(buf, pos)
+                    pos += 1
+                    if pos != end:
+                        raise p.bad_tag("MayLackRecords")
+                else:
+                    pos = end
         items.append(x)
     return items, pos
 
 
 def _write_replica_answer(out: Out, items: Sequence[PartitionRecord.ReplicaAnswer], version: int) -> None:
     w = out.small.append
+    tagged: list[tuple[int, Out]]
     for x in items:
-        w(_pack_iqiqx(x.broker_id, x.broker_epoch, x.last_written_leader_epoch, x.log_end_offset))
+        w(_pack_iqiq(x.broker_id, x.broker_epoch, x.last_written_leader_epoch, x.log_end_offset))
+        tagged = []
+        if x.may_lack_records:
+            inner = Out()
+            inner.small.append(_pack_o(x.may_lack_records))
+            tagged.append((10000, inner))
+        if tagged:
+            p.write_tags(out, tagged)
+        else:
+            w(b"\0")
 
 
 def _read_election_basis(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[PartitionRecord.ElectionBasis], int]:

@@ -1,0 +1,80 @@
+"""`.heirlog_boot`: in which start of the machine were the logs of a directory written, and may they lack records?
+
+A killed process loses nothing: what it wrote is in the machine's page cache. If the machine itself stops, what was not
+flushed may be gone from the end of each log, and nothing in the log tells. So the file names the start of the machine
+(`Files.boot_id`), and an unclean stop in another one may have cost records:
+
+    last stop   the file names      records may be missing
+    clean       anything            no: everything was flushed
+    unclean     this boot           no
+    unclean     another, or none    yes
+
+Records that recovery cut from a log, because they were damaged, may be missing as well, and all records of a replica
+whose disk was replaced.
+
+A log that may lack records keeps that state until it has followed a leader, which has decided what is committed, or is
+elected as a leader itself. So the file says so, too: without it the next start in the same boot, or after a clean stop,
+would take the log for a complete one. It matters to a coordinator: `broker/transactions/entry.py`.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Final
+
+from heirlog.env import Files
+from heirlog.storage.atomic import AtomicFile, OnDurable, read_file
+
+BOOT_FILE: Final = ".heirlog_boot"
+
+
+def kept_page_cache(named: str, boot_id: str) -> bool:
+    """Guard 37: after an unclean stop only a log that was written in this start of the machine has all its records.
+
+    Without it a coordinator whose replicas have all lost their newest records gives a producer an epoch that another
+    one has, and partitions take its first batches for repetitions: they are acknowledged and not stored.
+    """
+    return named != "" and named == boot_id
+
+
+class BootMark:
+    """Reads the file. Raises OSError."""
+
+    __slots__ = ("_boot_id", "_file", "_may_lack_records", "_named", "may_lack_records")
+
+    def __init__(self, files: Files, path: str, *, stopped_cleanly: bool) -> None:
+        self._boot_id = files.boot_id
+        self._file = AtomicFile(files, path, BOOT_FILE)
+        self._named, self._may_lack_records = _read(files, path)
+        self.may_lack_records = self._may_lack_records or not (
+            stopped_cleanly or kept_page_cache(self._named, self._boot_id)
+        )
+        """Whether the logs that are found may lack records."""
+
+    def write(self, *, may_lack_records: bool, on_durable: OnDurable) -> None:
+        """Raises OSError. What is there already is not written again."""
+        if (self._named, self._may_lack_records) == (self._boot_id, may_lack_records):
+            return
+        content = {"version": 0, "bootId": self._boot_id, "mayLackRecords": may_lack_records}
+        self._file.write(json.dumps(content, separators=(",", ":")).encode(), on_durable)
+        self._named, self._may_lack_records = self._boot_id, may_lack_records
+
+    def when_durable(self, on_durable: OnDurable) -> None:
+        """Call back, at once or later, when what was written is durable."""
+        if self._file.durable:
+            on_durable(None)
+        else:
+            self._file.when_durable(on_durable)
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def _read(files: Files, path: str) -> tuple[str, bool]:
+    """The boot that the file names, empty if it cannot be read; whether logs may lack records."""
+    content = read_file(files, f"{path}/{BOOT_FILE}")
+    try:
+        fields = json.loads(content or b"")
+        return str(fields["bootId"]), bool(fields["mayLackRecords"])
+    except (ValueError, KeyError, TypeError):
+        return "", False

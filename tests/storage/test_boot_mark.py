@@ -1,0 +1,156 @@
+"""Whether the logs of a directory may lack records, from one start to the next."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+from storage.logs import batch
+from storage.memory_files import MemoryFile, MemoryFiles
+
+from heirlog.protocol.types import BrokerEpoch, Uuid
+from heirlog.storage.config import LogConfig
+from heirlog.storage.identity import format_directory
+from heirlog.storage.log_directory import LogDirectory
+
+PATH, FILE = "/data", "/data/.heirlog_boot"
+ID = Uuid(bytes(range(16)))
+
+
+@pytest.fixture
+def files() -> MemoryFiles:
+    """A directory with a log of one record, that was not stopped yet."""
+    files = MemoryFiles()
+    format_directory(files, PATH, "cluster", 1, ID, lambda error: None)
+    files.run()
+    directory = started(files)
+    log = directory.create_log("t", 0, ID, LogConfig())
+    log.append_as_leader(batch("a"), 0, 0)
+    log.flush(lambda error: None)
+    files.run()
+    return files
+
+
+def started(files: MemoryFiles) -> LogDirectory:
+    directory = loaded(files)
+    directory.claim(lambda error: None)
+    files.run()
+    return directory
+
+
+def loaded(files: MemoryFiles) -> LogDirectory:
+    directory = LogDirectory.open(files, PATH, cluster_id="cluster", node_id=1)
+    directory.load_logs(lambda topic: LogConfig(), 0, lambda error: None)
+    files.run()
+    return directory
+
+
+def may_lack(directory: LogDirectory) -> bool:
+    return directory.logs["t", 0].may_lack_records
+
+
+def settle(files: MemoryFiles, directory: LogDirectory) -> None:
+    """A leader has decided what is committed."""
+    directory.logs["t", 0].may_lack_records = False
+    directory.write_checkpoints({})
+    files.run()
+
+
+def stop(files: MemoryFiles, directory: LogDirectory) -> None:
+    directory.close_cleanly(BrokerEpoch(5), lambda error: None)
+    files.run()
+
+
+def lose_power(files: MemoryFiles) -> None:
+    files.crash()
+    files.boot_id += "+"
+
+
+def test_a_killed_process_has_lost_nothing(files: MemoryFiles) -> None:
+    files.pending.clear()
+    assert not may_lack(started(files))
+    assert not may_lack(started(files))
+
+
+@pytest.mark.parametrize("named", ["other", "none", "torn", "unknown"])
+def test_after_another_start_of_the_machine_records_may_be_missing(files: MemoryFiles, named: str) -> None:
+    if named == "other":
+        lose_power(files)
+    elif named == "none":
+        files.unlink(FILE)
+    elif named == "torn":
+        del files.inodes[FILE].data[5:]
+    else:
+        files.boot_id = ""
+    assert may_lack(started(files))
+
+
+def test_a_clean_stop_has_flushed_everything(files: MemoryFiles) -> None:
+    stop(files, started(files))
+    lose_power(files)
+    assert not may_lack(started(files))
+    assert json.loads(bytes(files.inodes[FILE].data))["bootId"] == files.boot_id
+
+
+@pytest.mark.parametrize("ending", ["killed", "killed-before-registration", "stopped", "power-cut"])
+def test_it_is_known_until_a_leader_has_decided(files: MemoryFiles, ending: str) -> None:
+    lose_power(files)
+    directory = loaded(files) if ending == "killed-before-registration" else started(files)
+    if ending == "stopped":
+        stop(files, directory)
+    elif ending == "power-cut":
+        lose_power(files)
+    again = started(files)
+    assert may_lack(again)
+    settle(files, again)
+    assert not may_lack(started(files))
+    stop(files, again)
+    assert not may_lack(started(files))
+
+
+def test_a_clean_stop_waits_until_it_is_stored(files: MemoryFiles, monkeypatch: pytest.MonkeyPatch) -> None:
+    lose_power(files)
+    directory = started(files)
+    directory.logs["t", 0].may_lack_records = False
+    flush, slow = files.flush, list[Callable[[], None]]()
+
+    def flush_slowly(file: MemoryFile, on_flushed: Callable[[OSError | None], None]) -> None:
+        if file.path.startswith(FILE):
+            slow.append(lambda: flush(file, on_flushed))
+        else:
+            flush(file, on_flushed)
+
+    monkeypatch.setattr(files, "flush", flush_slowly)
+    stop(files, directory)
+    assert not files.exists(f"{PATH}/.kafka_cleanshutdown")
+    slow.pop()()
+    files.run()
+    assert files.exists(f"{PATH}/.kafka_cleanshutdown") and not may_lack(started(files))
+
+
+def test_what_recovery_has_cut_may_have_been_committed(files: MemoryFiles) -> None:
+    data = files.inodes["/data/t-0/00000000000000000000.log"].data
+    data[-1] ^= 1
+    assert may_lack(started(files))
+
+
+def test_a_log_that_lacks_nothing_costs_no_write(files: MemoryFiles) -> None:
+    directory = started(files)
+    written = len(files.operations)
+    directory.write_checkpoints({})
+    files.run()
+    assert not [each for each in files.operations[written:] if "heirlog_boot" in str(each)]
+    stop(files, directory)
+    before = bytes(files.inodes[FILE].data)
+    started(files)
+    assert bytes(files.inodes[FILE].data) == before
+
+
+def test_where_the_system_has_no_boot_id_a_clean_stop_still_counts(files: MemoryFiles) -> None:
+    files.boot_id = ""
+    directory = started(files)
+    assert may_lack(directory)
+    settle(files, directory)
+    stop(files, directory)
+    assert not may_lack(started(files))
