@@ -29,6 +29,7 @@ import controller
 import decisions
 import exported
 import flink
+import group_logs
 import group_tools
 import jars
 import later_groups
@@ -113,6 +114,7 @@ CHECKS: list[Check] = [
     ("Kafka's tools on groups of each type, beside Apache Kafka", group_tools.check),
     ("Java client, kafka-topics, files, kafka-dump-log", clients.java_client_and_files),
     ("transactions in a log of Apache Kafka", transactions.check),
+    ("groups in the log of a coordinator, of Apache Kafka and of heirlog", group_logs.check),
     ("alerts and dashboard in Prometheus", monitoring.check),
     ("files for containers", packaging_files.check),
     ("clock set back an hour", clock.check),

@@ -8,6 +8,7 @@
     deviations.py  the differences that docs/compatibility.md names, by family in *_deviations.py
     families.py    which requests are played together
     avoided.py     what no sequence sends
+    share_group_episodes.py  what happens over several requests
     sequence.py    one sequence
     tidying.py     what ends it
     three_nodes.py starts them

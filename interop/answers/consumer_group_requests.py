@@ -101,14 +101,16 @@ def _heartbeat(scene: Scene) -> Fields:
 def _joining(scene: Scene, of: str) -> Fields:
     by_regex = scene.happens(0.2) and not of.endswith("-h")
     names, regex = _subscription(scene, of), _regex(scene) if by_regex else None
-    if any(group == of for group, _ in scene.member_epochs):
-        # Apache Kafka may then assign as if all members had subscribed to nothing
+    has_members = any(group == of for group, _ in scene.member_epochs)
+    if has_members:
+        # with nothing, also as long as an expression is not looked up, Apache Kafka may assign as if all had subscribed
+        # to the same
         names, regex = names or [scene.topics[0]], regex or None
     return {
         "member_epoch": 0,
         "rebalance_timeout_ms": LONG_MS if scene.happens(0.98) else -1,
         "rack_id": scene.one(None, None, "r", "") if scene.happens(0.2) else None,
-        "subscribed_topic_names": names if regex is None or scene.happens(0.3) else None,
+        "subscribed_topic_names": names if regex is None or has_members or scene.happens(0.3) else None,
         "subscribed_topic_regex": regex,
         "server_assignor": _assignor(scene, of),
         "topic_partitions": [] if scene.happens(0.96) else None,

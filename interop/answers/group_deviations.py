@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from answers.consumer_group_requests import UNREADABLE
-from answers.deviation import SHOWN_NAMES, A, B, Deviation, at, missing_here
+from answers.deviation import SHOWN_NAMES, A, B, D, Deviation, at, missing_here, new_topics, topic
 from answers.players import NO_ANSWER, Difference
 from answers.shape import Plan
 from heirlog.protocol.consumer_protocol import subscription
@@ -129,6 +129,7 @@ GROUP_DEVIATIONS: list[Deviation] = [
         "a name that is twice in a request",
         lambda d: len(_committed(d)) > len(set(_committed(d))),
         (
+            new_topics(topic(D)),
             Plan(
                 8,
                 5,
@@ -136,7 +137,7 @@ GROUP_DEVIATIONS: list[Deviation] = [
                     "group_id": "shown-h",
                     "topics": [
                         {
-                            "name": A,
+                            "name": D,
                             "partitions": [
                                 {"partition_index": 0, "committed_offset": 1, "committed_metadata": "m" * 5000},
                                 {"partition_index": 0, "committed_offset": 2, "committed_metadata": ""},

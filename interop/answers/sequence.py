@@ -14,11 +14,11 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from answers import share_group_requests, tidying, transaction_requests
+from answers import share_group_episodes, share_group_requests, tidying, transaction_requests
 from answers.avoided import ends_it, goes_ahead, is_stored_in_two_ways
 from answers.deviation import SHOWN_NAMES
 from answers.deviations import explained
-from answers.families import ALL, FAMILIES, ONLY, TRANSACTIONS, Family
+from answers.families import ALL, FAMILIES, ONLY, SHARE_GROUPS, TRANSACTIONS, Family
 from answers.group_requests import LONG_MS
 from answers.mutations import mutated
 from answers.players import NO_ANSWER, TRANSACTION_VERSION_OF_NEW_CLUSTERS, WAITING, Difference, Table
@@ -28,6 +28,8 @@ from answers.world import Symbol
 from answers.worn_ids import LAST_EPOCH
 from heirlog.node.router import ROUTES, Role
 
+SHOWN = 500
+"""Characters of an answer, where a sequence is repeated."""
 TIDIED_EVERY = 10
 """Sequences, where one family is played."""
 STEPS = (12, 30)
@@ -36,6 +38,10 @@ AT_ONCE, REPEATED = 0.12, 0.05
 """Shares of steps with transactions: several requests on one connection, and a request that is sent once more."""
 RUNS_OUT = 0.06
 """Share of sequences with a transaction that is open for too long."""
+EPISODES = 0.7
+"""Share of sequences with share groups in which there is an episode."""
+INTERRUPTED = 0.12
+"""Share of the requests of an episode that another request precedes."""
 TRIES_TO_BEGIN = 3
 ON_CONTROLLER = 0.15
 ELECT_LEADERS_SHIPPED = 2
@@ -79,9 +85,35 @@ class Sequence:
             self._play_transactions()
         else:
             self._table.set_transaction_version(TRANSACTION_VERSION_OF_NEW_CLUSTERS)
-            for _ in range(self._rng.randint(*STEPS)):
+            steps = self._rng.randint(*STEPS)
+            has_episode = family is SHARE_GROUPS and self._rng.random() < EPISODES
+            episode_at = self._rng.randrange(steps) if has_episode else -1
+            for number in range(steps):
+                if number == episode_at:
+                    self._play_episode()
                 self.step(self._plan(ALL if family.mixes and self._scene.happens(0.15) else family))
         self.end()
+
+    def _play_episode(self) -> None:
+        """Until the nodes may hold different things."""
+        scene = self._scene
+        episode = self._rng.choice(share_group_episodes.EPISODES)
+        self._table.played[f"episodes with {episode.__name__.replace('_', ' ')}"] += 1
+        for each in episode(scene):
+            if isinstance(each, share_group_episodes.Pause):
+                if each.disconnects:
+                    self._table.disconnect()
+                    scene.share_sessions.clear()
+                    scene.acquired.clear()
+                    scene.shared.clear()
+                time.sleep(each.seconds)
+                continue
+            if self._rng.random() < INTERRUPTED:
+                self.step(self._plan(SHARE_GROUPS))
+            if self._scene is scene:
+                self.step(each)
+            if self._scene is not scene:
+                return
 
     def _play_transactions(self) -> None:
         level = self._rng.choice(transaction_requests.LEVELS)
@@ -192,6 +224,7 @@ class Sequence:
             received = self._table.ask_at_once(plans)
         found: list[Difference] = []
         for plan, (answer, differing) in zip(plans, received, strict=True):
+            self.log.append(f"    {str(answer)[:SHOWN]}")
             if answer is WAITING:
                 self._waiting[plan.client] = plan
             else:

@@ -7,8 +7,13 @@ from typing import Any
 from answers.deviation import SHOWN_NAMES, UNKNOWN_PARTITIONS, A, D, Deviation, at, new_topics, topic
 from answers.players import Difference
 from answers.shape import Plan
+from answers.share_group_episodes import DELETED, READS_COMMITTED
 from answers.share_group_requests import ALTERED
 from answers.world import UNKNOWN_ID, Symbol
+
+FENCED_LEADER_EPOCH, SHARE_SESSION_NOT_FOUND, INVALID_SHARE_SESSION_EPOCH = 74, 122, 123
+CONTROL = 32
+"""The bit of a batch's attributes."""
 
 
 def _raised_by_altering(difference: Difference) -> bool:
@@ -56,6 +61,45 @@ def _malformed_batches(difference: Difference) -> bool:
         for batch in part["state_batches"]
     ]
     return any(not 0 <= batch["first_offset"] <= batch["last_offset"] for batch in batches)
+
+
+def _marker(difference: Difference) -> bool:
+    """Of a transaction, delivered to a group that reads what is committed."""
+    plan, answer = difference.plan, difference.answer
+    if plan.key != 78 or not str(plan.fields["group_id"]).endswith(f"-{READS_COMMITTED}"):
+        return False
+    parts = [part for topic in answer["responses"] for part in topic["partitions"]]
+    return any(batch["attributes"] & CONTROL for part in parts for batch in part["records"] or ())
+
+
+def _passed_by_the_log_start(difference: Difference) -> bool:
+    """The next fetch of a group after DeleteRecords."""
+    plan = difference.plan
+    is_of_group = plan.key == 78 and str(plan.fields["group_id"]).endswith(f"-{DELETED}")
+    return is_of_group and difference.theirs == "not there" and bool(difference.ours["partitions"])
+
+
+def _moved_by_the_log_start(difference: Difference) -> bool:
+    """The start offset of a group whose members hold records that are deleted."""
+    groups = [str(each["group_id"]) for each in difference.plan.fields.get("groups", ())]
+    is_of_group = difference.plan.key == 90 and any(group.endswith(f"-{DELETED}") for group in groups)
+    return is_of_group and at(difference, ".start_offset") and difference.ours > difference.theirs
+
+
+def _fenced_after_initialization(difference: Difference) -> bool:
+    """A leader epoch of the state that was there before."""
+    if difference.plan.key not in (84, 85, 87):
+        return False
+    is_epoch = at(difference, ".leader_epoch") and difference.ours > difference.theirs
+    return is_epoch or (
+        at(difference, ".error_code") and (difference.theirs, difference.ours) == (0, FENCED_LEADER_EPOCH)
+    )
+
+
+def _outlives_its_connection(difference: Difference) -> bool:
+    """A session on Apache Kafka whose connection had opened another one, too."""
+    codes = (INVALID_SHARE_SESSION_EPOCH, SHARE_SESSION_NOT_FOUND)
+    return difference.plan.key in (78, 79) and (difference.theirs, difference.ours) == codes
 
 
 def _deletes_what_is_not_there(difference: Difference) -> bool:
@@ -202,6 +246,40 @@ SHARE_GROUP_DEVIATIONS: list[Deviation] = [
             ),
         ),
         is_harmless=False,
+    ),
+    Deviation(
+        "a marker of a transaction in a share group that reads what is committed",
+        "the markers of transactions in a share group with `share.isolation.level=read_committed`",
+        _marker,
+        is_harmless=False,
+        by_chance=True,
+    ),
+    Deviation(
+        "a ShareFetch after the log start offset has passed the next record",
+        "the first ShareFetch after DeleteRecords has deleted what would be delivered next",
+        _passed_by_the_log_start,
+        is_harmless=False,
+        by_chance=True,
+    ),
+    Deviation(
+        "the start offset of a share group whose members hold deleted records",
+        "the start offset of a share group whose members hold records that DeleteRecords has deleted",
+        _moved_by_the_log_start,
+        by_chance=True,
+    ),
+    Deviation(
+        "the leader epoch of a share state that is initialized again",
+        "InitializeShareGroupState with a newer state epoch",
+        _fenced_after_initialization,
+        is_harmless=False,
+        by_chance=True,
+    ),
+    Deviation(
+        "a share session that outlives its connection",
+        "a connection with share sessions of several groups, or of several members, that is closed",
+        _outlives_its_connection,
+        is_harmless=False,
+        by_chance=True,
     ),
     Deviation(
         "a share session of a group without a name",

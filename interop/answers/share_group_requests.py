@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from answers import consumer_group_requests
+from answers import consumer_group_requests, group_requests
 from answers.consumer_group_requests import GROUP, id_of, member_id
 from answers.scene import CLIENTS, Scene
 from answers.shape import Plan
 from answers.world import Batch
 
 Fields = dict[str, Any]
-FIRST_WAIT_MS = 2000
+FIRST_WAIT_MS = 5000
 """Of the first fetch of a partition: its leader has to read the state of the group first."""
 ALTERED = "-o"
 """Ends the names of groups whose offsets are altered: their epochs are higher here (deviations.py)."""
@@ -298,9 +298,45 @@ def delete_groups(scene: Scene) -> Fields:
     return {"groups_names": sorted({group(scene) for _ in range(scene.one(1, 1, 2))})}
 
 
+def describe_group_configs(scene: Scene) -> Fields:
+    names = [
+        *("share.auto.offset.reset", "share.record.lock.duration.ms", "share.session.timeout.ms"),
+        *("share.heartbeat.interval.ms", "share.isolation.level", "consumer.session.timeout.ms", "nobody.knows"),
+    ]
+    keys = None if scene.happens(0.4) else sorted(set(scene.some(lambda: scene.one(*names))))
+    resources = [
+        {"resource_type": GROUP, "resource_name": each, "configuration_keys": keys}
+        for each in sorted({group(scene) for _ in range(scene.one(1, 1, 2))})
+    ]
+    return {"resources": resources, "include_synonyms": scene.happens(0.4), "include_documentation": False}
+
+
+def find_coordinator(scene: Scene) -> Fields:
+    """Of a group, or of the state of a partition: then the key has an id that is another one on each node."""
+    nobody = "AAAAAAAAAAAAAAAAAAAAAQ"
+    keys = [f"{group(scene)}:{nobody}:0", f"{group(scene)}:{nobody}", f":{nobody}:0", "g:x:0", f"g:{nobody}:x", ""]
+    kind = scene.one(0, 2, 2, 2)
+    key = group(scene) if kind == 0 else scene.one(keys[0], *keys)
+    return {"key": key, "key_type": kind, "coordinator_keys": [key]}
+
+
 def mixed_up(scene: Scene) -> Fields:
     """A member of the other protocol."""
     return consumer_group_requests.heartbeat(scene)
+
+
+def _of_a_share_group(build: Any) -> Any:
+    """What belongs to other groups, asked of one that shares."""
+
+    def made(scene: Scene) -> Fields:
+        fields: Fields = build(scene)
+        return fields | {"group_id": f"{scene.name}-g"}
+
+    return made
+
+
+def describe_classic(scene: Scene) -> Fields:
+    return {"groups": sorted({group(scene), group(scene)}), "include_authorized_operations": False}
 
 
 def preamble(scene: Scene) -> list[Plan]:
@@ -322,9 +358,19 @@ def preamble(scene: Scene) -> list[Plan]:
 
 BUILDERS = {
     0: produce,
+    8: _of_a_share_group(group_requests.offset_commit),
+    9: consumer_group_requests.offset_fetch,
+    10: find_coordinator,
+    11: _of_a_share_group(consumer_group_requests.join_classic),
+    12: _of_a_share_group(consumer_group_requests.heartbeat_classic),
+    13: _of_a_share_group(consumer_group_requests.leave_classic),
+    14: _of_a_share_group(consumer_group_requests.sync_classic),
+    15: describe_classic,
     16: list_groups,
+    32: describe_group_configs,
     42: delete_groups,
     44: configure,
+    47: _of_a_share_group(group_requests.offset_delete),
     68: mixed_up,
     69: describe,
     76: heartbeat,
@@ -340,4 +386,4 @@ BUILDERS = {
     91: alter_offsets,
     92: delete_offsets,
 }
-OFTEN = (*(0,) * 6, *(76,) * 10, 77, *(78,) * 14, *(79,) * 10, 85, 84, 83, 90)
+OFTEN = (*(0,) * 6, 44, *(76,) * 10, 77, *(78,) * 15, *(79,) * 11, *(83, 84, 85, 85, 86, 87) * 2, 90, 90, 91, 92)

@@ -33,6 +33,9 @@ CONFIG = {
     # the time of the records is in the past (world.TIME_MS)
     "log.retention.ms": -1,
     "group.consumer.assignors": "range,uniform",
+    # for locks that end, and for members that are refused
+    "group.share.min.record.lock.duration.ms": 1000,
+    "group.share.max.size": 3,
     "share.coordinator.state.topic.replication.factor": 1,
     "share.coordinator.state.topic.min.isr": 1,
     "share.coordinator.state.topic.num.partitions": 2,

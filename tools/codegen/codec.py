@@ -360,7 +360,8 @@ class Codec:
             return
         yield f"(present,) = _unpack_{self._shape('b')}(buf, pos)"
         yield "pos += 1"
-        yield "if present < 0:"
+        # a tagged struct begins with an unsigned number, any other one with a signed byte
+        yield f"if present {'<' if field.tag is None else '<='} 0:"
         yield f"    {target} = None"
         yield "else:"
         yield f"    (({target},), pos) = {read}"
@@ -434,13 +435,21 @@ class Codec:
         yield "tagged = []"
         for field in tagged:
             value = f"x.{self.attribute(field)}"
-            yield f"if {self._differs(field, value)}:"
-            yield "    inner = Out()"
             lines: list[str]
             if field.type in FIXED and not field.is_array:
                 lines = list(self._write_run([(FIXED[field.type][0], value)], "inner.small.append"))
             else:
                 lines = list(self._write_field(field, version, value, "inner", "inner.small.append"))
+            if field.writes_null:
+                yield "inner = Out()"
+                yield f"if {value} is None:"
+                yield '    inner.small.append(b"\\0")'
+                yield "else:"
+                yield from (f"    {line}" for line in lines)
+                yield f"tagged.append(({field.tag}, inner))"
+                continue
+            yield f"if {self._differs(field, value)}:"
+            yield "    inner = Out()"
             yield from (f"    {line}" for line in lines)
             yield f"    tagged.append(({field.tag}, inner))"
         yield "if tagged:"

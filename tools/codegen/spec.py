@@ -20,6 +20,7 @@ A field line is a name in Kafka's spelling, a type, and what differs from the us
     nullable           may be null in all of them; `nullable=7+` in some
     tag=0              is a tagged field; tags from 10000 on are ours
     default=-1         else zero, false, "", an empty array, zeros; null for nullable strings and bytes
+    null=written       of a tagged struct: null is written, too; what is left out is an empty struct for Kafka
     # text             what the field means; without it, `fields.txt` says it by the name of the field
 
 A struct that is used twice is written out at its first use. Types: bool, int8, int16, uint16, int32, int64, float64,
@@ -66,6 +67,7 @@ class FieldSpec:
     meaning: str | None = None
     """The comment on the field's line."""
     struct: StructSpec | None = None
+    writes_null: bool = False
 
 
 @dataclass(slots=True)
@@ -145,7 +147,7 @@ def _parse_field(
     while stack[-1][0] >= indent:
         stack.pop()
     name, type_text, *rest = words
-    versions, nullable, tag, default = ALWAYS, NEVER, None, None
+    versions, nullable, tag, default, writes_null = ALWAYS, NEVER, None, None, False
     for word in rest:
         key, _, value = word.partition("=")
         if key == "nullable":
@@ -154,10 +156,13 @@ def _parse_field(
             tag = int(value)
         elif key == "default":
             default = value
+        elif word == "null=written":
+            writes_null = True
         else:
             versions = parse_versions(word)
     item_type = type_text.removeprefix("[]")
     spec = FieldSpec(name, item_type, item_type != type_text, versions, nullable, tag, default, meaning)
+    spec.writes_null = writes_null
     if item_type[0].isupper():
         if item_type not in known:
             known[item_type] = StructSpec(item_type)

@@ -107,6 +107,15 @@ def test_the_last_session_of_a_group_is_noticed() -> None:
     assert cache.heard[3:] == []
 
 
+def test_all_sessions_of_a_connection_end_with_it() -> None:
+    """Apache Kafka knows only the one that was opened last."""
+    cache = Cache()
+    for key in (A, B, OTHER_GROUP):
+        cache.open(key, "one")
+    cache.connection_closed("one")
+    assert len(cache) == 0 and cache.evictions == 3
+
+
 def test_a_group_whose_last_member_ends_its_session_is_kept_until_the_connection_closes() -> None:
     cache = Cache()
     cache.open(A, "one")

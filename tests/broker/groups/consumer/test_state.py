@@ -37,6 +37,8 @@ from heirlog.protocol.primitives import Malformed
 from heirlog.protocol.types import Uuid
 
 A = Uuid(b"a" * 16)
+NO_CLASSIC_PROTOCOLS = b"\1\0\1\0"
+"""The end of what Kafka writes of a member of the consumer protocol."""
 names = st.text(max_size=8)
 maybe = st.none() | names
 assignments = st.dictionaries(
@@ -93,7 +95,21 @@ def test_records_have_kafkas_bytes() -> None:
     assert value == struct.pack(">hiib", 0, 7, 6, 1) + b"\2" + A + b"\2\0\0\0\1\0" + b"\1\0"
     member = ConsumerGroupMember("m", "i", None, "c", "/h", frozenset({"t"}), None, 9, "range")
     _, value = write_consumer_record(MemberSubscription("g", "m", member))
-    assert value == b"\0\0\2i\0\2c\3/h\2\2t\1\0\0\0\x09\6range\0"
+    assert value == b"\0\0\2i\0\2c\3/h\2\2t\1\0\0\0\x09\6range" + NO_CLASSIC_PROTOCOLS
+
+
+def test_a_member_is_of_the_classic_protocol_only_if_its_record_says_so() -> None:
+    """Kafka's schema has null as the default, its class an empty struct: so null is written, and read in both forms."""
+    key, value = write_consumer_record(MemberSubscription("g", "m", ConsumerGroupMember("m")))
+    assert value is not None and value.endswith(NO_CLASSIC_PROTOCOLS)
+    of_kafka = b"\1\0\7\1" + struct.pack(">i", 5) + b"\1\0"
+    for end, classic in ((NO_CLASSIC_PROTOCOLS, None), (b"\0", None), (of_kafka, ClassicProtocols(5, ()))):
+        record = read_record(key, value.removesuffix(NO_CLASSIC_PROTOCOLS) + end)
+        assert isinstance(record, MemberSubscription) and record.value is not None
+        assert record.value.classic == classic
+    member = ConsumerGroupMember("m", classic=ClassicProtocols(5, ()))
+    _, written = write_consumer_record(MemberSubscription("g", "m", member))
+    assert written is not None and written.endswith(of_kafka)
 
 
 def test_a_value_of_an_unknown_version_is_damage() -> None:

@@ -169,7 +169,7 @@ def _read(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[Con
                 if tag == 0:
                     (present,) = _unpack_b(buf, pos)
                     pos += 1
-                    if present < 0:
+                    if present <= 0:
                         x.classic_member_metadata = None
                     else:
                         ((x.classic_member_metadata,), pos) = _read_classic_member_metadata(buf, pos, 1, version)
@@ -198,11 +198,13 @@ def _write(out: Out, items: Sequence[ConsumerGroupMemberMetadataValue], version:
         w(_pack_i(x.rebalance_timeout_ms))
         w(p.compact_nullable_string(x.server_assignor))
         tagged = []
-        if x.classic_member_metadata is not None:
-            inner = Out()
+        inner = Out()
+        if x.classic_member_metadata is None:
+            inner.small.append(b"\0")
+        else:
             inner.small.append(b"\1")
             _write_classic_member_metadata(inner, (x.classic_member_metadata,), version)
-            tagged.append((0, inner))
+        tagged.append((0, inner))
         if tagged:
             p.write_tags(out, tagged)
         else:

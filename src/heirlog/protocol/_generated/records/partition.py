@@ -300,7 +300,7 @@ def _read(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[Par
                     elif tag == 10000:
                         (present,) = _unpack_b(buf, pos)
                         pos += 1
-                        if present < 0:
+                        if present <= 0:
                             x.election_basis = None
                         else:
                             ((x.election_basis,), pos) = _read_election_basis(buf, pos, 1, version)
@@ -388,7 +388,7 @@ def _read(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[Par
                     elif tag == 10000:
                         (present,) = _unpack_b(buf, pos)
                         pos += 1
-                        if present < 0:
+                        if present <= 0:
                             x.election_basis = None
                         else:
                             ((x.election_basis,), pos) = _read_election_basis(buf, pos, 1, version)
@@ -468,7 +468,7 @@ def _read(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[Par
                     elif tag == 10000:
                         (present,) = _unpack_b(buf, pos)
                         pos += 1
-                        if present < 0:
+                        if present <= 0:
                             x.election_basis = None
                         else:
                             ((x.election_basis,), pos) = _read_election_basis(buf, pos, 1, version)

@@ -310,7 +310,7 @@ def _read(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[Par
                     elif tag == 10000:
                         (present,) = _unpack_b(buf, pos)
                         pos += 1
-                        if present < 0:
+                        if present <= 0:
                             x.election_basis = None
                         else:
                             ((x.election_basis,), pos) = _read_election_basis(buf, pos, 1, version)
@@ -407,7 +407,7 @@ def _read(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[Par
                     elif tag == 10000:
                         (present,) = _unpack_b(buf, pos)
                         pos += 1
-                        if present < 0:
+                        if present <= 0:
                             x.election_basis = None
                         else:
                             ((x.election_basis,), pos) = _read_election_basis(buf, pos, 1, version)
@@ -493,7 +493,7 @@ def _read(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[Par
                     elif tag == 10000:
                         (present,) = _unpack_b(buf, pos)
                         pos += 1
-                        if present < 0:
+                        if present <= 0:
                             x.election_basis = None
                         else:
                             ((x.election_basis,), pos) = _read_election_basis(buf, pos, 1, version)
