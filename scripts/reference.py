@@ -51,11 +51,13 @@ writes one with the addresses of all its brokers: `local` if its first port is 9
 default.
 
 `heirlog --install-completion` lets your shell (bash, zsh, fish) complete commands, options and names with Tab after its
-next start. `heirlog --show-completion` prints the script instead.
+next start. `heirlog --show-completion` prints the script instead. For bash it is in
+`~/.bash_completions/heirlog.sh`, and a line at the end of `~/.bashrc` reads it: remove both to undo this.
 
 What `--json` prints is in [JSON](json.md).
 
-Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted by Ctrl-C.
+Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted by Ctrl-C. A command whose reader has gone, as in
+`heirlog consume words -e | head -1`, ends with 1 and without a sentence.
 [Simulation](../internals/simulation.md) explains scenarios such as U11.
 """
 CONFIGURATION = f"""# Configuration

@@ -143,7 +143,7 @@ def test_versions_that_kafka_does_not_have_are_served_and_not_advertised() -> No
 
 def test_an_api_that_is_only_forwarded_is_served_without_its_file() -> None:
     route = ApiRoute(
-        1, Role.BROKER, Entry("there_is_no_such_file", (0, 0), (0, 0), True, False, False, False, False, False, False)
+        1, Role.BROKER, Entry("there_is_no_such_file", (0, 0), (0, 0), True, *[False] * (len(Entry._fields) - 4))
     )
     asked = []
 

@@ -19,7 +19,7 @@ def test_a_partition_is_created_led_and_followed_as_the_image_says() -> None:
     assert rig.show(state([1, 2], leader=-1, leader_epoch=7, partition_epoch=3)).leader == -1
 
 
-def test_a_new_log_of_a_partition_that_had_a_leader_may_lack_records_until_it_follows_one() -> None:
+def test_a_new_log_of_a_partition_that_had_a_leader_may_lack_records_until_it_is_in_an_isr() -> None:
     """Its disk was replaced, and the answers of other replicas cannot show what was on it."""
     rig = Rig().started()
     assert not rig.show(state([1, 2], leader=-1, leader_epoch=0)).log.may_lack_records

@@ -73,9 +73,9 @@ def test_the_table_has_a_column_for_each_list_of_replicas(heirlog: Heirlog, clus
 
 
 def test_a_partition_after_the_name_of_a_topic_leads_to_the_option(heirlog: Heirlog, cluster: Cluster) -> None:
-    create(heirlog, cluster, "placed")
-    assert "the partition with --partition" in heirlog("produce", "placed:0").err
-    assert "the partition with --partition" in heirlog("consume", "placed:0", "-e").err
+    create(heirlog, cluster, "addressed")
+    assert "the partition with --partition" in heirlog("produce", "addressed:0").err
+    assert "the partition with --partition" in heirlog("consume", "addressed:0", "-e").err
 
 
 def test_describe_shows_what_is_configured_for_a_topic(heirlog: Heirlog, cluster: Cluster) -> None:

@@ -62,6 +62,14 @@ def test_without_a_login_nothing_is_shown(cluster: Cluster) -> None:
     assert code == 1 and "does it want TLS, or SASL?" in err and "give --command-config FILE" in err
 
 
+def test_another_protocol_than_that_of_the_port_is_named(cluster: Cluster, tmp_path: Path) -> None:
+    given = properties.read(admin_file(cluster))
+    wrong = tmp_path / "wrong.properties"
+    wrong.write_text(properties.render({**given, "security.protocol": "SASL_SSL"}, "wrong"))
+    code, _, err = heirlog("users", "list", "--command-config", str(wrong))
+    assert code == 1 and "--command-config has security.protocol=SASL_SSL" in err, err
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [

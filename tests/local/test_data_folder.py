@@ -266,3 +266,26 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
     with pytest.raises(LocalError, match="Not a directory"):
         (tmp_path / "file").touch()
         data_folder.refuse_others(tmp_path / "file")
+
+
+def test_a_log_directory_that_a_node_has_lost_is_found(made: Layout) -> None:
+    broker, other = made.brokers
+    assert data_folder.lost_directories(made) == []
+    (other.log_dir / "meta.properties").unlink()
+    assert data_folder.lost_directories(made) == [], "a node that has never run has lost nothing"
+    other.output_path.touch()
+    broker.output_path.touch()
+    assert data_folder.lost_directories(made) == [(other, str(other.log_dir))]
+    shutil.rmtree(broker.log_dir)
+    assert len(data_folder.lost_directories(made)) == 2
+    format_cluster(made, {})
+    assert data_folder.lost_directories(made) == []
+
+
+def test_a_node_without_its_file_is_not_left_out_without_a_word(made: Layout) -> None:
+    data_folder.refuse_incomplete(made.data)
+    (made.data / "broker-1.old" / "log").mkdir(parents=True)
+    data_folder.refuse_incomplete(made.data)
+    made.brokers[1].properties_path.unlink()
+    with pytest.raises(LocalError, match=r"broker-2 has the log of a node and no server.properties: put the file back"):
+        data_folder.refuse_incomplete(made.data)

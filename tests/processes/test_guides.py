@@ -26,6 +26,7 @@ from types import MappingProxyType
 import pytest
 from patience import eventually
 
+from heirlog.cli import quorum
 from heirlog.local.ports import PortReservation
 from heirlog.testing import Cluster
 
@@ -139,7 +140,7 @@ class Machines:
         """The page says which lines differ on the machines 2 and 3."""
         text = text.replace("node.id=100", f"node.id={99 + machine}")
         text = text.replace("node.id=1\n", f"node.id={machine}\n")
-        text = text.replace("broker.rack=a", f"broker.rack={'abc'[machine - 1]}")
+        text = text.replace("broker.rack=a", f"broker.rack={'abcd'[machine - 1]}")
         text = text.replace("//10.0.0.1:", f"//10.0.0.{machine}:")
         return self.of_machine(machine, self.here(text))
 
@@ -152,35 +153,52 @@ class Machines:
 
 
 def test_three_machines(tmp_path: Path) -> None:
-    addresses = [f"10.0.0.{machine}:{port}" for machine in (1, 2, 3) for port in (9193, 9092)]
+    addresses = [f"10.0.0.{machine}:{port}" for machine in (1, 2, 3, 4) for port in (9193, 9092)]
     reserved = PortReservation()
     machines = Machines(tmp_path, {address: reserved.reserve() for address in addresses})
     found = blocks("guides/three-machines.md")
     configurations = [text for kind, text in found if kind == "properties"]
-    ids, formatting, checking, backup, restore = (machines.here(text) for kind, text in found if kind == "sh")
+    ids, formatting, checking, joining, moving, backup, restore = (
+        machines.here(text) for kind, text in found if kind == "sh"
+    )
     names = [f"{role}-{machine}" for role in ("controller", "broker") for machine in (1, 2, 3)]
     for role, text in zip(("controller", "broker"), configurations, strict=True):
-        for machine in (1, 2, 3):
+        for machine in (1, 2, 3, 4):
             (tmp_path / f"{role}-{machine}.properties").write_text(machines.properties_of(machine, text))
     shell = Shell(tmp_path)
     exported = shell.run("bash", "-e", "-c", ids)
     for machine in (1, 2, 3):
         shell.run("bash", "-e", "-c", exported + machines.of_machine(machine, formatting))
     nodes: dict[str, subprocess.Popen[bytes]] = {}
+
+    def start(name: str) -> None:
+        command = [sys.executable, "-m", "heirlog", "node", "--config", str(tmp_path / f"{name}.properties")]
+        with (tmp_path / f"{name}.log").open("wb") as output:
+            nodes[name] = subprocess.Popen([*command, "--reuse-port"], stdout=output, stderr=output)
+
     try:
         for name in names:
-            command = [sys.executable, "-m", "heirlog", "node", "--config", str(tmp_path / f"{name}.properties")]
-            with (tmp_path / f"{name}.log").open("wb") as output:
-                nodes[name] = subprocess.Popen([*command, "--reuse-port"], stdout=output, stderr=output)
+            start(name)
         export = checking.splitlines()[0]
         listed = f"{export}; heirlog broker list 2>/dev/null || true"
         eventually(lambda: shell.run("bash", "-c", listed).count("127.0.0.1") >= 3, "three brokers")
         assert "orders" in shell.run("bash", "-e", "-c", checking)
+        # a fourth broker, to which partitions move
+        shell.run("bash", "-e", "-c", f"{export}\n{machines.of_machine(4, joining)}")
+        start("broker-4")
+        eventually(lambda: shell.run("bash", "-c", listed).count("127.0.0.1") >= 4, "four brokers")
+        shell.run("bash", "-e", "-c", f"{export}\n{moving}")
+        verify = f"{export}; heirlog reassign --verify --reassignment-json-file moves.json"
+        eventually(lambda: shell.run("bash", "-c", verify).count("is completed.") == 6, "all partitions have arrived")
+        replicas = json.loads(shell.run("bash", "-c", f"{export}; heirlog topics describe orders --json"))
+        assert any(4 in row["isr"] for row in replicas)
         # the loss of a machine
         for name in ("controller-1", "broker-1"):
             nodes[name].kill()
         creating = f"{export}; heirlog topics create more 2>/dev/null && heirlog topics list || true"
         eventually(lambda: "more" in shell.run("bash", "-c", creating), "two controllers continue")
+        # until then, commands that ask all brokers ask this one too
+        eventually(lambda: "fenced" in shell.run("bash", "-c", listed), "the broker of that machine is fenced")
         # a deletion by mistake: the second backup holds what came after the first
         produce = "heirlog produce orders --key-separator :"
         configs = "retention.ms=86400000 'cleanup.policy=[compact,delete]'"
@@ -257,6 +275,9 @@ def test_controllers_are_replaced_lost_and_backed_up(tmp_path: Path) -> None:
         cluster.kill(101)
         shutil.rmtree(folders[101] / "log")
         eventually(lambda: cluster.active_controller() not in (None, 101), "a leader among the others")
+        info = "heirlog cluster info --json"
+        eventually(lambda: json.loads(play(info, 100))["silent_controllers"] == [101], "the dead controller is named")
+        assert quorum.SILENT in play(without_broker, 100)
         play(remove, 101, **environment)
         play(form, 101, **environment)
         cluster.start(101)

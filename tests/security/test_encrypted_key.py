@@ -3,6 +3,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import time
+from itertools import repeat
 
 import pytest
 from cryptography.hazmat.primitives.serialization import (
@@ -15,7 +16,7 @@ from local.authorities import issued
 from security.making_keys import PBE_MD5_DES, PBKDF2, SCRYPT, der, derived, key, number, oid
 
 from heirlog.security.der import NotReadable
-from heirlog.security.encrypted_key import ITERATIONS_MAX, check_cost
+from heirlog.security.encrypted_key import ITERATIONS_MAX, SCRYPT_WORK_MAX, check_cost, scrypt_work
 from heirlog.tls.contexts import STORE_MAX_BYTES
 
 
@@ -39,14 +40,15 @@ def test_a_usual_key_is_taken(text: str) -> None:
     [
         derived(PBKDF2, ITERATIONS_MAX + 1),
         derived(PBKDF2, 2**31 - 1, 32),
+        derived(PBKDF2, 1 << 30_000),
         derived(SCRYPT, 1 << 17, 1, 1 << 17),
         key(oid(PBE_MD5_DES), der(0x30, der(4, bytes(8)), number(2**40))),
         issued("node") + derived(PBKDF2, 2**31 - 1),
     ],
-    ids=["one more", "hours", "scrypt", "an older algorithm", "the second key"],
+    ids=["one more", "hours", "a long number", "scrypt", "an older algorithm", "the second key"],
 )
 def test_a_key_that_takes_long_is_refused_unread(text: str) -> None:
-    with pytest.raises(NotReadable, match=r"takes \d+ iterations"):
+    with pytest.raises(NotReadable, match=r"takes (\d+|very many) iterations"):
         check_cost(text)
 
 
@@ -64,6 +66,12 @@ def test_elements_within_elements_are_refused_beyond_a_depth() -> None:
         nested = der(0x30, nested)
     with pytest.raises(NotReadable, match="damaged"):
         check_cost(key(nested))
+
+
+def test_numbers_are_multiplied_only_until_they_are_too_much() -> None:
+    """The whole product of the numbers that a store of 1 MiB has room for would take four seconds."""
+    assert SCRYPT_WORK_MAX < scrypt_work(repeat(127)) < 127 * SCRYPT_WORK_MAX
+    assert scrypt_work([1 << 14, 8, 1]) == 1 << 17
 
 
 def test_a_store_full_of_beginnings_is_read_once() -> None:

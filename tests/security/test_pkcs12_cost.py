@@ -76,6 +76,7 @@ IN_PIECES = der(
     "data",
     [
         store(PART, mac=2**31 - 1),
+        store(PART, mac=1 << 30_000),
         store(encrypted(LONG)),
         store(PART, plain(key_bag(LONG))),
         store(encrypted(algorithm(SCRYPT, 1 << 20, 8, 16))),
@@ -85,10 +86,21 @@ IN_PIECES = der(
         without_lengths(store(encrypted(LONG)), 0x30),
         IN_PIECES,
     ],
-    ids=["its hash", "a part", "a key", "scrypt", "an older algorithm", "the sum", "with more", "BER", "in pieces"],
+    ids=[
+        "its hash",
+        "a long number",
+        "a part",
+        "a key",
+        "scrypt",
+        "an older algorithm",
+        "the sum",
+        "with more",
+        "BER",
+        "in pieces",
+    ],
 )
 def test_a_store_that_takes_long_is_refused_unopened(data: bytes) -> None:
-    with pytest.raises(NotReadable, match=r"takes \d+ iterations"):
+    with pytest.raises(NotReadable, match=r"takes (\d+|very many) iterations"):
         read_pkcs12(data, "secret")
 
 

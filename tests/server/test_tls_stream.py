@@ -206,6 +206,23 @@ def test_a_client_that_may_show_a_certificate_is_known_by_it(fake_node: Any, fra
     run(scenario)
 
 
+@pytest.mark.parametrize("version", ["TLSv1.2", "TLSv1.3"])
+def test_a_certificate_longer_than_what_is_read_of_a_stranger_lets_in(
+    fake_node: Any, framed: Any, version: str
+) -> None:
+    async def scenario() -> None:
+        node = Secured(fake_node, echo, "required")
+        key = store(issued("alice", *(f"host-{number}.example.org" for number in range(1000))))
+        reader, writer = await node.connect(trusting(key=key, tls_versions=(version,)))
+        writer.write(framed(1, 100_000))
+        assert correlation(await read_frame(reader)) == 1
+        certificate = node.node.clients[0].certificate
+        assert certificate is not None and len(certificate) > 3 * tls_stream.UNPROVEN_READ
+        node.stop()
+
+    run(scenario)
+
+
 @pytest.mark.parametrize(
     "key",
     [

@@ -48,7 +48,7 @@ NEEDED = {
     34: (27, {"X20"}),
     35: (1, {"late-owner"}),
     36: (1, {"group-owners", "late-owner"}),
-    37: (2, {"zombie", "inconsistent-offsets", "unseen"}),
+    37: (4, {"zombie", "inconsistent-offsets", "unseen"}),
     38: (3, {"share-final"}),
 }
 """Guard: the seed of its scenario to try first (one that showed it once), rules."""

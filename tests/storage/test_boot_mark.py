@@ -129,6 +129,15 @@ def test_a_clean_stop_waits_until_it_is_stored(files: MemoryFiles, monkeypatch: 
     assert files.exists(f"{PATH}/.kafka_cleanshutdown") and not may_lack(started(files))
 
 
+def test_each_log_is_known_by_its_name(files: MemoryFiles) -> None:
+    directory = started(files)
+    directory.create_log("u", 0, Uuid(bytes(range(16, 32))), LogConfig()).may_lack_records = True
+    directory.write_checkpoints({})
+    files.run()
+    again = started(files)
+    assert again.logs["u", 0].may_lack_records and not may_lack(again)
+
+
 def test_what_recovery_has_cut_may_have_been_committed(files: MemoryFiles) -> None:
     data = files.inodes["/data/t-0/00000000000000000000.log"].data
     data[-1] ^= 1

@@ -266,8 +266,8 @@ class Partition:
         self.min_isr = min_isr
         self.leader = state.leader
         self.leader_epoch = state.leader_epoch
-        if state.leader != NO_LEADER:
-            # that one decides what is committed
+        if state.leader != NO_LEADER and self._registered_brokers.broker_id in state.isr:
+            # it has everything that is committed
             self.log.may_lack_records = False
         self._lossy_elections = _lossy_elections(state)
         self.partition_epoch = state.partition_epoch

@@ -27,6 +27,7 @@ LABELS = {
     "metadata_version": "metadata.version",
     "active_controller": "active controller",
     "controllers": "controllers",
+    "silent_controllers": "silent controllers",
     "brokers": "brokers",
     "fenced_brokers": "fenced brokers",
     "topics": "topics",
@@ -67,6 +68,7 @@ def _found(client: Client) -> dict[str, Any]:
     """Raises CommandError, KafkaError, OSError."""
     from heirlog.cli.features import described_features
     from heirlog.cli.quorum import described as described_quorum
+    from heirlog.cli.quorum import silent_voters
     from heirlog.protocol.messages import DescribeClusterRequest, MetadataRequest
 
     cluster = client.send_to_any(DescribeClusterRequest(include_fenced_brokers=True))
@@ -85,6 +87,7 @@ def _found(client: Client) -> dict[str, Any]:
         "metadata_version": metadata_version_name(levels[METADATA_VERSION]),
         "active_controller": None if quorum is None else quorum.leader_id,
         "controllers": None if quorum is None else sorted(voter.replica_id for voter in quorum.current_voters),
+        "silent_controllers": None if quorum is None else silent_voters(quorum),
         "brokers": sorted(broker.broker_id for broker in cluster.brokers if not broker.is_fenced),
         "fenced_brokers": sorted(broker.broker_id for broker in cluster.brokers if broker.is_fenced),
         "topics": sum(not topic.is_internal for topic in topics),

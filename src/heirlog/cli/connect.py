@@ -99,6 +99,12 @@ def connected(
             asked = "" if context is None else f" (context {context}; heirlog context list shows others)"
             if isinstance(error, ClosedUnanswered) and not given.get("security.protocol"):
                 raise CommandError(f"{error}; {_how_to_log_in(servers)}") from error
+            if isinstance(error, ClosedUnanswered):
+                protocol, source = given["security.protocol"], where.removeprefix("--bootstrap-server, ")
+                raise CommandError(
+                    f"{error}; {source} has security.protocol={protocol}, and this port seems to want another one: "
+                    "give the port of another listener, or change the property"
+                ) from error
             raise CommandError(
                 f"{error}; no broker answers{asked}: start the cluster, or give the address of a running broker with "
                 "--bootstrap-server (heirlog up starts a new cluster on this machine)"

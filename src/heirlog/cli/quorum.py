@@ -70,9 +70,14 @@ def describe(
     if as_json:
         print(json.dumps(found))
         return
+    silent = silent_voters(partition)
     for name, value in found.items():
-        title = "".join(word.capitalize() for word in name.split("_"))
-        print(f"{title + ':':<24}{json.dumps(value) if isinstance(value, list) else value}")
+        title = "".join(word.capitalize() for word in name.split("_")) + ":"
+        for node in value if isinstance(value, list) and value else [value]:
+            is_silent = name == "current_voters" and node["id"] in silent
+            shown = json.dumps(node) if isinstance(node, dict | list) else node
+            print(f"{title:<24}{shown}{SILENT if is_silent else ''}")
+            title = ""
 
 
 COLUMNS = {
@@ -84,6 +89,11 @@ COLUMNS = {
     "last_caught_up_timestamp": "LastCaughtUpTimestamp",
     "status": "Status",
 }
+
+
+SILENT_MS = 5000
+"""A controller that runs fetches several times a second, and becomes a candidate after two seconds without a leader."""
+SILENT = f" (has not fetched for {SILENT_MS // 1000} s or longer)"
 
 
 class QuorumClient(NamedTuple):
@@ -149,6 +159,14 @@ def _status(cluster_id: str | None, answer: DescribeQuorumResponse, partition: A
         ],
         "current_observers": [_node(observer) for observer in partition.observers],
     }
+
+
+def silent_voters(partition: Any) -> list[int]:
+    """Controllers that vote and that the leader has not heard of, by id."""
+    now_ms = max((voter.last_fetch_timestamp for voter in partition.current_voters), default=-1)
+    return sorted(
+        voter.replica_id for voter in partition.current_voters if now_ms - voter.last_fetch_timestamp >= SILENT_MS
+    )
 
 
 def _leader(partition: Any) -> Any | None:

@@ -166,8 +166,17 @@ def _prepared(
         before = data_folder.taken_in(layout)
         if before is not None:
             print(f"the folder was copied or moved: log.dirs named {before}, and {layout.data} now", file=sys.stderr)
+        data_folder.refuse_incomplete(layout.data)
         data_folder.complete(layout)
+    lost = data_folder.lost_directories(layout)
     format_cluster(layout, {}, secure.first_users(layout.data))
+    for node, path in lost:
+        print(
+            f"{node.name} has run, and {path} was not formatted: it is a new, empty log directory now. Other "
+            "brokers have copies of its replicas; of partitions without a copy the records are gone",
+            file=sys.stderr,
+            flush=True,
+        )
     return layout, known
 
 
@@ -236,7 +245,10 @@ def _refuse_contradictions(
     where = f"{layout.data} holds a cluster with"
     instead = "leave the option out to start it, or give another --data folder"
     if nodes is not None and nodes != len(layout.brokers):
-        raise CommandError(f"{where} {counted(len(layout.brokers), 'broker')}, not {nodes}; {instead}")
+        raise CommandError(
+            f"{where} {counted(len(layout.brokers), 'broker')}, not {nodes}; {instead} (the guide three-machines says "
+            "how a cluster gets another broker)"
+        )
     if controllers is not None and controllers != len(layout.controller_ids):
         raise CommandError(f"{where} {counted(len(layout.controller_ids), 'controller')}, not {controllers}; {instead}")
     if combined is not None and combined != layout.combined:

@@ -23,10 +23,11 @@ from typing import NamedTuple
 
 from heirlog.local import properties
 from heirlog.local.errors import LocalError
-from heirlog.local.layout import SHARE_STATE_REPLICAS, Layout, NodeLayout, standard_config
+from heirlog.local.layout import PROPERTIES, SHARE_STATE_REPLICAS, Layout, NodeLayout, standard_config
 from heirlog.local.lock_holders import of_holder
 from heirlog.local.secure import follow_folder
 from heirlog.server.ledger import forget
+from heirlog.storage.identity import META_PROPERTIES
 
 LOCK_NAME = ".lock"
 NAME_BYTES_MAX = 255
@@ -91,6 +92,32 @@ def refuse_running(layout: Layout) -> None:
             ) from None
         finally:
             os.close(lock)
+
+
+def refuse_incomplete(data: Path) -> None:
+    """A node whose file is gone would be left out without a word. Raises LocalError."""
+    for directory in sorted(data.glob("*-*")):
+        kind, _, number = directory.name.rpartition("-")
+        if kind not in ("broker", "controller") or not number.isdecimal():
+            continue
+        if (directory / "log").is_dir() and not (directory / PROPERTIES).exists():
+            raise LocalError(
+                f"{directory} has the log of a node and no {PROPERTIES}: put the file back, or move the folder away"
+            )
+
+
+def lost_directories(layout: Layout) -> list[tuple[NodeLayout, str]]:
+    """Of nodes that have run: log directories that are empty now, or have lost the file that says whose they are.
+
+    Raises LocalError for a file that cannot be read.
+    """
+    found = []
+    for node in layout.nodes:
+        if node.output_path.exists():
+            config = properties.read_static(node.properties_path)
+            directories = dict.fromkeys([config.metadata_log_dir, *config.log_dirs])
+            found += [(node, path) for path in directories if not os.path.exists(os.path.join(path, META_PROPERTIES))]
+    return found
 
 
 def refuse_others(data: Path) -> None:

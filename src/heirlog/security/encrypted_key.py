@@ -12,10 +12,9 @@ Source: RFC 5208, RFC 8018, RFC 7914.
 
 from __future__ import annotations
 
-import math
 from binascii import Error as Base64Error
 from binascii import a2b_base64
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from heirlog.security.der import Element, NotReadable, elements
@@ -50,12 +49,29 @@ def check_cost(pem: str) -> None:
         numbers = [int.from_bytes(part.inside, "big") for part in parts if part.tag == _INTEGER]
         is_scrypt = any(part.whole[2:].hex() == _SCRYPT for part in parts)
         # the salt's length is no number, and that of the key is a small one
-        cost, limit = (math.prod(numbers), SCRYPT_WORK_MAX) if is_scrypt else (max(numbers, default=0), ITERATIONS_MAX)
+        cost, limit = (
+            (scrypt_work(numbers), SCRYPT_WORK_MAX) if is_scrypt else (max(numbers, default=0), ITERATIONS_MAX)
+        )
         if cost > limit:
             raise NotReadable(
-                f"an encrypted private key in it takes {cost} iterations to decrypt; at most {limit} are taken: "
+                f"an encrypted private key in it takes {shown(cost)} iterations to decrypt; at most {limit} are taken: "
                 "encrypt it with fewer (openssl pkcs8 -topk8 -iter 10000)"
             )
+
+
+def scrypt_work(numbers: Iterable[int]) -> int:
+    """Their product, or a part of it that is too much: there may be very many numbers, and large ones."""
+    work = 1
+    for number in numbers:
+        work *= number
+        if work > SCRYPT_WORK_MAX:
+            break
+    return work
+
+
+def shown(iterations: int) -> str:
+    """The number may have thousands of digits, which Python refuses to write."""
+    return str(iterations) if iterations < 1 << 64 else "very many"
 
 
 def _primitives(element: Element, depth: int = 0) -> Iterator[Element]:

@@ -15,11 +15,10 @@ Source: RFC 7292, RFC 8018, RFC 7914; X.690.
 
 from __future__ import annotations
 
-import math
 from typing import Final
 
 from heirlog.security.der import OCTETS, SEQUENCE, NotReadable
-from heirlog.security.encrypted_key import SCRYPT_WORK_MAX
+from heirlog.security.encrypted_key import SCRYPT_WORK_MAX, scrypt_work, shown
 
 STORE_ITERATIONS_MAX: Final = 4_000_000
 """A second. keytool and openssl need 10,000 to 100,000 for each key and for the store."""
@@ -36,7 +35,7 @@ def check_store_cost(store: bytes) -> None:
     cost = _Walk().cost_of(store, 0)
     if cost > STORE_ITERATIONS_MAX:
         raise NotReadable(
-            f"it takes {cost} iterations to open; at most {STORE_ITERATIONS_MAX} are taken: write it with fewer "
+            f"it takes {shown(cost)} iterations to open; at most {STORE_ITERATIONS_MAX} are taken: write it with fewer "
             "(openssl pkcs12 -export -iter 10000)"
         )
 
@@ -107,7 +106,7 @@ def _own_cost(parts: list[_Part]) -> int:
                     break
                 numbers.append(int.from_bytes(inside, "big"))
             if len(numbers) >= 3:
-                return math.prod(numbers[:3]) * STORE_ITERATIONS_MAX // SCRYPT_WORK_MAX
+                return scrypt_work(numbers[:3]) * STORE_ITERATIONS_MAX // SCRYPT_WORK_MAX
             if numbers:
                 return numbers[0]
     return 0

@@ -12,14 +12,16 @@ flushed may be gone from the end of each log, and nothing in the log tells. So t
 Records that recovery cut from a log, because they were damaged, may be missing as well, and all records of a replica
 whose disk was replaced.
 
-A log that may lack records keeps that state until it has followed a leader, which has decided what is committed, or is
-elected as a leader itself. So the file says so, too: without it the next start in the same boot, or after a clean stop,
-would take the log for a complete one. It matters to a coordinator: `broker/transactions/entry.py`.
+A log that may lack records keeps that state until the replica is in an ISR under another leader, and so has everything
+that is committed, or is elected as a leader itself. So the file names such logs, too: without it the next start in the
+same boot, or after a clean stop, would take them for complete ones. It matters to a coordinator:
+`broker/transactions/entry.py`.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Final
 
 from heirlog.env import Files
@@ -40,24 +42,27 @@ def kept_page_cache(named: str, boot_id: str) -> bool:
 class BootMark:
     """Reads the file. Raises OSError."""
 
-    __slots__ = ("_boot_id", "_file", "_may_lack_records", "_named", "may_lack_records")
+    __slots__ = ("_boot_id", "_file", "_lost_page_cache", "_named", "_written")
 
     def __init__(self, files: Files, path: str, *, stopped_cleanly: bool) -> None:
         self._boot_id = files.boot_id
         self._file = AtomicFile(files, path, BOOT_FILE)
-        self._named, self._may_lack_records = _read(files, path)
-        self.may_lack_records = self._may_lack_records or not (
-            stopped_cleanly or kept_page_cache(self._named, self._boot_id)
-        )
-        """Whether the logs that are found may lack records."""
+        boot_id, self._named = _read(files, path)
+        self._written = (boot_id, self._named)
+        self._lost_page_cache = not (stopped_cleanly or kept_page_cache(boot_id, self._boot_id))
 
-    def write(self, *, may_lack_records: bool, on_durable: OnDurable) -> None:
+    def may_lack_records(self, log: str) -> bool:
+        """Of a log that is found: `<topic>-<partition>`."""
+        return self._lost_page_cache or log in self._named
+
+    def write(self, may_lack_records: Iterable[str], on_durable: OnDurable) -> None:
         """Raises OSError. What is there already is not written again."""
-        if (self._named, self._may_lack_records) == (self._boot_id, may_lack_records):
+        content = (self._boot_id, frozenset(may_lack_records))
+        if content == self._written:
             return
-        content = {"version": 0, "bootId": self._boot_id, "mayLackRecords": may_lack_records}
-        self._file.write(json.dumps(content, separators=(",", ":")).encode(), on_durable)
-        self._named, self._may_lack_records = self._boot_id, may_lack_records
+        fields = {"version": 0, "bootId": self._boot_id, "mayLackRecords": sorted(content[1])}
+        self._file.write(json.dumps(fields, separators=(",", ":")).encode(), on_durable)
+        self._written = content
 
     def when_durable(self, on_durable: OnDurable) -> None:
         """Call back, at once or later, when what was written is durable."""
@@ -70,11 +75,11 @@ class BootMark:
         self._file.close()
 
 
-def _read(files: Files, path: str) -> tuple[str, bool]:
-    """The boot that the file names, empty if it cannot be read; whether logs may lack records."""
+def _read(files: Files, path: str) -> tuple[str, frozenset[str]]:
+    """The boot that the file names, empty if it cannot be read; the logs that may lack records."""
     content = read_file(files, f"{path}/{BOOT_FILE}")
     try:
         fields = json.loads(content or b"")
-        return str(fields["bootId"]), bool(fields["mayLackRecords"])
+        return str(fields["bootId"]), frozenset(map(str, fields["mayLackRecords"]))
     except (ValueError, KeyError, TypeError):
-        return "", False
+        return "", frozenset()

@@ -197,12 +197,12 @@ class LogDirectory:
                     f"{dir_path}/partition.metadata is missing or damaged, so the topic of these records is unknown: "
                     f"restore it, or move {dir_path} away to have the partition copied again from another broker"
                 )
-            log.may_lack_records |= self._boot_mark.may_lack_records
+            log.may_lack_records |= self._boot_mark.may_lack_records(str(log))
             self._add(key, log)
             on_log(log)
         if any(log.may_lack_records for log in self.logs.values()):
             # the next start has to know it, whichever way this one ends
-            self._boot_mark.write(may_lack_records=True, on_durable=self._background_done)
+            self._write_boot_mark()
         if self.was_clean and not (self._names_all_logs() and self._holds(self._checkpoints.recovery_points)):
             self.clean_broker_epoch = None
             for log in self.logs.values():
@@ -329,8 +329,8 @@ class LogDirectory:
         self._checkpoints.write(high_watermarks, on_durable)
 
     def _write_boot_mark(self) -> None:
-        may_lack_records = any(log.may_lack_records for log in self.logs.values())
-        self._boot_mark.write(may_lack_records=may_lack_records, on_durable=self._background_done)
+        incomplete = [str(log) for log in self.logs.values() if log.may_lack_records]
+        self._boot_mark.write(incomplete, self._background_done)
 
     def distrust(self, log: Log, offset: int, on_durable: OnDurable) -> None:
         """Damaged records were found in the segment of `log` that begins at `offset`; the next start reads it again.

@@ -228,7 +228,7 @@ def whole_files() -> dict[str, bytes]:
         "meta.properties": b"version=1\nnode.id=1\ncluster.id=c\n",
         "partition.metadata": b"version: 0\ntopic_id: x\n",
         ".kafka_cleanshutdown": b'{"version":0,"brokerEpoch":7}',
-        ".heirlog_boot": b'{"version":0,"bootId":"a","mayLackRecords":true}',
+        ".heirlog_boot": b'{"version":0,"bootId":"a","mayLackRecords":["x-0"]}',
         "00000000000000000100.log": batch(b"a"),
     }
 
@@ -247,7 +247,7 @@ def test_the_other_files_are_rows_too(heirlog: Heirlog, tmp_path: Path) -> None:
     assert found["meta.properties"][0]["cluster.id"] == "c"
     assert found["partition.metadata"][0]["topic_id"] == "x"
     assert found[".kafka_cleanshutdown"][0]["brokerEpoch"] == 7
-    assert found[".heirlog_boot"][0]["mayLackRecords"] is True
+    assert found[".heirlog_boot"][0]["mayLackRecords"] == ["x-0"]
 
 
 @settings(
