@@ -356,6 +356,10 @@ class Table:
             while not topics <= player.shared_topics(group) and time.monotonic() < deadline:
                 time.sleep(0.005)
 
+    def disconnect_client(self, client: int) -> None:
+        for player in self.players:
+            player.server.connection(client, False).close()
+
     def disconnect(self) -> None:
         for player in self.players:
             player.server.disconnect()

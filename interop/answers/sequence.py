@@ -101,11 +101,12 @@ class Sequence:
         self._table.played[f"episodes with {episode.__name__.replace('_', ' ')}"] += 1
         for each in episode(scene):
             if isinstance(each, share_group_episodes.Pause):
-                if each.disconnects:
-                    self._table.disconnect()
-                    scene.share_sessions.clear()
-                    scene.acquired.clear()
-                    scene.shared.clear()
+                if each.disconnects is not None:
+                    self._table.disconnect_client(each.disconnects)
+                    for place in [place for place in scene.share_sessions if place[1] == each.disconnects]:
+                        del scene.share_sessions[place]
+                        scene.acquired.pop(place, None)
+                        scene.shared = {shared for shared in scene.shared if shared[0] != place[0]}
                 time.sleep(each.seconds)
                 continue
             if self._rng.random() < INTERRUPTED:

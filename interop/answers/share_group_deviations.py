@@ -7,7 +7,7 @@ from typing import Any
 from answers.deviation import SHOWN_NAMES, UNKNOWN_PARTITIONS, A, D, Deviation, at, new_topics, topic
 from answers.players import Difference
 from answers.shape import Plan
-from answers.share_group_episodes import DELETED, READS_COMMITTED
+from answers.share_group_episodes import DELETED, READS_COMMITTED, RECREATED
 from answers.share_group_requests import ALTERED
 from answers.world import UNKNOWN_ID, Symbol
 
@@ -66,6 +66,10 @@ def _malformed_batches(difference: Difference) -> bool:
 def _marker(difference: Difference) -> bool:
     """Of a transaction, delivered to a group that reads what is committed."""
     plan, answer = difference.plan, difference.answer
+    if plan.key == 90:
+        groups = [str(each["group_id"]) for each in plan.fields["groups"]]
+        is_of_group = any(group.endswith(f"-{READS_COMMITTED}") for group in groups)
+        return is_of_group and at(difference, ".start_offset") and difference.ours > difference.theirs
     if plan.key != 78 or not str(plan.fields["group_id"]).endswith(f"-{READS_COMMITTED}"):
         return False
     parts = [part for topic in answer["responses"] for part in topic["partitions"]]
@@ -77,6 +81,14 @@ def _passed_by_the_log_start(difference: Difference) -> bool:
     plan = difference.plan
     is_of_group = plan.key == 78 and str(plan.fields["group_id"]).endswith(f"-{DELETED}")
     return is_of_group and difference.theirs == "not there" and bool(difference.ours["partitions"])
+
+
+def _of_a_deleted_topic(difference: Difference) -> bool:
+    """In a session that still names the topic that is gone, when it is there again."""
+    plan, ours = difference.plan, difference.ours
+    if plan.key != 78 or not str(plan.fields["group_id"]).endswith(f"-{RECREATED}"):
+        return False
+    return ours == "not there" or any(part["error_code"] == UNKNOWN_PARTITIONS[1] for part in ours["partitions"])
 
 
 def _moved_by_the_log_start(difference: Difference) -> bool:
@@ -278,6 +290,13 @@ SHARE_GROUP_DEVIATIONS: list[Deviation] = [
         "a share session that outlives its connection",
         "a connection with share sessions of several groups, or of several members, that is closed",
         _outlives_its_connection,
+        is_harmless=False,
+        by_chance=True,
+    ),
+    Deviation(
+        "a share session with a topic that was deleted",
+        "ShareFetch of a session that has a partition of a deleted topic, and one that its leader does not know yet",
+        _of_a_deleted_topic,
         is_harmless=False,
         by_chance=True,
     ),

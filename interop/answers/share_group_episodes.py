@@ -29,20 +29,22 @@ LOCK_MS = 1000
 """The shortest that a group may have."""
 LOCK_ENDS_S = 1.8
 """By then every node has taken back what was acquired with such a lock."""
+ALONE = 3
+"""A client of which no other request opens a session: on Apache Kafka only its last one ends with its connection."""
 DISCONNECTED_S = 0.3
 """By then a node has released what the members of a closed connection held."""
-READS_COMMITTED, DELETED = "t", "r"
-"""Groups: one that reads what is committed, and one whose records are deleted."""
+READS_COMMITTED, DELETED, RECREATED = "t", "r", "d"
+"""Groups: one that reads what is committed, one whose records are deleted, and one whose topic is."""
 LONGEST = 7
 """Deliveries; the limit is 5."""
 
 
 @dataclass(frozen=True)
 class Pause:
-    """Between two requests. disconnects: all connections are closed, and their sessions end."""
+    """Between two requests. disconnects: the client whose connection is closed, with which its sessions end."""
 
     seconds: float
-    disconnects: bool = False
+    disconnects: int | None = None
 
 
 Episode = Iterator[Plan | Pause]
@@ -211,7 +213,7 @@ def transaction(scene: Scene) -> Episode:
 
 
 def reset(scene: Scene) -> Episode:
-    topic, member = scene.topics[0], _Member(scene, ALTERED.removeprefix("-"))
+    topic, member = scene.topics[0], _Member(scene, ALTERED.removeprefix("-"), ALONE)
     yield from _has_joined(member, topic)
     yield from _produced(topic, _records(scene), _records(scene), _records(scene))
     yield member.fetches(topic)
@@ -222,7 +224,7 @@ def reset(scene: Scene) -> Episode:
         yield member.fetches(topic)
     yield member.leaves()
     # before that Apache Kafka keeps what it knows of the partition (docs/internals/share-groups.md)
-    yield Pause(DISCONNECTED_S, disconnects=True)
+    yield Pause(DISCONNECTED_S, disconnects=member.client)
     parts = [{"partition_index": 0, "start_offset": scene.one(0, 1, 2, 5, 50)}]
     if scene.happens(0.75):
         yield Plan(91, 0, {"group_id": member.group, "topics": [{"topic_name": topic, "partitions": parts}]})
@@ -253,7 +255,7 @@ def deleted_records(scene: Scene) -> Episode:
 
 
 def recreated_topic(scene: Scene) -> Episode:
-    topic, member = scene.topics[1], _Member(scene, "d", 1)
+    topic, member = scene.topics[1], _Member(scene, RECREATED, 1)
     yield from _has_joined(member, topic)
     yield from _produced(topic, _records(scene))
     yield member.fetches(topic)
