@@ -298,7 +298,7 @@ def test_the_counts_are_right_at_whatever_instruction_a_signal_comes(monkeypatch
         read, write = os.pipe()
         os.write(write, written)
         os.close(write)
-        monkeypatch.setattr("heirlog.cli.produce.connected", lambda _, known=client: nullcontext(known))
+        monkeypatch.setattr("heirlog.cli.produce.connected", lambda _, says_waiting, known=client: nullcontext(known))
         monkeypatch.setattr("heirlog.cli.produce.InputLines", lambda _, given, fd=read: InputLines(fd, given))
         monkeypatch.setattr("heirlog.cli.produce.show_json", reports.append)
         signals = SignalAt(at)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from heirlog.cli.doctor import Directories, locked, log_directories
+from heirlog.cli.doctor import Directories, locked, log_directories, refuse_others
 from heirlog.cli.errors import EXIT_FAILED, CommandError, UsageError
 from heirlog.cli.render import Json, show_json
 from heirlog.cli.spark import Conf, Master, needs_spark, settings_of
@@ -38,6 +38,7 @@ def audit(
     Works on directories of heirlog and of Apache Kafka, and changes nothing in them.
     """
     found = list(dict.fromkeys(path for directory in directories for path in log_directories(directory)))
+    refuse_others(found)
     with needs_spark("audits"), locked(found):
         from heirlog.spark.audit.audit import run
         from heirlog.spark.audit.inventory import AuditError, take_inventory

@@ -41,6 +41,7 @@ def doctor(directories: Directories, as_json: Json = False) -> None:
     from heirlog.cli.offline.open_transactions import known_to_coordinators
 
     found = [path for directory in directories for path in log_directories(directory)]
+    refuse_others(found)
     reports: list[Report] = []
     with locked(found):
         known = known_to_coordinators(found)
@@ -64,9 +65,15 @@ def log_directories(directory: Path) -> list[Path]:
         inner = sorted(path.parent for depth in ("*", "*/*") for path in directory.glob(f"{depth}/{META_PROPERTIES}"))
         if inner:
             return inner
-        if any(directory.iterdir()) and not any(directory.glob("*-*/*.log")):
-            raise UsageError(f"{directory} is no log directory of a node, and none is below it; name one of log.dirs")
     return [directory]
+
+
+def refuse_others(found: list[Path]) -> None:
+    """What is not empty and holds neither a log nor the mark of a node. Raises UsageError."""
+    for path in found:
+        is_log_directory = (path / META_PROPERTIES).exists() or any(path.glob("*-*/*.log"))
+        if not is_log_directory and any(path.iterdir()):
+            raise UsageError(f"{path} is no log directory of a node, and none is below it; name one of log.dirs")
 
 
 @contextmanager
