@@ -205,12 +205,14 @@ def test_nothing_is_written_where_nothing_changes(files: MemoryFiles, log: Log) 
     assert not [path for path in files.inodes if path.endswith(".cleaned")]
 
 
-def test_a_damaged_batch_stops_the_pass_and_nothing_goes(files: MemoryFiles, log: Log) -> None:
+@pytest.mark.parametrize("byte", [-1, 15])
+def test_a_damaged_batch_stops_the_pass_and_nothing_goes(files: MemoryFiles, log: Log, byte: int) -> None:
+    """Of a record, and of a leader epoch, which no CRC covers."""
     log.append_as_leader(keyed(("a", "1")), 0, 0)
     log.append_as_leader(keyed(("a", "2")), 0, 0)
     closed(files, log)
     inode = files.inodes[f"{DIR}/{0:020d}.log"]
-    inode.data[-1] ^= 1
+    inode.data[byte] ^= 1
     with pytest.raises(InvalidBatch):
         compact(files, log)
     assert not [path for path in files.inodes if path.endswith((".cleaned", ".swap"))]

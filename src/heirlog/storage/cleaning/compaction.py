@@ -283,17 +283,25 @@ class Compaction:
                 header = read_header(chunk, at) if len(chunk) - at >= HEADER_SIZE else None
                 if header is None or at + header.size > len(chunk):
                     break
-                yield _checked(segment, position + at, header, chunk[at : at + header.size])
+                yield self._checked(segment, position + at, header, chunk[at : at + header.size])
                 at += header.size
                 yield None
             if at == 0:
                 header = segment.header_at(position)
                 batch = segment.log.pread(header.size, position)
                 self.outcome.bytes_read += len(batch)
-                yield _checked(segment, position, header, batch)
+                yield self._checked(segment, position, header, batch)
                 at = header.size
                 yield None
             position += at
+
+    def _checked(self, segment: Segment, position: int, header: BatchHeader, batch: bytes) -> tuple[BatchHeader, bytes]:
+        """Damage that was copied into a new segment would count as what was written. No CRC covers a leader epoch."""
+        has_crc = crc_matches(batch, 0, header)
+        if not (has_crc and self._log.epochs.agrees(header)):
+            wrong = "leader epoch" if has_crc else "CRC"
+            raise InvalidBatch(f"the {wrong} of the batch at position {position} of {segment.log.path} does not match")
+        return header, batch
 
     def _flush(self, files: list[File], resume: OnFlushed) -> None:
         left = len(files)
@@ -315,12 +323,6 @@ class Compaction:
 
 def _emptied(header: BatchHeader, batch: bytes) -> tuple[bytes, BatchHeader]:
     return empty_batch(header) if header.record_count else (batch, header)
-
-
-def _checked(segment: Segment, position: int, header: BatchHeader, batch: bytes) -> tuple[BatchHeader, bytes]:
-    if not crc_matches(batch, 0, header):
-        raise InvalidBatch(f"the CRC of the batch at position {position} of {segment.log.path} does not match")
-    return header, batch
 
 
 class _Writer:
