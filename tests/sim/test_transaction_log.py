@@ -12,6 +12,7 @@ EMPTY, ONGOING = TransactionState.EMPTY, TransactionState.ONGOING
 PREPARE_COMMIT, PREPARE_ABORT = TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT
 COMPLETE_COMMIT, COMPLETE_ABORT = TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT
 X0 = ("x", 0)
+LAST = 32766
 
 
 def apply(
@@ -93,6 +94,17 @@ def test_a_producer_gets_another_id_once_its_epochs_are_used_up() -> None:
     log = TransactionLog()
     assert apply(log, EMPTY, producer=(7, 32766)) is None
     assert apply(log, EMPTY, producer=(8, 0)) is None
+
+
+def test_a_coordinator_in_doubt_uses_up_the_epochs_of_an_id_that_is_idle() -> None:
+    for in_doubt, epoch, rule in ((True, LAST, None), (False, LAST, "X1"), (True, 1, "X1")):
+        log = TransactionLog()
+        assert apply(log, EMPTY, ONGOING, PREPARE_ABORT) is None
+        assert log.marked((7, 0), X0, commit=False, ends_open=True) is None
+        assert apply(log, COMPLETE_ABORT) is None
+        if in_doubt:
+            log.in_doubt.add(0)
+        assert apply(log, COMPLETE_ABORT, producer=(7, epoch)) == rule
 
 
 def test_a_marker_repeats_a_decision_that_is_committed() -> None:

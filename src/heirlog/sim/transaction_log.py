@@ -109,7 +109,13 @@ class TransactionLog:
 
     def _judge(self, name: str, before: KnownId | None, now: Transaction, exempt: Exempt) -> Broken | None:
         state = None if before is None else before.transaction.state
-        allowed = state in _BEFORE[now.state] or _is_abort_of_nothing(before, now)
+        is_doubt = now.producer_epoch == LAST_PRODUCER_EPOCH and self._index_of[name] in self.in_doubt
+        allowed = (
+            state in _BEFORE[now.state]
+            or _is_abort_of_nothing(before, now)
+            # a coordinator writes its doubts where no election records them
+            or (is_doubt and state is now.state and state in _COMPLETE)
+        )
         if not allowed:
             former = "nothing" if state is None else state.text
             return "X1", f"{name}: {now.state.text} of producer {_who(now)} follows {former}"
