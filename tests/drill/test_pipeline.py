@@ -6,11 +6,11 @@ import json
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 from cli.json_shapes import mistakes
+from patience import eventually
 
 from heirlog.drill import pipeline
 from heirlog.drill.observe import DrillFailure
@@ -45,9 +45,7 @@ def test_a_job_is_stuck_when_it_does_nothing_and_not_when_it_is_slow(
     try:
         deadline = pipeline._Deadline(job)
         if doing.startswith("while"):
-            until = time.monotonic() + 120
-            while sum(job.cpu_s().values()) < 1.0 and time.monotonic() < until:
-                time.sleep(0.3)
+            eventually(lambda: sum(job.cpu_s().values()) >= 1.0, "the job works", within_s=120)
             deadline.check()
             monkeypatch.setattr(pipeline, "STUCK_MAX_S", 0.0)
         with pytest.raises(DrillFailure, match="job is stuck"):
