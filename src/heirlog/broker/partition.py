@@ -45,7 +45,7 @@ from heirlog.broker.truncation import cut_for
 from heirlog.env import Buffer
 from heirlog.metadata.basis import Basis, ElectionBasis
 from heirlog.metadata.loss_report import Certainty, loss_of
-from heirlog.metadata.state import PartitionRegistration
+from heirlog.metadata.state import RECOVERED, PartitionRegistration
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.transaction_marker import TransactionMarker
 from heirlog.protocol.types import NO_LEADER, BrokerId, LeaderEpoch, PartitionEpoch, PartitionKey, Uuid
@@ -136,6 +136,7 @@ class Partition:
         "_lossy_elections",
         "_proposal",
         "_registered_brokers",
+        "_was_left_out",
         "failed_isr_updates",
         "followers",
         "high_watermark",
@@ -188,6 +189,8 @@ class Partition:
         log.may_lack_records |= high_watermark > log.log_end_offset
         self._lacks_committed_since = -1
         """The leader epoch in which it first led without them; -1: it did not."""
+        self._was_left_out = False
+        """By the last image it follows, and is neither in the ISR nor in the ELR."""
         self._decide_transactions()
         self.role = ReplicaRole.IDLE
         self.offline = False
@@ -245,7 +248,10 @@ class Partition:
         self._take_assignment(state, new_epoch, now_ms)
         if new_epoch:
             if self.log.may_lack_records:
-                self.log.may_lack_records, self._lacks_committed_since = False, state.leader_epoch
+                self.log.may_lack_records = False
+                if not self._has_joined_unseen(state):
+                    self._lacks_committed_since = state.leader_epoch
+            self._was_left_out = False
             self._lossy_elections = _lossy_elections(state)
             self.leader_epoch = state.leader_epoch
             self.leader_epoch_start_offset = self.log.log_end_offset
@@ -255,6 +261,16 @@ class Partition:
         self.leader = self._registered_brokers.broker_id
         self.role = ReplicaRole.LEADER
         self.advance_high_watermark(now_ms)
+
+    def _has_joined_unseen(self, state: PartitionRegistration) -> bool:
+        """Whether changes that came as one image took it into the ISR and then elected it: a leader has admitted it to
+        the ISR, because it has everything that is committed. An election on a lossy basis would need no admission.
+        """
+        return (
+            self._was_left_out
+            and state.leader_recovery_state == RECOVERED
+            and _lossy_elections(state) == self._lossy_elections
+        )
 
     def become_follower(self, state: PartitionRegistration, min_isr: int) -> bool:
         """Another broker leads (or none). True if replication has to restart: only for a newer leader epoch."""
@@ -266,7 +282,9 @@ class Partition:
         self.min_isr = min_isr
         self.leader = state.leader
         self.leader_epoch = state.leader_epoch
-        if state.leader != NO_LEADER and self._registered_brokers.broker_id in state.isr:
+        me = self._registered_brokers.broker_id
+        self._was_left_out = me not in state.isr and me not in state.elr
+        if state.leader != NO_LEADER and me in state.isr:
             # it has everything that is committed
             self.log.may_lack_records = False
         self._lossy_elections = _lossy_elections(state)
