@@ -13,8 +13,8 @@ Records that recovery cut from a log, because they were damaged, may be missing 
 and is not there any more, and all records of a replica whose disk was replaced.
 
 A log that may lack records keeps that state until the replica is in an ISR under another leader, and so has everything
-that is committed, or is elected as a leader itself (`broker/doubts.py`). So the file names such logs, too: without it the next start in the
-same boot, or after a clean stop, would take them for complete ones. It matters to a coordinator:
+that is committed, or is elected as a leader itself (`broker/doubts.py`). So the file names such logs, too: without it
+the next start in the same boot, or after a clean stop, would take them for complete ones. It matters to a coordinator:
 `broker/transactions/entry.py`.
 """
 
