@@ -18,7 +18,7 @@ from answers import share_group_episodes, share_group_requests, tidying, transac
 from answers.avoided import ends_it, goes_ahead, is_stored_in_two_ways
 from answers.deviation import SHOWN_NAMES
 from answers.deviations import explained
-from answers.families import ALL, FAMILIES, ONLY, SHARE_GROUPS, TRANSACTIONS, Family
+from answers.families import ALL, FAMILIES, ONLY, SHARE_GROUPS, TRANSACTIONS, TWO_PHASE_COMMIT, Family
 from answers.group_requests import LONG_MS
 from answers.mutations import mutated
 from answers.players import NO_ANSWER, TRANSACTION_VERSION_OF_NEW_CLUSTERS, WAITING, Difference, Table
@@ -60,6 +60,7 @@ DELETE_GROUPS, DELETE_SHARE_GROUP_OFFSETS = 42, 92
 LIMITS = ("max_bytes", "max_records", "batch_size", "share_acquire_mode")
 """Of a ShareFetch: what they mean below 1 is not defined. And where one of several partitions has an error, only
 Apache Kafka waits until the leader has loaded the others."""
+TRANSACTIONAL = (TRANSACTIONS, TWO_PHASE_COMMIT)
 
 
 class Sequence:
@@ -81,7 +82,7 @@ class Sequence:
         family = self._family = self._only or self._rng.choice(FAMILIES)
         for plan in family.preamble(self._scene):
             self.step(plan)
-        if family is TRANSACTIONS:
+        if family in TRANSACTIONAL:
             self._play_transactions()
         else:
             self._table.set_transaction_version(TRANSACTION_VERSION_OF_NEW_CLUSTERS)
@@ -129,7 +130,7 @@ class Sequence:
             if self._rng.random() < AT_ONCE:
                 self._step_at_once()
                 continue
-            plan, scene = self._plan(TRANSACTIONS), self._scene
+            plan, scene = self._plan(self._family), self._scene
             self.step(plan)
             if self._rng.random() < REPEATED and self._scene is scene:
                 self.step(plan)
@@ -202,7 +203,7 @@ class Sequence:
             waits = fields["max_wait_ms"] == share_group_requests.FIRST_WAIT_MS
             changed.fields.update({name: fields[name] for name in (*LIMITS, *(("topics",) if waits else ()))})
         chosen = plan if ends_it(changed) or goes_ahead(plan, changed) else changed
-        if family is not TRANSACTIONS and is_stored_in_two_ways(chosen) and not chosen.fields["acks"]:
+        if family not in TRANSACTIONAL and is_stored_in_two_ways(chosen) and not chosen.fields["acks"]:
             # only an answer shows that the nodes hold different things from then on
             chosen.fields["acks"] = 1
         return chosen

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
+import signal
+import subprocess
+import sys
 
 import pytest
 from cli.conftest import Heirlog
@@ -96,6 +100,19 @@ def test_options_that_make_no_sense_are_refused(heirlog: Heirlog, options: tuple
 def test_minutes_end_the_run(heirlog: Heirlog) -> None:
     summary = json.loads(heirlog("sim", "run", "--minutes", "0.02", "--scenario", "U1", "--json").out)
     assert summary["seeds"] > 0
+
+
+def test_a_signal_ends_the_run_with_what_it_has_shown_so_far() -> None:
+    # a violation is printed at once, and --keep-going continues after it
+    options = ["--scenario", "last-replica-standing", "--without-guard", "8", "--keep-going", "--seeds", "1..1000000"]
+    command = [sys.executable, "-m", "heirlog", "sim", "run", "--jobs", "1", *options]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None and "FAILED T4" in process.stdout.readline()
+    process.send_signal(signal.SIGTERM)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 1, "a seed has failed, whatever ended the run"
+    assert re.search(r"^\d+ seeds of last-replica-standing, [1-9]\d* failed: ", out, re.MULTILINE)
+    assert re.search(r"^heirlog: stopped after \d+ of 1000000 seeds$", err, re.MULTILINE), err
 
 
 def test_a_guard_is_checked_by_a_seed_that_needs_it(heirlog: Heirlog, monkeypatch: pytest.MonkeyPatch) -> None:

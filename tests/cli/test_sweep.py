@@ -34,7 +34,7 @@ def test_a_complete_sweep_is_shown_without_spark(heirlog: Heirlog, complete: Pat
     assert "durability:rf=3,min-isr=2,strategy=balanced,mtbf=10" in shown.out
     assert "33.3 % (6.1-79.2)" in shown.out
     assert "heirlog sim replay 2 --scenario" in (complete / "index.html").read_text("utf-8")
-    told = json.loads(heirlog(*SWEEP, "--seeds", "3", "--out", str(complete), "--json").out)
+    told = json.loads(heirlog(*SWEEP, "--seeds", "1..3", "--out", str(complete), "--json").out)
     assert (told["runs"], told["new"], told["page"]) == (6, 0, str(complete / "index.html"))
     assert [cell["strategy"] for cell in told["cells"]] == ["elr-off", "balanced"]
     assert told["cells"][0]["losses"] == [f"heirlog sim replay 2 --scenario {told['cells'][0]['scenario']}"]
@@ -53,6 +53,8 @@ def test_what_is_there_is_shown_even_if_spark_does_not_start(heirlog: Heirlog, c
         (("--min-isr", "1,x"), 2, "--min-isr 1,x: give numbers with commas between them"),
         (("--strategy", "elr"), 2, "there is no 'elr'; there are elr-off, last-known-leader, balanced"),
         (("--mtbf", ""), 2, "--mtbf : give numbers"),
+        (("--seeds", "2..5"), 2, "--seeds 2..5: give the number of seeds, the first of which is 1"),
+        (("--seeds", "0"), 2, "--seeds 0: give the number of seeds"),
         (("--conf", "memory"), 2, "--conf takes NAME=VALUE"),
         (("--min-isr", "4"), 1, "every min ISR exceeds every replication factor"),
         (("--mtbf", "0"), 1, "the mean time between failures is between 1 and 3600 seconds"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -19,13 +20,14 @@ from heirlog.drill.runner import below
 LATEST_S = {"last-replica-standing": 2.0, "unclean-recovery": 3.0, "stdlib": 4.0, "soak": 5.0}
 """Signals come until then: at most half of what the drill takes on a machine that does nothing else (4.5 s, 7 s, 9 s, a
 minute), since one that has passed before its signal shows nothing."""
+STOPPED = r"heirlog: the drill was stopped after \d+ s, before its verdict: .* was not checked\n"
 ENDS_S = 20.0
 """0.1 to 0.5 s on a machine that does nothing else; an orderly end of a cluster that is still starting took 30 s."""
 
 
 def started(tmp_path: Path, *arguments: str) -> subprocess.Popen[str]:
-    """A drill whose temporary files, and those of its children, are in this folder."""
-    command = [sys.executable, "-m", "heirlog", "drill", *arguments]
+    """A drill whose temporary files, and those of its children, are in this folder, and its result too."""
+    command = [sys.executable, "-m", "heirlog", "drill", *arguments, "--out", str(tmp_path / "out")]
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
@@ -42,11 +44,12 @@ def processes_of(tmp_path: Path) -> list[psutil.Process]:
     return found
 
 
-def assert_ends_and_leaves_nothing(drill: subprocess.Popen[str], tmp_path: Path) -> None:
+def assert_ends_and_leaves_nothing(drill: subprocess.Popen[str], tmp_path: Path, said: str = "") -> None:
+    """said: the whole of stderr, as a pattern."""
     began_s = time.monotonic()
     _, err = drill.communicate(timeout=60)
     assert time.monotonic() - began_s < ENDS_S
-    assert drill.returncode == 130 and err == ""
+    assert drill.returncode == 130 and re.fullmatch(said, err), err
     assert [path.name for path in tmp_path.iterdir()] == []
     assert processes_of(tmp_path) == []
 
@@ -61,7 +64,7 @@ def test_a_signal_at_a_random_moment_ends_a_drill_without_leavings(
     eventually(lambda: any(tmp_path.glob("heirlog-drill-*")))
     time.sleep(random.Random(f"{name} {number}").uniform(0, LATEST_S[name]))
     drill.send_signal(number)
-    assert_ends_and_leaves_nothing(drill, tmp_path)
+    assert_ends_and_leaves_nothing(drill, tmp_path, STOPPED)
 
 
 def test_further_signals_do_not_disturb_the_end(tmp_path: Path) -> None:
@@ -71,7 +74,7 @@ def test_further_signals_do_not_disturb_the_end(tmp_path: Path) -> None:
         drill.send_signal(signal.SIGINT)
         drill.send_signal(signal.SIGTERM)
         time.sleep(0.005)
-    assert_ends_and_leaves_nothing(drill, tmp_path)
+    assert_ends_and_leaves_nothing(drill, tmp_path, STOPPED)
 
 
 def test_the_pipeline_drill_ends_with_its_jvm(tmp_path: Path) -> None:
@@ -82,7 +85,7 @@ def test_the_pipeline_drill_ends_with_its_jvm(tmp_path: Path) -> None:
 
     eventually(jvm_works, within_s=120)
     drill.send_signal(signal.SIGINT)
-    assert_ends_and_leaves_nothing(drill, tmp_path)
+    assert_ends_and_leaves_nothing(drill, tmp_path, STOPPED)
 
 
 def test_a_signal_ends_a_drill_that_waits_in_a_call_which_nothing_interrupts(tmp_path: Path) -> None:

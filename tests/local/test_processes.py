@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import BinaryIO
 
 import pytest
@@ -63,6 +64,33 @@ def test_the_end_of_a_node_is_one_line(
     process.start()
     assert process.wait(30)
     assert process.failed and process.end_sentence() == sentence
+
+
+@pytest.mark.parametrize(
+    ("printed", "program", "sentence"),
+    [
+        ("", "raise SystemExit(1)", "ended with exit code 1: no space left on device for {}"),
+        ("heirlog: /data/l", "raise SystemExit(1)", "ended with exit code 1: /data/l; no space left on device"),
+        (
+            "heirlog: x: No space left on device",
+            "raise SystemExit(1)",
+            "ended with exit code 1: x: No space left on device",
+        ),
+        ("", "import os; os.kill(os.getpid(), 9)", "was killed by SIGKILL"),
+    ],
+)
+def test_the_end_of_a_node_whose_reason_does_not_fit_on_its_disk_names_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, printed: str, program: str, sentence: str
+) -> None:
+    layout = NodeLayout(1, tmp_path / "broker-1")
+    layout.directory.mkdir()
+    layout.properties_path.touch()
+    monkeypatch.setattr("heirlog.local.processes.started", _instead(f"print({printed!r}, flush=True)\n{program}"))
+    monkeypatch.setattr("shutil.disk_usage", lambda folder: SimpleNamespace(free=4096))
+    process = NodeProcess(layout)
+    process.start()
+    assert process.wait(30)
+    assert process.end_sentence() == f"broker 1 {sentence.format(layout.directory)}"
 
 
 def test_a_long_start_says_what_it_waits_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from heirlog.metadata.basis import Basis, ElectionBasis
 from heirlog.metadata.loss_report import Certainty, loss_of
-from heirlog.metadata.state import PartitionRegistration
-from heirlog.protocol.types import NO_LEADER
+from heirlog.metadata.state import RECOVERED, PartitionRegistration
+from heirlog.protocol.types import NO_LEADER, BrokerId
 from heirlog.storage.log import Log
 
 
@@ -38,11 +38,13 @@ def _is_doubtful(election: ElectionBasis) -> bool:
 
 
 class Doubts:
-    __slots__ = ("_elections", "_log", "led_without_them")
+    __slots__ = ("_elections", "_log", "_was_left_out", "led_without_them")
 
     def __init__(self, log: Log) -> None:
         self._log = log
         self._elections: tuple[ElectionBasis, ...] = ()
+        self._was_left_out = False
+        """By the last image it follows, and is neither in the ISR nor in the ELR."""
         self.led_without_them = -1
         """The newest leader epoch that this replica began with a log that may lack records; -1: it did not."""
 
@@ -67,15 +69,30 @@ class Doubts:
 
     def lead(self, state: PartitionRegistration, *, has_transactions: bool) -> None:
         """A leader epoch of this replica begins. has_transactions: a coordinator will record its doubts."""
+        has_joined = self._has_joined_unseen(state)
+        self._was_left_out = False
         self._elections = _lossy_elections(state)
-        if self._log.may_lack_records:
+        if has_joined:
+            self._log.may_lack_records = False
+        elif self._log.may_lack_records:
             self.led_without_them = state.leader_epoch
             self._log.may_lack_records = has_transactions and not self.is_recorded
 
-    def follow(self, state: PartitionRegistration, *, is_in_sync: bool) -> None:
-        """Another replica leads, or none. is_in_sync: this one is in the ISR."""
+    def _has_joined_unseen(self, state: PartitionRegistration) -> bool:
+        """Whether changes that came as one image took it into the ISR and then elected it: a leader has admitted it to
+        the ISR, because it has everything that is committed. An election on a lossy basis would need no admission.
+        """
+        return (
+            self._was_left_out
+            and state.leader_recovery_state == RECOVERED
+            and _lossy_elections(state) == self._elections
+        )
+
+    def follow(self, state: PartitionRegistration, me: BrokerId) -> None:
+        """Another replica leads, or none."""
+        self._was_left_out = me not in state.isr and me not in state.elr
         self._elections = _lossy_elections(state)
-        if state.leader != NO_LEADER and is_in_sync:
+        if state.leader != NO_LEADER and me in state.isr:
             # it has everything that is committed
             self._log.may_lack_records = False
 

@@ -223,7 +223,7 @@ class Partition:
         self.min_isr = min_isr
         self.leader = state.leader
         self.leader_epoch = state.leader_epoch
-        self.doubts.follow(state, is_in_sync=self._registered_brokers.broker_id in state.isr)
+        self.doubts.follow(state, self._registered_brokers.broker_id)
         self.partition_epoch = state.partition_epoch
         return restart
 

@@ -6,14 +6,16 @@ The drills write and read with librdkafka, so they need confluent-kafka; the loc
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from heirlog.cli.drill_verdict import Result, failure_sentence, verdict_lines
 from heirlog.cli.errors import EXIT_FAILED, CommandError, UsageError
 from heirlog.cli.render import Json, show_json
 
@@ -27,36 +29,17 @@ app = typer.Typer(
     help="Rehearse failures, and check that every acknowledged record can still be read.", no_args_is_help=True
 )
 
-
-FAILURE_SENTENCES = (
-    "lost",
-    "doubled",
-    "wrong_bytes",
-    "out_of_order",
-    "wrong_timestamps",
-    "skipped",
-    "commits_lost",
-    "half_made",
-    "keys_lost",
-    "changed_values",
-    "watermark_went_back",
-    "elected_before_caught_up",
-    "wrong_modules",
-    "failures",
-    "findings_total",
-)
-"""Members of a verdict that name a broken promise when they are not zero or empty."""
-FINDINGS_SHOWN = 10
 BROKERS_MIN = 3
 CLIENT_FILE = "client.properties"
-Result = dict[str, Any]
-"""A verdict as JSON."""
 Secure = Annotated[
     bool, typer.Option("--secure", help="Listeners with TLS and passwords, as those of heirlog up --secure.")
 ]
 Out = Annotated[
     Path | None,
-    typer.Option(help="Folder for timeline.svg and verdict.json. Default: drill- and the drill's name, here."),
+    typer.Option(
+        help="Folder for timeline.svg and verdict.json. Default: drill- and the drill's name, here; a number is "
+        "added if that exists."
+    ),
 ]
 
 
@@ -122,12 +105,12 @@ def last_replica_standing(
 ) -> None:
     """Play KIP-966's "last replica standing": two replicas stop, then the last leader loses its unflushed records."""
 
-    def drill(runner: DrillRunner[Result]) -> Result:
+    def drill(runner: DrillRunner[Result], folder: Path) -> Result:
         from heirlog.drill.last_replica_standing import run, write_acknowledged
         from heirlog.drill.partition_drill import QUICK_STOPS
         from heirlog.drill.picture import RecordedCluster, Recording
 
-        recording = Recording("last-replica-standing", out)
+        recording = Recording("last-replica-standing", folder)
         with (
             RecordedCluster(nodes=3, elr=elr is Switch.ON, config=QUICK_STOPS, security=_protocol(secure)) as cluster,
             recording.of_failures(cluster),
@@ -141,7 +124,7 @@ def last_replica_standing(
                 _hold(runner, result, cluster, as_json)
         return result
 
-    _conclude(_run(drill), as_json)
+    _conclude(_run("drill-last-replica-standing", out, drill), as_json)
 
 
 @app.command("unclean-recovery")
@@ -173,12 +156,12 @@ def unclean_recovery(
     """Play KIP-966's unclean recovery: the last replicas stop uncleanly, and the one with the most records must
     lead."""
 
-    def drill(runner: DrillRunner[Result]) -> Result:
+    def drill(runner: DrillRunner[Result], folder: Path) -> Result:
         from heirlog.drill.partition_drill import write_acknowledged
         from heirlog.drill.picture import RecordedCluster, Recording
         from heirlog.drill.unclean_recovery import SEED, config, run
 
-        recording = Recording("unclean-recovery", out)
+        recording = Recording("unclean-recovery", folder)
         progress = recording.progress
         on = manager is Switch.ON
         tail = SEED if seed is None else seed
@@ -195,7 +178,7 @@ def unclean_recovery(
                 _hold(runner, result, cluster, as_json)
         return result
 
-    _conclude(_run(drill), as_json)
+    _conclude(_run("drill-unclean-recovery", out, drill), as_json)
 
 
 @app.command("rack")
@@ -209,17 +192,17 @@ def rack(
 ) -> None:
     """Six brokers in three racks: each rack in turn loses power while a client writes to every partition."""
 
-    def drill(_: DrillRunner[Result]) -> Result:
+    def drill(_: DrillRunner[Result], folder: Path) -> Result:
         from heirlog.drill.picture import RecordedCluster, Recording
         from heirlog.drill.rack import RACKS, run
 
-        recording = Recording("rack", out)
+        recording = Recording("rack", folder)
         progress = recording.progress
         with RecordedCluster(racks=RACKS, security=_protocol(secure)) as cluster, recording.of_failures(cluster):
             verdict = run(cluster, seed=seed, say=_said(as_json, progress), progress=progress)
             return recording.finish(cluster, verdict.as_json())
 
-    _conclude(_run(drill), as_json)
+    _conclude(_run("drill-rack", out, drill), as_json)
 
 
 @app.command("stdlib")
@@ -231,17 +214,17 @@ def stdlib(
 ) -> None:
     """Write every line of Python's standard library, kill a broker meanwhile, and compare what is read byte by byte."""
 
-    def drill(_: DrillRunner[Result]) -> Result:
+    def drill(_: DrillRunner[Result], folder: Path) -> Result:
         from heirlog.drill.picture import RecordedCluster, Recording
         from heirlog.drill.stdlib import run
 
-        recording = Recording("stdlib", out)
+        recording = Recording("stdlib", folder)
         progress = recording.progress
         with RecordedCluster(nodes=3, security=_protocol(secure)) as cluster, recording.of_failures(cluster):
             verdict = run(cluster, records=records, say=_said(as_json, progress), progress=progress)
             return recording.finish(cluster, verdict.as_json())
 
-    _conclude(_run(drill), as_json)
+    _conclude(_run("drill-stdlib", out, drill), as_json)
 
 
 @app.command("soak")
@@ -258,11 +241,11 @@ def soak(
     The memory and the open files of every node are checked too.
     """
 
-    def drill(_: DrillRunner[Result]) -> Result:
+    def drill(_: DrillRunner[Result], folder: Path) -> Result:
         from heirlog.drill.picture import RecordedCluster, Recording
         from heirlog.drill.soak import CONFIG, run
 
-        recording = Recording("soak", out)
+        recording = Recording("soak", folder)
         say = _said(as_json, recording.progress)
         with (
             RecordedCluster(nodes=3, config=CONFIG, ledger=False, security=_protocol(secure)) as cluster,
@@ -271,7 +254,7 @@ def soak(
             found = run(cluster, minutes=minutes, seed=seed, kill_every_s=kill_every_s, say=say)
             return recording.finish(cluster, found.as_json())
 
-    _conclude(_run(drill), as_json)
+    _conclude(_run("drill-soak", out, drill), as_json)
 
 
 @app.command("controllers")
@@ -288,11 +271,11 @@ def controllers(
     and nothing half made; each gap without an acknowledged change is printed.
     """
 
-    def drill(_: DrillRunner[Result]) -> Result:
+    def drill(_: DrillRunner[Result], folder: Path) -> Result:
         from heirlog.drill.controllers import CONFIG, run
         from heirlog.drill.picture import RecordedCluster, Recording
 
-        recording = Recording("controllers", out)
+        recording = Recording("controllers", folder)
         with (
             RecordedCluster(nodes=3, controllers=3, config=CONFIG, security=_protocol(secure)) as cluster,
             recording.of_failures(cluster),
@@ -300,7 +283,7 @@ def controllers(
             verdict = run(cluster, minutes=minutes, seed=seed, say=_said(as_json, recording.progress))
             return recording.finish(cluster, verdict.as_json())
 
-    _conclude(_run(drill), as_json)
+    _conclude(_run("drill-controllers", out, drill), as_json)
 
 
 @app.command("chaos")
@@ -314,7 +297,11 @@ def chaos(
     ] = Switch.ON,
     secure: Secure = False,
     out: Annotated[
-        Path | None, typer.Option(help="Folder for timeline.svg and verdict.json. Default: chaos-SEED, here.")
+        Path | None,
+        typer.Option(
+            help="Folder for timeline.svg and verdict.json. Default: chaos-SEED, here; a number is added if that "
+            "exists."
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -327,17 +314,16 @@ def chaos(
         raise UsageError(
             f"--nodes {nodes}: the drill's topics have {BROKERS_MIN} replicas, so it needs as many brokers"
         )
-    folder = out or Path(f"chaos-{seed}")
 
-    def drill(_: DrillRunner[Result]) -> Result:
+    def drill(_: DrillRunner[Result], folder: Path) -> Result:
         from heirlog.drill.chaos import CONFIG, Verdict, run
         from heirlog.drill.chaos_cluster import ChaosCluster
 
         with ChaosCluster(nodes, controllers, CONFIG, elr=elr is Switch.ON, security=_protocol(secure)) as cluster:
             verdict = Verdict(minutes, seed, nodes, controllers, elr is Switch.ON)
-            return run(cluster, verdict, folder.absolute(), _said(as_json)).as_json()
+            return run(cluster, verdict, folder, _said(as_json)).as_json()
 
-    _conclude(_run(drill), as_json)
+    _conclude(_run(f"chaos-{seed}", out, drill), as_json)
 
 
 @app.command("pipeline")
@@ -352,11 +338,11 @@ def pipeline(
 ) -> None:
     """Move Python's standard library from files through a topic and SQL into Parquet, and kill the job three times."""
 
-    def drill(runner: DrillRunner[Result]) -> Result:
+    def drill(runner: DrillRunner[Result], folder: Path) -> Result:
         from heirlog.drill.picture import RecordedCluster, Recording
         from heirlog.drill.pipeline import run
 
-        recording = Recording("pipeline", out)
+        recording = Recording("pipeline", folder)
         progress = recording.progress
         with (
             RecordedCluster(nodes=3, ledger=False, security=_protocol(secure)) as cluster,
@@ -366,16 +352,38 @@ def pipeline(
             verdict = run(cluster, runner.folder, records=records, quick=quick, say=say, progress=progress)
             return recording.finish(cluster, verdict.as_json())
 
-    _conclude(_run(drill), as_json)
+    _conclude(_run("drill-pipeline", out, drill), as_json)
 
 
-def _run(drill: Callable[[DrillRunner[Result]], Result]) -> Result:
-    """The drill's verdict; a signal ends the drill, its cluster and this process."""
+def _run(default: str, out: Path | None, drill: Callable[[DrillRunner[Result], Path], Result]) -> Result:
+    """The drill's verdict; a signal ends the drill, its cluster and this process.
+
+    default: name of the folder for its picture where no `out` is given.
+    """
     from heirlog.drill.runner import DrillRunner
 
-    runner: DrillRunner[Result] = DrillRunner()
+    began_s = time.monotonic()
     with _needs():
-        return runner.run(lambda: drill(runner))
+        from heirlog.drill.out_folder import created, has_verdict, remove_if_empty
+
+        folder = created(default, out)
+
+        def stopped() -> None:
+            if has_verdict(folder):
+                return
+            remove_if_empty(folder)
+            print(
+                f"heirlog: the drill was stopped after {time.monotonic() - began_s:.0f} s, before its verdict: what "
+                "clients have seen until then was not checked",
+                file=sys.stderr,
+                flush=True,
+            )
+
+        runner: DrillRunner[Result] = DrillRunner(stopped)
+        try:
+            return runner.run(lambda: drill(runner, folder))
+        finally:
+            remove_if_empty(folder)
 
 
 def _conclude(result: Result, as_json: bool) -> None:
@@ -458,29 +466,3 @@ def _print_verdict(result: Result, as_json: bool) -> None:
         print("", *verdict_lines(result), sep="\n")
     # a program that waits for the verdict may read through a pipe while the cluster is held
     sys.stdout.flush()
-
-
-def verdict_lines(result: Result) -> Iterator[str]:
-    for name, value in result.items():
-        if name not in ("timeline", "drill", "findings"):
-            yield f"  {name.replace('_', ' '):<26} {_as_text(value)}"
-    for finding in result.get("findings", [])[:FINDINGS_SHOWN]:
-        yield f"  {finding['check']}: {finding['sentence']}"
-    if isinstance(result.get("timeline"), str):
-        yield f"  timeline                   {result['timeline']}"
-
-
-def _as_text(value: Any) -> str:
-    """Of a member of a verdict; in a list each item, and a pair is what was before and after."""
-    if isinstance(value, list):
-        return ", ".join(map(_as_text, value)) or "none"
-    return " to ".join(map(str, value)) if isinstance(value, tuple) else str(value)
-
-
-def failure_sentence(result: Result) -> str:
-    bad = [
-        f"{name.replace('_', ' ')}: {_as_text(value)}"
-        for name, value in result.items()
-        if name in FAILURE_SENTENCES and value
-    ]
-    return f"the drill failed: {', '.join(bad) or 'not every record was acknowledged'}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import sys
 import time
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Set
@@ -52,7 +53,7 @@ Jobs = Annotated[int | None, typer.Option(min=1, help="Processes. Default: one p
 @app.command("run")
 def run(
     seeds: Annotated[
-        str | None, typer.Option(help=f"The first and the last seed, as A..B. Default: {DEFAULT_SEEDS}.")
+        str | None, typer.Option(help=f"The first and the last seed, as A..B, or one seed. Default: {DEFAULT_SEEDS}.")
     ] = None,
     minutes: Annotated[
         float | None, typer.Option(min=0.01, help="In place of --seeds: so long, from a random seed on.")
@@ -80,19 +81,26 @@ def run(
     chosen, total = _seeds(seeds, minutes)
     summary = Summary()
     began_s = time.monotonic()
+    is_stopped = False
     with signals_interrupt(), progress_bar(as_json) as progress:
         bar = progress.add_task(scenario, total=total)
         options = SeedOptions(scenario, without_guard, nodes, controllers)
-        with _in_processes(run_many(chosen, options, jobs or _cores())) as reports:
-            for report in reports:
-                summary.add(report)
-                progress.advance(bar)
-                if report.passed:
-                    continue
-                if not as_json:
-                    print(report, flush=True)
-                if not keep_going:
-                    break
+        try:
+            with _in_processes(run_many(chosen, options, jobs or _cores())) as reports:
+                for report in reports:
+                    summary.add(report)
+                    progress.advance(bar)
+                    if report.passed:
+                        continue
+                    if not as_json:
+                        print(report, flush=True)
+                    if not keep_going:
+                        break
+        except KeyboardInterrupt:
+            # what hours have shown is worth more than a quick end
+            is_stopped = True
+            of = "" if total is None else f" of {total}"
+            print(f"heirlog: stopped after {summary.seeds}{of} seeds", file=sys.stderr)
     if as_json:
         show_json(summary.as_json())
     else:
@@ -104,6 +112,8 @@ def run(
             f"{len(summary.failed)} of {summary.seeds} seeds broke an invariant; {first.violation.check} in: "
             f"{first.replay_command}"
         )
+    if is_stopped:
+        raise KeyboardInterrupt
 
 
 def _check_scenario(scenario: str, nodes: int | None = None, controllers: int | None = None) -> None:

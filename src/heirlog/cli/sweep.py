@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from heirlog.spark.sweep.folder import SweepFolder
     from heirlog.spark.sweep.summary import Sweep
 
-Seeds = Annotated[int, typer.Option(min=1, help="Runs of each combination: seeds 1 to N. May grow in the same folder.")]
+Seeds = Annotated[
+    str, typer.Option(help="Runs of each combination: seeds 1 to N, as N or 1..N. May grow in the same folder.")
+]
 Out = Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for the table of runs and the page.")]
 Factors = Annotated[str, typer.Option("--replication-factor", help="Replication factors, as in 3,5.")]
 MinIsrs = Annotated[str, typer.Option("--min-isr", help="Values of min ISR, as in 1,2.")]
@@ -39,7 +41,7 @@ Mtbfs = Annotated[
 
 def sweep(
     out: Out,
-    seeds: Seeds = 20,
+    seeds: Seeds = "20",
     replication_factor: Factors = "3",
     min_isr: MinIsrs = "1,2",
     strategy: Strategies = None,
@@ -56,6 +58,7 @@ def sweep(
         _numbers(name, given)
         for name, given in (("--replication-factor", replication_factor), ("--min-isr", min_isr), ("--mtbf", mtbf))
     )
+    last_seed = _last_seed(seeds)
     settings = settings_of(conf)
     with needs_spark("sweeps"), signals_interrupt():
         from heirlog.sim.code_version import code_version
@@ -65,7 +68,7 @@ def sweep(
         try:
             grid = Grid(factors, min_isrs, _policies(strategy), mtbfs)
             with opened(out, grid, code_version()) as folder:
-                runs = left(folder, grid, seeds)
+                runs = left(folder, grid, last_seed)
                 try:
                     if runs:
                         _run(runs, folder, master, settings, as_json)
@@ -81,6 +84,14 @@ def sweep(
         return
     _show(result)
     print(f"{result.runs} runs, {len(runs)} of them new: {folder.page}")
+
+
+def _last_seed(given: str) -> int:
+    """Raises UsageError."""
+    last = given.removeprefix("1..")
+    if not (last.isascii() and last.isdigit() and int(last)):
+        raise UsageError(f"--seeds {given}: give the number of seeds, the first of which is 1, as in 20 or 1..20")
+    return int(last)
 
 
 def _numbers(option: str, given: str) -> tuple[int, ...]:

@@ -57,6 +57,7 @@ from heirlog.drill.chaos_transactions import ChaosCopier, LeftOver, committed_of
 from heirlog.drill.committed_log import LOG_DIRECTORY, CommittedLog, committed
 from heirlog.drill.needless_losses import needless_losses
 from heirlog.drill.observe import DrillFailure, partitions_of
+from heirlog.drill.out_folder import PICTURE, VERDICT
 from heirlog.drill.servers import Servers
 from heirlog.drill.timeline import draw
 from heirlog.drill.workload import StoppableClient, everything, stop_all
@@ -363,7 +364,7 @@ class _Chaos:
     def _write(self, log: CommittedLog, operator: ChaosOperator, window: tuple[int, int]) -> None:
         verdict = self._verdict
         self._out.mkdir(parents=True, exist_ok=True)
-        path = self._out / "timeline.svg"
+        path = self._out / PICTURE
         nodes = [(node, f"broker {node}") for node in self._cluster.brokers]
         nodes += [(node, f"controller {node}") for node in self._cluster.controllers]
         groups = rows(
@@ -383,7 +384,7 @@ class _Chaos:
         ]
         path.write_text(draw(title, groups, *window, LEGEND, notes), encoding="utf-8")
         verdict.timeline = str(path)
-        (self._out / "verdict.json").write_text(json.dumps(verdict.as_json(), indent=2) + "\n", encoding="utf-8")
+        (self._out / VERDICT).write_text(json.dumps(verdict.as_json(), indent=2) + "\n", encoding="utf-8")
         if not verdict.passed:
             self._keep_evidence(operator)
 

@@ -13,7 +13,6 @@ Times are milliseconds of `now_ms`, the clock that nodes write into their logs.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,6 +23,7 @@ from heirlog.drill.chaos_record import now_ms
 from heirlog.drill.chaos_rows import LEGEND, active_controller, faults_of, partition_rows
 from heirlog.drill.committed_log import CommittedLog, PartitionChange, committed
 from heirlog.drill.observe import DrillFailure
+from heirlog.drill.out_folder import PICTURE, VERDICT
 from heirlog.drill.progress import ClientProgress
 from heirlog.drill.timeline import Curve, Group, Row, Span, draw
 from heirlog.local.cluster import Cluster, ClusterError
@@ -80,19 +80,10 @@ class RecordedCluster(Cluster):
 
 
 class Recording:
-    """One drill's picture, in a folder that is made at the end: also where the drill cannot continue.
+    """One drill's picture, drawn at the end: also where the drill cannot continue."""
 
-    Raises DrillFailure at once if it could not be made then, so that a drill does not run for nothing.
-    """
-
-    def __init__(self, drill: str, folder: Path | None = None) -> None:
-        """folder: None for drill- and the drill's name, here."""
+    def __init__(self, drill: str, folder: Path) -> None:
         self._drill = drill
-        folder = folder or Path(f"drill-{drill}")
-        there = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
-        if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
-            what = "is read-only" if there.is_dir() else "is not a folder"
-            raise DrillFailure(f"{folder} cannot be made, since {there} {what}: name another folder with --out")
         self.folder = folder.absolute()
         self.progress = ClientProgress()
         self._began_ms = now_ms()
@@ -151,9 +142,9 @@ def _write(
     if len(partitions) > PARTITIONS_MAX:
         notes.append(f"{PARTITIONS_MAX} of {len(partitions)} partitions are shown")
     title = f"Drill {result['drill']}: {'passed' if result['passed'] else 'FAILED'}"
-    picture = folder / "timeline.svg"
+    picture = folder / PICTURE
     picture.write_text(draw(title, groups, *window, _legend(groups), notes), encoding="utf-8")
-    (folder / "verdict.json").write_text(json.dumps(dict(result), indent=2) + "\n", encoding="utf-8")
+    (folder / VERDICT).write_text(json.dumps(dict(result), indent=2) + "\n", encoding="utf-8")
     return picture
 
 

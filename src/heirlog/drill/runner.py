@@ -54,7 +54,9 @@ _SET_CHILD_SUBREAPER = 36
 class DrillRunner(Generic[T]):
     """For one drill. folder: temporary; Python's `tempfile` and the children's TMPDIR point there meanwhile."""
 
-    def __init__(self) -> None:
+    def __init__(self, on_signal: Callable[[], None] = lambda: None) -> None:
+        """on_signal: called when a signal has ended the drill, before this process ends."""
+        self._on_signal = on_signal
         self.folder = Path(tempfile.gettempdir(), f"heirlog-drill-{os.getpid()}-{secrets.token_hex(4)}")
         self._exit_code = INTERRUPTED
         self._ended = threading.Event()
@@ -99,6 +101,7 @@ class DrillRunner(Generic[T]):
         while (self.folder.exists() or below(os.getpid(), parents())) and time.monotonic() < deadline:
             end_below(os.getpid())
             shutil.rmtree(self.folder, ignore_errors=True)
+        self._on_signal()
         # the drill thread may hold a lock for which a normal exit would wait
         os._exit(self._exit_code)
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -33,6 +34,9 @@ LOG_STOP_S = 0.03
 LAST_OUTPUT_BYTES = 2_000
 SHOWN = 300
 """Characters of a line that is no sentence."""
+FULL_DISK = "no space left on device"
+FULL_BELOW_BYTES = 64 * 1024
+"""Less than a node writes until it is ready."""
 SENTENCE = "heirlog: "
 """How a command begins the line on stderr that says why it ended; other lines of a node are its log."""
 POLL_S = 0.01
@@ -188,6 +192,9 @@ class NodeProcess:
         how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
         last = self._printed().rpartition("\n")[2][:SHOWN]
         why = self.why_it_ended() or ("" if last.startswith("{") else last)
+        if code > 0 and FULL_DISK not in why.lower() and _is_full(self.layout.directory):
+            # the reason itself may be what could not be written
+            why = f"{why}; {FULL_DISK}" if why else f"{FULL_DISK} for {self.layout.directory}"
         return f"{self.layout.name} {how}" + (f": {why}" if why else "")
 
     def last_output(self) -> str:
@@ -216,6 +223,13 @@ class NodeProcess:
     def _signal(self, number: signal.Signals) -> None:
         if self._process is not None and self.running:
             self._process.send_signal(number)
+
+
+def _is_full(folder: Path) -> bool:
+    try:
+        return shutil.disk_usage(folder).free < FULL_BELOW_BYTES
+    except OSError:
+        return False
 
 
 def _sentence(printed: str) -> str:

@@ -158,9 +158,9 @@ class Node:
             config, lambda: self.image, lambda: self.cluster_id, env.wall_ms, signatures or {}
         )
         self.authentications = AuthenticationCounts()
-        audit = AuditLog(env.log, env.now_ms)
-        self.log_denied = audit.denied
-        self._dispatcher = RequestDispatcher(self, self.every_broker, audit)
+        self._audit = AuditLog(env.log, env.now_ms, env.call_later)
+        self.log_denied = self._audit.denied
+        self._dispatcher = RequestDispatcher(self, self.every_broker, self._audit)
         self._stores = DynamicStores(stores, config.node_id)
         self._stopping = False
 
@@ -391,6 +391,7 @@ class Node:
     def _end_quorum(self) -> None:
         for connection in list(self._connections):
             connection.transport.close()
+        self._audit.write_left_out()
         if self._controller is not None:
             self._controller.shutdown()
         if self._quorum is None:
