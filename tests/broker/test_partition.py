@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
 from heirlog.broker.isr import CommittedPartitionState, PendingExpandIsr, PendingShrinkIsr
 from heirlog.broker.partition import Partition, ReplicaRole
-from heirlog.metadata.basis import Basis, ElectionBasis
-from heirlog.metadata.state import RECOVERING
 from heirlog.protocol.errors import ErrorCode, KafkaError
-from heirlog.protocol.types import BrokerId, LeaderEpoch
+from heirlog.protocol.types import BrokerId
 
 from .fakes import FakeEnv, batch, ids, partition_on, registered, state
 
@@ -30,70 +27,6 @@ def fetched(partition: Partition, broker: int, offset: int, now_ms: int = 0) -> 
 
 def test_the_checkpointed_watermark_is_cut_to_the_log() -> None:
     assert partition_on(FakeEnv(), end_offset=5, high_watermark=9).high_watermark == 5
-
-
-def test_a_leader_whose_log_lacks_committed_records_is_doubtful_from_then_on() -> None:
-    whole, lacking, copying = (partition_on(FakeEnv(), end_offset=5, high_watermark=end) for end in (5, 9, 9))
-    for partition in (whole, lacking):
-        partition.become_leader(state([1, 2], leader_epoch=6), 1, 0)
-        partition.become_leader(state([1, 2], leader_epoch=7, partition_epoch=2), 1, 0)
-    assert (whole.doubtful_epoch, lacking.doubtful_epoch) == (-1, 6)
-    copying.become_follower(state([1, 2], leader=2, leader_epoch=6), 1)
-    copying.become_leader(state([1, 2], leader_epoch=7, partition_epoch=2), 1, 0)
-    assert copying.doubtful_epoch == -1, "it has what the leader of epoch 6 had"
-
-
-def test_a_log_may_lack_records_until_it_leads_or_is_in_an_isr() -> None:
-    leading, following = (partition_on(FakeEnv(), end_offset=5) for _ in range(2))
-    for partition in (leading, following):
-        partition.log.may_lack_records = True
-        partition.become_follower(state([1, 2], leader=-1, leader_epoch=6), 1)
-        assert partition.log.may_lack_records, "without a leader nothing is decided"
-    leading.become_leader(state([1, 2], leader_epoch=7, partition_epoch=2), 1, 0)
-    following.become_follower(state([1, 2], [2], leader=2, leader_epoch=7, partition_epoch=2), 1)
-    assert following.log.may_lack_records, "the leader may have failed already"
-    following.become_follower(state([1, 2], leader=2, leader_epoch=7, partition_epoch=3), 1)
-    assert (leading.log.may_lack_records, following.log.may_lack_records) == (False, False)
-    assert leading.doubtful_epoch == 7
-
-
-LOSSY = ElectionBasis(Basis.LAST_KNOWN, BrokerId(1), LeaderEpoch(7))
-
-
-@pytest.mark.parametrize(
-    ("seen", "elected", "doubts"),
-    [
-        ({"isr": [2]}, {}, False),
-        ({"isr": [2]}, {"isr": [1]}, False),
-        ({"isr": []}, {}, False),
-        # by these it may lead without a leader that has admitted it
-        ({"isr": [1, 2], "leader": -1}, {}, True),
-        ({"isr": [], "leader": -1, "elr": ids([1])}, {"isr": [1]}, True),
-        ({"isr": [2]}, {"isr": [1], "leader_recovery_state": RECOVERING}, True),
-        ({"isr": [2]}, {"isr": [1], "basis": LOSSY}, True),
-        (None, {}, True),
-    ],
-)
-def test_a_replica_that_joins_the_isr_and_leads_in_one_image_has_everything(
-    seen: dict[str, Any] | None, elected: dict[str, Any], doubts: bool
-) -> None:
-    partition = partition_on(FakeEnv(), end_offset=5)
-    partition.log.may_lack_records = True
-    if seen is not None:
-        partition.become_follower(state([1, 2], **({"leader": 2, "leader_epoch": 6} | seen)), 1)
-    partition.become_leader(state([1, 2], **({"leader_epoch": 7, "partition_epoch": 3} | elected)), 1, 0)
-    assert not partition.log.may_lack_records
-    assert partition.is_doubt_recorded is not doubts
-    assert partition.doubtful_epoch == (7 if doubts else -1)
-
-
-def test_a_replica_that_led_before_it_was_left_out_joins_again() -> None:
-    partition = partition_on(FakeEnv(), end_offset=5)
-    partition.become_follower(state([1, 2], [2], leader=2, leader_epoch=6), 1)
-    partition.become_leader(state([1, 2], leader_epoch=7, partition_epoch=2), 1, 0)
-    partition.log.may_lack_records = True
-    partition.become_leader(state([1, 2], leader_epoch=8, partition_epoch=3), 1, 0)
-    assert partition.doubtful_epoch == 8, "it was not left out when it last followed an image"
 
 
 def test_a_single_replica_commits_what_it_has() -> None:

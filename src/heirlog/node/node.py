@@ -487,6 +487,15 @@ class Node:
         if self._broker is not None:
             self._broker.replicas.directories.failed(directory, error)
 
+    def directory_replaced(self, path: str, error: OSError) -> None:
+        """What this node has opened is not at this path any more: its next start would not find it."""
+        if path == self.config.metadata_log_dir:
+            self.env.stop(1, f"the directory of the metadata log, {path}, is not there any more: {error}")
+            return
+        for directory in self._directories:
+            if directory.path == path:
+                self.log_directory_failed(directory, error)
+
     def log_start_moved(self, key: PartitionKey) -> None:
         if self._broker is not None:
             self._broker.replicas.log_start_moved(key)

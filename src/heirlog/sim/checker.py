@@ -371,7 +371,7 @@ class Checker:
             self._begin_lineage(key, state, partition, model, begins)
         elif epoch < model.began_at_epoch:
             return
-        if not partition.is_doubt_recorded:
+        if not partition.doubts.is_recorded:
             # its log was cut or is on a new disk, and it has not seen itself in the ISR
             self.transactions.in_doubt(key, partition.topic)
         self.transactions.leads(key, partition)
