@@ -37,9 +37,7 @@ __all__ = ["FieldSpec", "Spec", "StructSpec", "compare", "known_to_kafka", "our_
 
 OURS_FROM = 10000
 """Tags and API keys."""
-UNSTABLE = "0-6"
-"""InitProducerId 6 (KIP-939) is marked unstable and is not advertised by Kafka itself."""
-NARROWER = {"InitProducerIdRequest": UNSTABLE, "InitProducerIdResponse": UNSTABLE}
+NARROWER: dict[str, str] = {}
 OURS = {"ElectLeaders": 3}
 """KIP-966 gave ElectLeaders a version 3 that was never shipped."""
 NEVER = Versions(1, 0)

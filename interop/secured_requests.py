@@ -41,6 +41,7 @@ SEED = int(os.environ.get("SECURITY_SEED", "19"))
 REQUESTS = int(os.environ.get("SECURITY_REQUESTS", "250"))
 NODE_ID = 0
 CLOSED = "closed"
+RATE_OF_ADDRESS = "connection_creation_rate"
 SETTLED_S = 10.0
 WINDOW_MS = 1000
 LOGIN = "org.apache.kafka.common.security"
@@ -342,7 +343,7 @@ def _quotas(rng: random.Random) -> tuple[Any, int]:
         [("ip", "10.0.0.1"), ("user", "q1")], [("group", "x")], [], [("user", "")], [("ip", "not an address")],
     )  # fmt: skip
     keys = ("producer_byte_rate", "consumer_byte_rate", "request_percentage", "controller_mutation_rate",
-            "connection_creation_rate", "unknown_rate")  # fmt: skip
+            RATE_OF_ADDRESS, "unknown_rate")  # fmt: skip
     used: list[Any] = rng.sample(entities, rng.choice((1, 1, 2)))
     entries = [
         {
@@ -434,7 +435,7 @@ def waits_of_admin(ports: Ports) -> list[tuple[int, list[int]]]:
 
 def waits_of_address(ports: Ports) -> list[tuple[int, bool]]:
     """Until each of many connections that come at once is closed, and whether it is answered instead."""
-    asked = _with_quota(ports, "connection_creation_rate", 1.0, ("ip", HOST))
+    asked = _with_quota(ports, RATE_OF_ADDRESS, 1.0, ("ip", HOST))
     talks, began = [Talk(ports.closed) for _ in range(15)], time.monotonic()
     waits = []
     for talk in talks:
@@ -505,6 +506,7 @@ def compare_requests(kafka: Ports, heirlog: Ports) -> list[str]:
     rng = random.Random(SEED)
     different: list[str] = []
     count = 0
+    always_connected = [Talk(ports.open) for ports in (kafka, heirlog)]
     while count < REQUESTS:
         if rng.random() < 0.4:
             steps = random_login(rng)
@@ -524,12 +526,34 @@ def compare_requests(kafka: Ports, heirlog: Ports) -> list[str]:
         if theirs != ours:
             different.append(f"{request} v{version}:\n  Kafka   {theirs}\n  heirlog {ours}")
         if request.API_KEY == 49:
-            # one connection per second and address: which one is closed would be a matter of time
-            for ports in (kafka, heirlog):
-                op = {"key": "connection_creation_rate", "value": 0.0, "remove": True}
-                everybody = {"entity": [{"entity_type": "ip", "entity_name": None}], "ops": [op]}
-                Talk(ports.open).ask(make(49, entries=[everybody], validate_only=False), 1)
+            for connected in always_connected:
+                _let_addresses_connect(connected, count)
     return different
+
+
+def _let_addresses_connect(connected: Talk, number: int) -> None:
+    """Takes back a rate of connections for every address, and waits until the broker knows that.
+
+    Until then Kafka closes the connection that is the eleventh in eleven seconds, unanswered, and counts those of all
+    times in which there was such a rate together: which request it hits would be a matter of time. So this needs a
+    connection that was made before. number: another one each time, by which the broker shows how much it knows.
+    """
+    marker = "settled"
+    entries = [
+        {
+            "entity": [{"entity_type": "ip", "entity_name": None}],
+            "ops": [{"key": RATE_OF_ADDRESS, "value": 0.0, "remove": True}],
+        },
+        {
+            "entity": [{"entity_type": "client-id", "entity_name": marker}],
+            "ops": [{"key": "producer_byte_rate", "value": float(number), "remove": False}],
+        },
+    ]
+    connected.ask(make(49, entries=entries, validate_only=False), 1)
+    described = make(48, components=[{"entity_type": "client-id", "match_type": 0, "match": marker}], strict=True)
+    deadline = time.monotonic() + SETTLED_S
+    while [value.value for entry in connected.ask(described, 1).entries for value in entry.values] != [number]:
+        assert time.monotonic() < deadline, "a quota does not reach the broker"
 
 
 def compare_quotas(kafka: Ports, heirlog: Ports) -> str:

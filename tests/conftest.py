@@ -6,6 +6,8 @@ tests, which says nothing of their length.
 
 Hypothesis judges what comes out, never how long it takes: on a busy machine any example may take a second.
 
+Each process reads all tests before it runs one. Meanwhile the garbage collector is off: what is read stays to the end.
+
 Tests send signals to the commands that they start. A command ignores what it was started with as ignored, and a shell
 ignores SIGINT for what runs in the background, nohup ignores SIGHUP: so those are restored here, for all children.
 
@@ -15,16 +17,21 @@ Traps. Markers of groups (`--dist loadgroup`) do not reach the scheduler of xdis
 from __future__ import annotations
 
 import atexit
+import gc
 import os
 import shutil
 import signal
 import tempfile
+from functools import cached_property
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
+from xdist.workermanage import WorkerController
+
+gc.disable()  # until all tests are read
 
 settings.register_profile("heirlog", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("heirlog")
@@ -46,6 +53,17 @@ class FileByFile(LoadScopeScheduling):
     def _split_scope(self, nodeid: str) -> str:
         return SPARK if nodeid.startswith(SPARK) else nodeid.partition("::")[0]
 
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        """As in the base class, which searches the list of all tests for each of them."""
+        scope, tests = self.workqueue.popitem(last=False)
+        self.assigned_work[node][scope] = tests
+        node.send_runtest_some([self._number[test] for test, completed in tests.items() if not completed])
+
+    @cached_property
+    def _number(self) -> dict[str, int]:
+        """Every process has the same tests in the same order."""
+        return {test: number for number, test in enumerate(self.collection)}
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--rewrite", action="store_true", help="Text scripts: write what comes out into the files.")
@@ -58,6 +76,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadSco
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: _turn(item.path.relative_to(TESTS).as_posix()))
+
+
+def pytest_collection_finish() -> None:
+    gc.enable()
 
 
 def _turn(path: str) -> int:

@@ -209,6 +209,8 @@ class Difference:
     ours: Any
     answer: Any = None
     """Apache Kafka's whole."""
+    our_answer: Any = None
+    """heirlog's whole."""
 
 
 class Table:
@@ -266,7 +268,7 @@ class Table:
         self.noise += len(noisy)
         self.noisy.update(f"{plan.name}{kind_of(path)}" for path in noisy)
         return [
-            Difference(plan, path, there, here, theirs)
+            Difference(plan, path, there, here, theirs, found["heirlog"])
             for path, there, here in differences(theirs, found["heirlog"])
             if not any(path.startswith(each) or each.startswith(path) for each in noisy)
         ]

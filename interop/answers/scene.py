@@ -39,6 +39,8 @@ class Scene:
     """Share groups and the topics of which they have a state."""
     shared: set[tuple[str, str, int]] = field(default_factory=set)
     """Partitions that a share group has fetched from."""
+    states_read: set[tuple[str, str, int]] = field(default_factory=set)
+    """Share partitions whose stored state a leader has read."""
     acquired: dict[tuple[str, int], list[tuple[str, int, int, int]]] = field(default_factory=dict)
     """By group and client: topic, partition, first and last offset of what it was given."""
 

@@ -18,7 +18,7 @@ from answers import share_group_episodes, share_group_requests, tidying, transac
 from answers.avoided import ends_it, goes_ahead, is_stored_in_two_ways
 from answers.deviation import SHOWN_NAMES
 from answers.deviations import explained
-from answers.families import ALL, FAMILIES, ONLY, SHARE_GROUPS, TRANSACTIONS, Family
+from answers.families import ALL, FAMILIES, ONLY, SHARE_GROUPS, TRANSACTIONS, TWO_PHASE_COMMIT, Family
 from answers.group_requests import LONG_MS
 from answers.mutations import mutated
 from answers.players import NO_ANSWER, TRANSACTION_VERSION_OF_NEW_CLUSTERS, WAITING, Difference, Table
@@ -57,9 +57,11 @@ MAKES_GROUPS = (OFFSET_COMMIT, JOIN, 13, 28)
 END_TXN = 26
 CONSUMER_GROUP_HEARTBEAT, SHARE_GROUP_HEARTBEAT, SHARE_FETCH, SHARE_ACKNOWLEDGE = 68, 76, 78, 79
 DELETE_GROUPS, DELETE_SHARE_GROUP_OFFSETS = 42, 92
+READ_SHARE_STATE, DELETE_SHARE_STATE = 84, 86
 LIMITS = ("max_bytes", "max_records", "batch_size", "share_acquire_mode")
 """Of a ShareFetch: what they mean below 1 is not defined. And where one of several partitions has an error, only
 Apache Kafka waits until the leader has loaded the others."""
+TRANSACTIONAL = (TRANSACTIONS, TWO_PHASE_COMMIT)
 
 
 class Sequence:
@@ -81,7 +83,7 @@ class Sequence:
         family = self._family = self._only or self._rng.choice(FAMILIES)
         for plan in family.preamble(self._scene):
             self.step(plan)
-        if family is TRANSACTIONS:
+        if family in TRANSACTIONAL:
             self._play_transactions()
         else:
             self._table.set_transaction_version(TRANSACTION_VERSION_OF_NEW_CLUSTERS)
@@ -129,7 +131,7 @@ class Sequence:
             if self._rng.random() < AT_ONCE:
                 self._step_at_once()
                 continue
-            plan, scene = self._plan(TRANSACTIONS), self._scene
+            plan, scene = self._plan(self._family), self._scene
             self.step(plan)
             if self._rng.random() < REPEATED and self._scene is scene:
                 self.step(plan)
@@ -202,7 +204,7 @@ class Sequence:
             waits = fields["max_wait_ms"] == share_group_requests.FIRST_WAIT_MS
             changed.fields.update({name: fields[name] for name in (*LIMITS, *(("topics",) if waits else ()))})
         chosen = plan if ends_it(changed) or goes_ahead(plan, changed) else changed
-        if family is not TRANSACTIONS and is_stored_in_two_ways(chosen) and not chosen.fields["acks"]:
+        if family not in TRANSACTIONAL and is_stored_in_two_ways(chosen) and not chosen.fields["acks"]:
             # only an answer shows that the nodes hold different things from then on
             chosen.fields["acks"] = 1
         return chosen
@@ -256,6 +258,8 @@ class Sequence:
             self._take_in_member(plan, answer)
         elif plan.key in (SHARE_FETCH, SHARE_ACKNOWLEDGE):
             self._take_in_share(plan, answer)
+        elif plan.key in (READ_SHARE_STATE, DELETE_SHARE_STATE):
+            self._take_in_share_state(plan, answer)
         elif plan.key in (22, END_TXN) and isinstance(plan.keeps, str):
             if (epoch := answer.get("producer_epoch", -1)) >= 0:
                 if self._scene.epochs.get(plan.keeps, 0) >= LAST_EPOCH > epoch:
@@ -276,6 +280,25 @@ class Sequence:
                 for each in answer["assignment"]["topic_partitions"]
             }
 
+    def _take_in_share_state(self, plan: Plan, answer: dict[str, Any]) -> None:
+        """Which states leaders have read."""
+        errors = {
+            (topic_of(topic["topic_id"]), part["partition"]): part["error_code"]
+            for topic in answer["results"]
+            if isinstance(topic["topic_id"], str)
+            for part in topic["partitions"]
+        }
+        for topic in plan.fields["topics"]:
+            name = str(getattr(topic["topic_id"], "name", ""))
+            for part in topic["partitions"]:
+                place = plan.fields["group_id"], name, part["partition"]
+                if errors.get(place[1:]) != 0:
+                    continue
+                if plan.key == DELETE_SHARE_STATE:
+                    self._scene.states_read.discard(place)
+                elif part["leader_epoch"] >= 0:
+                    self._scene.states_read.add(place)
+
     def _take_in_share(self, plan: Plan, answer: dict[str, Any]) -> None:
         """Of a share session."""
         scene, place = self._scene, (plan.fields["group_id"], plan.client)
@@ -286,6 +309,9 @@ class Sequence:
             scene.share_sessions.pop(place, None)
             scene.acquired.pop(place, None)
             return
+        if epoch == 0 and not any(group == place[0] for group, _ in scene.share_sessions):
+            # its leader looks at the stored state again, before the next fetch of each partition
+            scene.shared = {shared for shared in scene.shared if shared[0] != place[0]}
         scene.share_sessions[place] = epoch + 1
         for topic in plan.fields["topics"] if plan.key == SHARE_FETCH else ():
             for part in topic["partitions"]:

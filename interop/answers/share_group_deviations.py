@@ -4,14 +4,25 @@ from __future__ import annotations
 
 from typing import Any
 
-from answers.deviation import SHOWN_NAMES, UNKNOWN_PARTITIONS, A, D, Deviation, at, new_topics, topic
+from answers.deviation import (
+    SHOWN_NAMES,
+    UNKNOWN_PARTITIONS,
+    UNKNOWN_SERVER_ERROR,
+    A,
+    D,
+    Deviation,
+    at,
+    new_topics,
+    topic,
+)
 from answers.players import Difference
 from answers.shape import Plan
 from answers.share_group_episodes import DELETED, READS_COMMITTED, RECREATED
-from answers.share_group_requests import ALTERED
+from answers.share_group_requests import ALTERED, GROUP
 from answers.world import UNKNOWN_ID, Symbol
 
 FENCED_LEADER_EPOCH, SHARE_SESSION_NOT_FOUND, INVALID_SHARE_SESSION_EPOCH = 74, 122, 123
+OFFSET_NOT_AVAILABLE, FENCED_STATE_EPOCH = 78, 124
 CONTROL = 32
 """The bit of a batch's attributes."""
 
@@ -103,9 +114,77 @@ def _fenced_after_initialization(difference: Difference) -> bool:
     if difference.plan.key not in (84, 85, 87):
         return False
     is_epoch = at(difference, ".leader_epoch") and difference.ours > difference.theirs
-    return is_epoch or (
-        at(difference, ".error_code") and (difference.theirs, difference.ours) == (0, FENCED_LEADER_EPOCH)
+    # where there is an error nothing else is said
+    return is_epoch or (FENCED_LEADER_EPOCH, 0) in _codes_of_states(difference)
+
+
+def _codes_of_states(difference: Difference) -> set[tuple[int, int]]:
+    """The errors of share states here and on Apache Kafka, where they differ."""
+    ours, theirs = (
+        {
+            (topic["topic_id"], part["partition"]): part["error_code"]
+            for topic in (answer["results"] if isinstance(answer, dict) else ())
+            for part in topic["partitions"]
+        }
+        for answer in (difference.our_answer, difference.answer)
     )
+    return {(code, theirs.get(place, 0)) for place, code in ours.items() if code != theirs.get(place, 0)}
+
+
+def _not_read(difference: Difference) -> bool:
+    """A state that no leader has read since its group began."""
+    if difference.plan.key == 87:
+        return at(difference, ".leader_epoch") and (difference.theirs, difference.ours) == (0, -1)
+    return difference.plan.key == 85 and (FENCED_STATE_EPOCH, 0) in _codes_of_states(difference)
+
+
+def _begins_without_a_record(difference: Difference) -> bool:
+    """Where share.auto.offset.reset asks for the first record that is new enough, and there is none."""
+    answer = difference.answer
+    if difference.plan.key != 78 or not isinstance(answer, dict):
+        return False
+    codes = {part["error_code"] for topic in answer["responses"] for part in topic["partitions"]}
+    return OFFSET_NOT_AVAILABLE in codes
+
+
+def _acquired(answer: Any) -> int:
+    parts = [part for topic in answer["responses"] for part in topic["partitions"]] if isinstance(answer, dict) else []
+    batches = [batch for part in parts for batch in part["acquired_records"]]
+    return sum(batch["last_offset"] - batch["first_offset"] + 1 for batch in batches)
+
+
+def _other_partition_first(difference: Difference) -> bool:
+    """Of several that have more records than the request wants."""
+    plan = difference.plan
+    if plan.key != 78 or difference.path == ".error_code":
+        return False
+    least = min(map(_acquired, (difference.answer, difference.our_answer)))
+    return 1 <= plan.fields["max_records"] <= least and _partitions(difference.answer) != _partitions(
+        difference.our_answer
+    )
+
+
+def _partitions(answer: Any) -> set[tuple[Any, int]]:
+    """That have acquired records."""
+    return {
+        (topic["topic_id"], part["partition_index"])
+        for topic in answer["responses"]
+        for part in topic["partitions"]
+        if part["acquired_records"]
+    }
+
+
+def _aborted_records(difference: Difference) -> bool:
+    """What a group that reads what is committed gets after them."""
+    plan = difference.plan
+    if plan.key != 78 or not str(plan.fields["group_id"]).endswith(f"-{READS_COMMITTED}"):
+        return False
+    return difference.theirs == "not there" and _acquired(difference.answer) == 0 < _acquired(difference.our_answer)
+
+
+def _altered_what_does_not_exist(difference: Difference) -> bool:
+    is_error = difference.plan.key == 42 and at(difference, ".error_code")
+    return is_error and (difference.theirs, difference.ours) == (UNKNOWN_SERVER_ERROR, 0)
 
 
 def _outlives_its_connection(difference: Difference) -> bool:
@@ -122,6 +201,27 @@ def _deletes_what_is_not_there(difference: Difference) -> bool:
 def _of_share_state(group: str, **part: Any) -> dict[str, Any]:
     topic = {"topic_id": Symbol("topic_ids", D, UNKNOWN_ID), "partitions": [{"partition": 0} | part]}
     return {"group_id": group, "topics": [topic]}
+
+
+def _by_duration(group: str) -> dict[str, Any]:
+    change = {"name": "share.auto.offset.reset", "config_operation": 0, "value": "by_duration:PT1H"}
+    return {"resource_type": GROUP, "resource_name": group, "configs": [change]}
+
+
+def _first_fetch(group: str) -> dict[str, Any]:
+    parts = [{"partition_index": 0, "acknowledgement_batches": []}]
+    return {
+        "group_id": group,
+        "member_id": "m",
+        "share_session_epoch": 0,
+        "max_wait_ms": 1000,
+        "min_bytes": 1,
+        "max_bytes": 1 << 20,
+        "max_records": 1,
+        "batch_size": 1,
+        "topics": [{"topic_id": Symbol("topic_ids", D, UNKNOWN_ID), "partitions": parts}],
+        "forgotten_topics_data": [],
+    }
 
 
 def _of_share_member(epoch: int, *topics: str) -> Plan:
@@ -283,6 +383,50 @@ SHARE_GROUP_DEVIATIONS: list[Deviation] = [
         "the leader epoch of a share state that is initialized again",
         "InitializeShareGroupState with a newer state epoch",
         _fenced_after_initialization,
+        is_harmless=False,
+        by_chance=True,
+    ),
+    Deviation(
+        "a share state that no leader has read",
+        "WriteShareGroupState of a leader that has not read the state since the group began",
+        _not_read,
+        (
+            new_topics(topic(D)),
+            Plan(83, 0, _of_share_state(f"{SHOWN_NAMES}u", state_epoch=1, start_offset=0)),
+            Plan(87, 0, _of_share_state(f"{SHOWN_NAMES}u", leader_epoch=0)),
+        ),
+        is_harmless=False,
+    ),
+    Deviation(
+        "a share group that begins where no record is new enough",
+        "`share.auto.offset.reset=by_duration:...` in a partition without a record that is new enough",
+        _begins_without_a_record,
+        (
+            new_topics(topic(D)),
+            Plan(44, 1, {"resources": [_by_duration(f"{SHOWN_NAMES}k")], "validate_only": False}),
+            Plan(83, 0, _of_share_state(f"{SHOWN_NAMES}k", state_epoch=0, start_offset=-1)),
+            Plan(78, 1, _first_fetch(f"{SHOWN_NAMES}k")),
+        ),
+        is_harmless=False,
+    ),
+    Deviation(
+        "which partition of a share session is delivered first",
+        "a ShareFetch of several partitions that have more records than it may acquire",
+        _other_partition_first,
+        is_harmless=False,
+        by_chance=True,
+    ),
+    Deviation(
+        "a ShareFetch behind records of an aborted transaction",
+        "a ShareFetch whose `max_records` next records are of an aborted transaction",
+        _aborted_records,
+        is_harmless=False,
+        by_chance=True,
+    ),
+    Deviation(
+        "a share group that is deleted after AlterShareGroupOffsets of a partition that does not exist",
+        "DeleteGroups of a share group, after AlterShareGroupOffsets of a partition that does not exist",
+        _altered_what_does_not_exist,
         is_harmless=False,
         by_chance=True,
     ),

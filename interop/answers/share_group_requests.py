@@ -52,7 +52,7 @@ def heartbeat(scene: Scene) -> Fields:
     a, b, _ = scene.topics
     who = {"group_id": of, "member_id": member_id(scene, client), "client": client}
     who["rack_id"] = scene.one("r", "") if scene.happens(0.05) else None
-    stored = scene.member_epochs.get((of, id_of(client)), 0)
+    stored = 0 if of.endswith(ALTERED) else scene.member_epochs.get((of, id_of(client)), 0)
     # several topics would be given to members by the order of their ids, which is another one on each node
     subscription = scene.one([a], [a], [a], [b], [a, f"{scene.name}-none"])
     if (stored <= 0 and scene.happens(0.92)) or scene.happens(0.04):
@@ -236,28 +236,28 @@ def configure(scene: Scene) -> Fields:
 # -- the state of a partition ------------------------------------------------------------------------------------------
 
 
-def _state(scene: Scene, part: Any, field: str = "partition") -> Fields:
+def _state(scene: Scene, part: Any) -> Fields:
+    """part: the fields of a partition; is given the group, the topic and the partition."""
+    of = f"{scene.name}-{scene.one('s', 's', 's', 'v')}" if scene.happens(0.97) else ""
     topics = [
         {
             "topic_id": scene.known_id(name) if scene.happens(0.96) else scene.topic_id(f"{name}?"),
             "partitions": [
-                {field: index} | part() for index in sorted({_partition(scene) for _ in range(scene.one(1, 1, 2))})
+                {"partition": index} | part((of, name, index))
+                for index in sorted({_partition(scene) for _ in range(scene.one(1, 1, 2))})
             ],
         }
         for name in _names(scene)
     ]
-    return {
-        "group_id": f"{scene.name}-{scene.one('s', 's', 's', 'v')}" if scene.happens(0.97) else "",
-        "topics": topics,
-    }
+    return {"group_id": of, "topics": topics}
 
 
 def initialize_state(scene: Scene) -> Fields:
-    return _state(scene, lambda: {"state_epoch": scene.one(0, 0, 1, 2), "start_offset": scene.one(-1, 0, 0, 5)})
+    return _state(scene, lambda _: {"state_epoch": scene.one(0, 0, 1, 2), "start_offset": scene.one(-1, 0, 0, 5)})
 
 
 def read_state(scene: Scene) -> Fields:
-    return _state(scene, lambda: {"leader_epoch": scene.one(-1, 0, 0, 1, 2)})
+    return _state(scene, lambda _: {"leader_epoch": scene.one(-1, 0, 0, 1, 2)})
 
 
 def write_state(scene: Scene) -> Fields:
@@ -270,11 +270,15 @@ def write_state(scene: Scene) -> Fields:
             at = max(0, last + scene.one(1, 1, 1, 3, 0, -2))
         return found
 
+    def leader_epoch(place: tuple[str, str, int]) -> int:
+        """Mostly of a leader that has read the state, as every leader has."""
+        return scene.one(-1, 0, 0, 1, 2) if place in scene.states_read or scene.happens(0.1) else -1
+
     return _state(
         scene,
-        lambda: {
+        lambda place: {
             "state_epoch": scene.one(-1, 0, 0, 1, 2),
-            "leader_epoch": scene.one(-1, 0, 0, 1, 2),
+            "leader_epoch": leader_epoch(place),
             "start_offset": scene.one(-1, -1, 0, 3, 6),
             "delivery_complete_count": scene.one(-1, 0, 1, 3),
             "state_batches": batches(),
@@ -283,11 +287,11 @@ def write_state(scene: Scene) -> Fields:
 
 
 def delete_state(scene: Scene) -> Fields:
-    return _state(scene, dict)
+    return _state(scene, lambda _: {})
 
 
 def read_state_summary(scene: Scene) -> Fields:
-    return _state(scene, lambda: {"leader_epoch": scene.one(-1, 0, 1, 2)})
+    return _state(scene, lambda _: {"leader_epoch": scene.one(-1, 0, 1, 2)})
 
 
 def list_groups(scene: Scene) -> Fields:

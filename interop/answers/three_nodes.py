@@ -30,6 +30,9 @@ CONFIG = {
     "auto.create.topics.enable": "false",
     # a transaction that is open for too long is aborted soon afterwards
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": 300,
+    # InitProducerId 6, with two-phase commit
+    "unstable.api.versions.enable": "true",
+    "transaction.two.phase.commit.enable": "true",
     # the time of the records is in the past (world.TIME_MS)
     "log.retention.ms": -1,
     "group.consumer.assignors": "range,uniform",

@@ -120,7 +120,9 @@ class Guarded:
     ) -> Any:
         """The answer; None if the connection was closed instead."""
         wire, connection = self.connect(principal, host, listener, by_delegation_token=by_delegation_token)
-        spoken = request.MAX_VERSION if version is None else version
+        route = self.node.routes(listener).get(request.API_KEY)
+        newest = request.MAX_VERSION if route is None else route.max_version
+        spoken = newest if version is None else version
         header = RequestHeader(request.API_KEY, spoken, 1, "guarded")
         frame = b"".join(encode_request(header, request))[4:]  # type: ignore[arg-type]
         connection.received_frame(memoryview(bytearray(frame)))

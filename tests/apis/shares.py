@@ -12,6 +12,7 @@ from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import (
     FindCoordinatorRequest,
     InitializeShareGroupStateRequest,
+    ReadShareGroupStateRequest,
     ShareGroupHeartbeatRequest,
     UpdateFeaturesRequest,
     WriteShareGroupStateRequest,
@@ -43,6 +44,18 @@ def initializing(topic: bytes, group: str = "g", epoch: int = 1, start: int = 5)
     R = InitializeShareGroupStateRequest
     asked = R.PartitionData(partition=0, state_epoch=epoch, start_offset=start)
     return R(group_id=group, topics=[R.InitializeStateData(topic_id=topic, partitions=[asked])])
+
+
+def reading(topic: bytes, group: str = "g", leader_epoch: int = 2) -> ReadShareGroupStateRequest:
+    R = ReadShareGroupStateRequest
+    asked = R.PartitionData(partition=0, leader_epoch=leader_epoch)
+    return R(group_id=group, topics=[R.ReadStateData(topic_id=topic, partitions=[asked])])
+
+
+def begin(node: Guarded, topic: bytes, group: str) -> None:
+    """A state that its leader has read."""
+    for request in (initializing(topic, group), reading(topic, group)):
+        assert code(node.ask(request, principal=ADMIN)) is ErrorCode.NONE
 
 
 def writing(topic: bytes, group: str = "g", count: int = 3) -> WriteShareGroupStateRequest:

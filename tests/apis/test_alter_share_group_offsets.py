@@ -9,7 +9,11 @@ from apis.shares import coordinate_shares, joined, left
 
 from heirlog.metadata.acls import AclOperation
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages import AlterShareGroupOffsetsRequest, ReadShareGroupStateRequest
+from heirlog.protocol.messages import (
+    AlterShareGroupOffsetsRequest,
+    DeleteGroupsRequest,
+    ReadShareGroupStateRequest,
+)
 
 R = AlterShareGroupOffsetsRequest
 
@@ -51,6 +55,15 @@ def test_a_group_with_members_is_refused_and_so_are_unknown_topics(node: Guarded
     assert missing.error_message == "This server does not host this topic-partition."
     nameless = node.ask(altering(""), principal=ADMIN)
     assert codes(nameless) is ErrorCode.INVALID_GROUP_ID and nameless.error_message == "The group id is empty."
+
+
+def test_a_partition_that_does_not_exist_keeps_no_group_from_being_deleted(node: Guarded) -> None:
+    left(node, "beyond")
+    request = altering("beyond")
+    request.topics[0].partitions[0].partition_index = 99
+    assert codes(node.ask(request, principal=ADMIN)) == {"t": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+    answer = node.ask(DeleteGroupsRequest(groups_names=["beyond"]), principal=ADMIN)
+    assert answer.results[0].error_code == ErrorCode.NONE
 
 
 def test_a_client_must_be_allowed_to_read_the_group_and_the_topic(node: Guarded) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from apis.guarded import ADMIN, C_DENIED, CLUSTER, Guarded
-from apis.shares import NO_TOPIC, code, coordinate_shares, initializing, writing
+from apis.shares import NO_TOPIC, begin, code, coordinate_shares, writing
 
 from heirlog.metadata.acls import AclOperation
 from heirlog.protocol.errors import ErrorCode
@@ -21,7 +21,7 @@ EXAMPLE = deleting(NO_TOPIC), None
 
 def test_a_deleted_state_is_unknown_and_deleting_it_again_succeeds(node: Guarded) -> None:
     topic = coordinate_shares(node)
-    node.ask(initializing(topic, "del"), principal=ADMIN)
+    begin(node, topic, "del")
     for _ in range(2):
         assert code(node.ask(deleting(topic, "del"), principal=ADMIN)) is ErrorCode.NONE
         assert code(node.ask(writing(topic, "del"), principal=ADMIN)) is ErrorCode.INVALID_REQUEST

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from apis.guarded import ADMIN, G_DENIED, GROUP, T_DENIED, TOPIC, Guarded
-from apis.shares import joined, left
+from apis.shares import joined, left, reading
 
 from heirlog.metadata.acls import AclOperation
 from heirlog.metadata.topic_name import SHARE_STATE_TOPIC
@@ -55,6 +55,7 @@ def test_start_offsets_and_from_version_1_on_lag(node: Guarded) -> None:
     part = A.AlterShareGroupOffsetsRequestPartition(partition_index=0, start_offset=2)
     topics = [A.AlterShareGroupOffsetsRequestTopic(topic_name="t", partitions=[part])]
     assert node.ask(A(group_id="lag", topics=topics), principal=ADMIN).error_code == ErrorCode.NONE
+    node.ask(reading(node.topic_id("t"), "lag", 0), principal=ADMIN)
     asked = W.PartitionData(
         partition=0, state_epoch=-1, leader_epoch=0, start_offset=3, delivery_complete_count=2, state_batches=[]
     )

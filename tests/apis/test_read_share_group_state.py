@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 from apis.guarded import ADMIN, C_DENIED, CLUSTER, Guarded
-from apis.shares import NO_TOPIC, code, coordinate_shares, initializing, writing
+from apis.shares import NO_TOPIC, begin, code, coordinate_shares, initializing, reading, writing
 
 from heirlog.metadata.acls import AclOperation
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages import ReadShareGroupStateRequest
-
-
-def reading(topic: bytes, group: str = "g", leader_epoch: int = 2) -> ReadShareGroupStateRequest:
-    R = ReadShareGroupStateRequest
-    asked = R.PartitionData(partition=0, leader_epoch=leader_epoch)
-    return R(group_id=group, topics=[R.ReadStateData(topic_id=topic, partitions=[asked])])
-
 
 EXAMPLE = reading(NO_TOPIC), None
 
 
 def test_a_leader_loads_what_was_written_and_an_older_one_is_fenced(node: Guarded) -> None:
     topic = coordinate_shares(node)
-    node.ask(initializing(topic, "read"), principal=ADMIN)
+    begin(node, topic, "read")
     node.ask(writing(topic, "read"), principal=ADMIN)
     (partition,) = node.ask(reading(topic, "read", 3), principal=ADMIN).results[0].partitions
     (batch,) = partition.state_batches

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from apis.guarded import ADMIN, C_DENIED, CLUSTER, Guarded
-from apis.shares import NO_TOPIC, code, coordinate_shares, initializing, writing
+from apis.shares import NO_TOPIC, begin, code, coordinate_shares, initializing, writing
 
 from heirlog.metadata.acls import AclOperation
 from heirlog.protocol.errors import ErrorCode
@@ -21,12 +21,19 @@ EXAMPLE = summarizing(NO_TOPIC), None
 
 def test_version_1_says_how_many_records_need_no_delivery_any_more(node: Guarded) -> None:
     topic = coordinate_shares(node)
-    node.ask(initializing(topic, "sum"), principal=ADMIN)
+    begin(node, topic, "sum")
     node.ask(writing(topic, "sum"), principal=ADMIN)
     for version, count in ((0, -1), (1, 3)):
         (found,) = node.ask(summarizing(topic, "sum"), version, ADMIN).results[0].partitions
         assert (found.start_offset, found.leader_epoch, found.state_epoch) == (5, 2, 1)
         assert found.delivery_complete_count == count
+
+
+def test_a_state_that_no_leader_has_read_has_no_leader_epoch(node: Guarded) -> None:
+    topic = coordinate_shares(node)
+    node.ask(initializing(topic, "unread"), principal=ADMIN)
+    (found,) = node.ask(summarizing(topic, "unread"), principal=ADMIN).results[0].partitions
+    assert (found.start_offset, found.leader_epoch, found.state_epoch) == (5, -1, 1)
 
 
 def test_a_state_that_does_not_exist_has_no_start_offset(node: Guarded) -> None:

@@ -263,6 +263,19 @@ def test_a_group_begins_where_its_configuration_says(node: Guarded) -> None:
         assert acquired_in(member.last_answer)[0][0] == first, reset
 
 
+def test_a_group_begins_at_the_end_where_no_record_is_new_enough(node: Guarded) -> None:
+    configure(node, "aged", share_auto_offset_reset="by_duration:PT1S")
+    topic = share_topic(node, "aged", "aged", start=-1)
+    node.write("aged", b"old")
+    node.world.run_for(2000)
+    member = Member(node, "aged", topic)
+    assert acquired_in(member.fetch()) == []
+    newer = produce("aged")
+    newer.topic_data[0].partition_data[0].records = encode_batch([(None, b"newer", (), node.node.env.wall_ms())])
+    node.ask(newer, 12, ADMIN)
+    assert acquired_in(member.fetch()) == [(1, 1, 1)]
+
+
 def test_records_below_the_log_start_are_not_delivered(node: Guarded) -> None:
     topic = share_topic(node, "start", "start")
     for value in (b"a", b"b", b"c"):

@@ -238,11 +238,16 @@ def test_operators_read_of_it_in_the_log(received: str) -> None:
     assert values[received] == {"first_offset": 150, "end_offset": 200, "exact": True}[received]
 
 
-def test_an_election_that_lost_nothing_is_no_warning() -> None:
+@pytest.mark.parametrize("lost_power", [False, True])
+def test_an_election_that_lost_nothing_is_a_warning_only_after_a_power_cut(lost_power: bool) -> None:
     rig = Rig().started()
     lead_reports(rig)
-    whole = ElectionBasis(Basis.RECOVERED, BrokerId(1), LeaderEpoch(7), 200, 12, 0, given_up().replicas)
+    replicas = tuple(answer._replace(may_lack_records=lost_power) for answer in given_up().replicas)
+    whole = ElectionBasis(Basis.RECOVERED, BrokerId(1), LeaderEpoch(7), 200, 12, 0, replicas)
     rig.show(state([1, 2], [1], leader=2, leader_epoch=7, basis=whole))
     rig.env.advance(FIRST_MS)
     assert keys(rig) == [(0, 7)] and written(rig)[0].loss.records_max == 0
-    assert "records-given-up" not in [event for event, _ in rig.env.events]
+    events = {event: values for event, values in rig.env.events if event.startswith(("records-", "nothing-"))}
+    (found,) = events
+    assert found == ("records-may-be-missing" if lost_power else "nothing-given-up")
+    assert events[found]["may_lack_records"] == ([1, 2] if lost_power else [])

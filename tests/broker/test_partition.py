@@ -29,31 +29,6 @@ def test_the_checkpointed_watermark_is_cut_to_the_log() -> None:
     assert partition_on(FakeEnv(), end_offset=5, high_watermark=9).high_watermark == 5
 
 
-def test_a_leader_whose_log_lacks_committed_records_is_doubtful_from_then_on() -> None:
-    whole, lacking, copying = (partition_on(FakeEnv(), end_offset=5, high_watermark=end) for end in (5, 9, 9))
-    for partition in (whole, lacking):
-        partition.become_leader(state([1, 2], leader_epoch=6), 1, 0)
-        partition.become_leader(state([1, 2], leader_epoch=7, partition_epoch=2), 1, 0)
-    assert (whole.doubtful_epoch, lacking.doubtful_epoch) == (-1, 6)
-    copying.become_follower(state([1, 2], leader=2, leader_epoch=6), 1)
-    copying.become_leader(state([1, 2], leader_epoch=7, partition_epoch=2), 1, 0)
-    assert copying.doubtful_epoch == -1, "it has what the leader of epoch 6 had"
-
-
-def test_a_log_may_lack_records_until_it_leads_or_is_in_an_isr() -> None:
-    leading, following = (partition_on(FakeEnv(), end_offset=5) for _ in range(2))
-    for partition in (leading, following):
-        partition.log.may_lack_records = True
-        partition.become_follower(state([1, 2], leader=-1, leader_epoch=6), 1)
-        assert partition.log.may_lack_records, "without a leader nothing is decided"
-    leading.become_leader(state([1, 2], leader_epoch=7, partition_epoch=2), 1, 0)
-    following.become_follower(state([1, 2], [2], leader=2, leader_epoch=7, partition_epoch=2), 1)
-    assert following.log.may_lack_records, "the leader may have failed already"
-    following.become_follower(state([1, 2], leader=2, leader_epoch=7, partition_epoch=3), 1)
-    assert (leading.log.may_lack_records, following.log.may_lack_records) == (False, False)
-    assert leading.doubtful_epoch == 7
-
-
 def test_a_single_replica_commits_what_it_has() -> None:
     assert leader_of([1]).high_watermark == 10
 

@@ -39,8 +39,13 @@ NOW = "--max-transaction-timeout=0"
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
-    # so that a batch without a transaction is accepted, as after the loss of a marker
-    config = {"transaction.partition.verification.enable": "false", "transaction.state.log.replication.factor": "1"}
+    config = {
+        # so that a batch without a transaction is accepted, as after the loss of a marker
+        "transaction.partition.verification.enable": "false",
+        "transaction.state.log.replication.factor": "1",
+        "transaction.two.phase.commit.enable": "true",
+        "unstable.api.versions.enable": "true",
+    }
     with Cluster(nodes=2, config={**config, "transaction.state.log.min.isr": "1"}) as running:
         yield running
 
@@ -163,6 +168,39 @@ def test_an_open_transaction_is_ended_by_force_and_its_producer_is_fenced(
     unknown = heirlog("transactions", "force-terminate", "nobody")
     assert unknown.code == 1 and "transactions list" in unknown.err
     assert rows(heirlog, "transactions", "list", "--transactional-id-pattern", "nobody") == []
+
+
+def test_a_transaction_that_another_system_decides_is_shown_and_ended_only_by_force(
+    heirlog: Heirlog, client: Client
+) -> None:
+    topic, name = create(client, "prepared"), "prepared-one"
+
+    def ask(request: Any) -> Any:
+        answer = client.send_to_coordinator(name, request, error_code=lambda got: got.error_code, key_type=TRANSACTION)
+        assert answer.error_code == 0, answer
+        return answer
+
+    mine = ask(InitProducerIdRequest(transactional_id=name, enable2_pc=True))
+    added = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic(name=topic, partitions=[0])
+    producer = {
+        "transactional_id": name,
+        "producer_id": mine.producer_id,
+        "producer_epoch": mine.producer_epoch,
+    }
+    adding = AddPartitionsToTxnRequest.AddPartitionsToTxnTransaction(**producer, topics=[added])
+    ask(AddPartitionsToTxnRequest(transactions=[adding]))
+    write_hanging(client, topic, 0, mine.producer_id, mine.producer_epoch)
+
+    (listed,) = rows(heirlog, "transactions", "list", "--transactional-id-pattern", name)
+    (described,) = rows(heirlog, "transactions", "describe", name)
+    assert (listed["state"], described["state"], described["timeout_ms"]) == ("Ongoing", "Ongoing", 2**31 - 1)
+    assert rows(heirlog, "transactions", "find-hanging", "--topic", topic, NOW) == []
+    refused = heirlog("transactions", "abort", f"{topic}:0", "--start-offset", "0")
+    assert refused.code == 1 and f"force-terminate {name}" in refused.err
+    assert heirlog("transactions", "force-terminate", name).code == 0
+    eventually(lambda: last_stable_offset(client, topic, 0) == 2, "the marker")
+    (described,) = rows(heirlog, "transactions", "describe", name)
+    assert (described["start_ms"], described["timeout_ms"]) == (None, 30_000)
 
 
 def test_a_forced_abort_breaks_the_transaction_in_one_partition(

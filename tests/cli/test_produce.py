@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import inspect
 import json
 import os
 import pty
@@ -22,6 +23,7 @@ from client.driving import ONE, World, described
 from patience import eventually
 
 from heirlog.blocking import LATEST, Client
+from heirlog.cli import connect
 from heirlog.cli.app import run
 from heirlog.cli.errors import CommandError
 from heirlog.cli.input_lines import InputLines
@@ -161,7 +163,7 @@ def test_a_broker_that_is_gone_ends_it_with_the_count(
         return chunk
 
     monkeypatch.setattr("heirlog.cli.input_lines.os", SimpleNamespace(read=read))
-    monkeypatch.setitem(Client.__init__.__kwdefaults__, "timeout_s", 0.5)
+    monkeypatch.setattr(inspect.unwrap(connect.connected), "__defaults__", (3.0,))
     try:
         code = run(["produce", "gone", "-b", cluster.bootstrap_servers])
     finally:

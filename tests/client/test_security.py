@@ -93,6 +93,7 @@ def test_stores_are_files_or_pem_text() -> None:
             "security.protocol": "SSL",
             "ssl.truststore.type": "PEM",
             "ssl.truststore.certificates": "CERTS",
+            "ssl.cipher.suites": " TLS_AES_128_GCM_SHA256,TLS_AES_256_GCM_SHA384",
             "ssl.keystore.type": "PEM",
             "ssl.keystore.certificate.chain": "CHAIN",
             "ssl.keystore.key": "KEY",
@@ -100,6 +101,7 @@ def test_stores_are_files_or_pem_text() -> None:
     )
     assert text.trust == Store("PEM", pem="CERTS")
     assert text.key == Store("PEM", pem="KEY\nCHAIN\n")
+    assert text.cipher_suites == ("TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384")
 
 
 @pytest.mark.parametrize(

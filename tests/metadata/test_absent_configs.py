@@ -41,7 +41,6 @@ def test_numbers_tune_what_is_not_there() -> None:
         ("create.topic.policy.class.name", "org.example.Policy", "cannot load Java classes"),
         ("config.providers", "file", "write the value itself"),
         ("group.share.max.size", "0", "at least 1"),
-        ("transaction.two.phase.commit.enable", "true", "heirlog has no two-phase commit"),
     ],
 )
 def test_anything_else_asks_for_what_is_not_there(name: str, value: str, sentence: str) -> None:

@@ -97,6 +97,19 @@ def test_a_report_can_be_read_again_and_says_everything_that_its_election_said()
     assert (again.key, again.value) == (REPORT.key, REPORT.value)
 
 
+def test_a_report_names_replicas_whose_machines_have_stopped() -> None:
+    """All have lost the same, perhaps: then the answers show no difference."""
+    answers = (said(1, 5, 200), said(2, 5, 200)._replace(may_lack_records=True), silent(3))
+    report = LossReport("t", Uuid(bytes(16)), 0, REPORT.election._replace(replicas=answers))
+    assert read_report(report.value) == report
+    value = json.loads(report.value)
+    assert value["may_lack_records"] == [2] and REPORT.may_lack_records == ()
+    for replica in value["replicas"]:
+        del replica["may_lack_records"]
+    earlier = read_report(json.dumps(value).encode())
+    assert earlier is not None and earlier.may_lack_records == ()
+
+
 def test_a_report_is_json_that_a_program_understands_without_us() -> None:
     value = json.loads(REPORT.value)
     assert (value["topic"], value["partition"], value["basis"]) == ("orders", 3, "designated")

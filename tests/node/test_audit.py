@@ -8,6 +8,7 @@ import pytest
 from apis.guarded import ADMIN, ALICE, HOST, Guarded
 
 from heirlog.node.audit import NAMES_MAX, names_in
+from heirlog.node.audit_budget import BURST_S, SUMMARY_MS
 from heirlog.protocol.messages import (
     AlterUserScramCredentialsRequest,
     CreateDelegationTokenRequest,
@@ -18,6 +19,7 @@ from heirlog.protocol.messages import (
 )
 
 Topic = CreateTopicsRequest.CreatableTopic
+LEFT_OUT = "operations-left-out"
 
 
 @pytest.fixture(scope="module")
@@ -25,8 +27,14 @@ def one() -> Guarded:
     return Guarded()
 
 
-def lines(node: Guarded) -> list[dict[str, Any]]:
-    return [dict(entry.values) for entry in node.log if getattr(entry, "event", "") == "operation"]
+def deletion(*names: str) -> DeleteTopicsRequest:
+    return DeleteTopicsRequest(
+        topics=[DeleteTopicsRequest.DeleteTopicState(name=name) for name in names], timeout_ms=5000
+    )
+
+
+def lines(node: Guarded, event: str = "operation") -> list[dict[str, Any]]:
+    return [dict(entry.values) for entry in node.log if getattr(entry, "event", "") == event]
 
 
 def last(node: Guarded, request: Any, principal: str) -> dict[str, Any]:
@@ -44,8 +52,8 @@ def test_what_was_done_names_the_client_and_not_the_broker_that_forwarded_it(one
 
 
 def test_what_was_refused_is_a_line_too(one: Guarded) -> None:
-    line = last(one, DeleteTopicsRequest(topic_names=["t", "u"], timeout_ms=5000), ALICE)
-    assert line["principal"] == ALICE and "NONE" not in line["outcome"]
+    line = last(one, deletion("t", "u"), ALICE)
+    assert line["principal"] == ALICE and line["outcome"] == {"TOPIC_AUTHORIZATION_FAILED": 2}
 
 
 def test_a_broker_writes_what_it_does_itself(one: Guarded) -> None:
@@ -80,3 +88,33 @@ def test_a_token_for_another_user_names_that_user() -> None:
     assert names_in(request) == ["alice"]
     request.owner_principal_name = None
     assert names_in(request) == []
+
+
+def test_what_is_refused_again_and_again_is_counted_and_hides_nothing() -> None:
+    node = Guarded()
+    node.create_topics("orders")
+    asked = 3 * BURST_S
+    for _ in range(asked):
+        node.ask(deletion("orders"), principal=ALICE)
+    refused = [line for line in lines(node) if line["principal"] == ALICE]
+    assert BURST_S <= len(refused) < asked
+    assert last(node, deletion("orders"), ADMIN)["outcome"] == {"NONE": 1}
+    (first,) = lines(node, LEFT_OUT)
+    assert (first["principal"], first["host"], first["api"]) == (ALICE, HOST, "DeleteTopics")
+    assert (first["requests"], first["on"]) == (1, ["orders"]) and "NONE" not in first["outcome"]
+    node.cluster.run_for(SUMMARY_MS)
+    assert len(refused) + sum(line["requests"] for line in lines(node, LEFT_OUT)) == asked
+
+
+def test_a_node_that_is_stopped_says_how_many_it_left_out() -> None:
+    node = Guarded()
+    asked = 2 * BURST_S
+    for _ in range(asked):
+        node.ask(deletion("x"), principal=ALICE)
+    before = sum(line["requests"] for line in lines(node, LEFT_OUT))
+    name, is_done = node.cluster.broker(1).name, lambda: node.cluster.broker(1).running is None
+    node.cluster.stop(name)
+    node.wait(is_done)
+    counted = len([line for line in lines(node) if line["principal"] == ALICE])
+    assert before == 1
+    assert counted + sum(line["requests"] for line in lines(node, LEFT_OUT)) == asked

@@ -8,7 +8,10 @@ from heirlog.node.request_dispatcher import RequestDispatcher
 
 def test_what_waits_for_metadata_can_leave() -> None:
     node = Guarded().node
-    requests, called = RequestDispatcher(node, node.every_broker, AuditLog(node.env.log, node.env.now_ms)), list[int]()
+    requests, called = (
+        RequestDispatcher(node, node.every_broker, AuditLog(node.env.log, node.env.now_ms, node.env.call_later)),
+        list[int](),
+    )
     leave = requests.when_it_serves(lambda: called.append(1))
     requests.when_it_serves(lambda: called.append(2))
     leave()

@@ -150,8 +150,9 @@ def test_the_basis_of_an_election_is_a_tagged_field_that_kafka_skips(cls: type) 
 
 
 @pytest.mark.parametrize("role", list(Role))
-def test_api_versions_shows_kafkas_ranges_only(role: Role) -> None:
-    shown = {entry.api_key: entry.max_version for entry in _api_keys_of(role)}
+@pytest.mark.parametrize("serves_unstable", [False, True])
+def test_api_versions_shows_kafkas_ranges_only(role: Role, serves_unstable: bool) -> None:
+    shown = {entry.api_key: entry.max_version for entry in _api_keys_of(role, serves_unstable)}
     assert max(shown) < 10_000
     assert shown[43] == 2
     assert ROUTES[role][43].max_version == 3

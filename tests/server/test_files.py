@@ -83,6 +83,20 @@ def test_more_parts_than_one_system_call_takes_arrive_in_order(files: OsFiles, t
     file.close()
 
 
+def test_a_read_that_the_system_cuts_short_is_continued(
+    files: OsFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = files.open(f"{tmp_path}/f", create=True)
+    file.append(b"0123456789")
+    pread = os.pread
+    monkeypatch.setattr(os, "pread", lambda fd, size, position: pread(fd, min(size, 4), position))
+    assert file.pread(9, 1) == file.pread(100, 1) == b"123456789"
+    os.truncate(file.path, 6)
+    with pytest.raises(OSError, match="shorter than what was written"):
+        file.pread(9, 1)
+    file.close()
+
+
 def test_a_file_that_is_not_there_is_not_made_unasked(files: OsFiles, tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         files.open(f"{tmp_path}/f")

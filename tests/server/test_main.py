@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from heirlog.server.main import LOCK_NAME, StartRefused, lock_directories
+from heirlog.metadata.config_def import parse_static
+from heirlog.server.main import LOCK_NAME, StartRefused, directories_of, lock_directories
 
 
 def test_a_directory_belongs_to_one_process(tmp_path: Path) -> None:
@@ -39,6 +40,17 @@ def test_a_directory_that_is_not_there_is_left_to_the_node(tmp_path: Path) -> No
     assert lock_directories([str(tmp_path / "nowhere")], {}) == []
 
 
+def test_the_directory_of_the_metadata_log_is_locked_once(tmp_path: Path) -> None:
+    """Two processes with log directories of their own could write one metadata log."""
+    (tmp_path / "log").mkdir()
+    (tmp_path / "alias").symlink_to(tmp_path / "log")
+    roles = {"process.roles": "broker", "node.id": "1", "controller.listener.names": "C"}
+    known = roles | {"controller.quorum.bootstrap.servers": "localhost:1", "log.dirs": str(tmp_path / "log")}
+    for own, more in (("", []), ("log", []), ("alias", []), ("own", ["own"])):
+        config = parse_static(known | ({"metadata.log.dir": str(tmp_path / own)} if own else {}))
+        assert directories_of(config) == [str(tmp_path / name) for name in ("log", *more)]
+
+
 CHILD = """
 import sys
 import heirlog.server.main as main
@@ -55,6 +67,9 @@ class Node:
 
     def shutdown(self):
         SHUTDOWN
+
+    def directory_replaced(self, path, error):
+        self.env.stop(1, f"replaced: {error}")
 
     def accepted(self, transport):
         raise AssertionError

@@ -16,7 +16,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 from local.authorities import authority, issued
 from server.secured_nodes import HOST, Secured, correlation, echo, read_frame, run, settings, store, trusting
 
-from heirlog.client.security import Security, SecurityError, Store
+from heirlog.client.security import Security, SecurityError, Store, security_from_properties
 from heirlog.env import Region
 from heirlog.protocol.messages import ApiVersionsResponse
 from heirlog.server import tls_stream
@@ -186,6 +186,36 @@ def test_cipher_suites_have_their_standard_names(fake_node: Any, suites: list[st
         node.door.context = server_context(settings(), "none", suites)
         _, writer = await node.connect()
         assert writer.get_extra_info("cipher")[0] == chosen
+        node.stop()
+
+    run(scenario)
+
+
+def test_each_certificate_of_a_trust_store_is_trusted_also_one_that_signs_nothing(fake_node: Any, framed: Any) -> None:
+    """As in Java, where clients are often given the certificate of the server itself."""
+
+    async def scenario() -> None:
+        node = Secured(fake_node, echo)
+        pinned = issued("node", HOST).partition("-----END PRIVATE KEY-----\n")[2]
+        reader, writer = await node.connect(client_context(Security(protocol="SSL", trust=store(pinned))))
+        writer.write(framed(1))
+        assert correlation(await read_frame(reader)) == 1
+        other = issued("another node", HOST).partition("-----END PRIVATE KEY-----\n")[2]
+        with pytest.raises(ssl.SSLCertVerificationError):
+            await node.connect(client_context(Security(protocol="SSL", trust=store(other))))
+        node.stop()
+
+    run(scenario)
+
+
+def test_a_client_offers_only_the_cipher_suites_that_it_is_given(fake_node: Any) -> None:
+    async def scenario() -> None:
+        node = Secured(fake_node, echo)
+        suites = "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"
+        trust = {"ssl.truststore.type": "PEM", "ssl.truststore.certificates": authority().certificate_pem}
+        of_client = {"security.protocol": "SSL", "ssl.cipher.suites": suites, **trust}
+        _, writer = await node.connect(client_context(security_from_properties(of_client)))
+        assert writer.get_extra_info("cipher")[0] == "ECDHE-ECDSA-AES128-GCM-SHA256"
         node.stop()
 
     run(scenario)

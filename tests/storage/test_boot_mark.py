@@ -13,6 +13,7 @@ from heirlog.protocol.types import BrokerEpoch, Uuid
 from heirlog.storage.config import LogConfig
 from heirlog.storage.identity import format_directory
 from heirlog.storage.log_directory import LogDirectory
+from heirlog.storage.recovery import at_once
 
 PATH, FILE = "/data", "/data/.heirlog_boot"
 ID = Uuid(bytes(range(16)))
@@ -142,6 +143,28 @@ def test_what_recovery_has_cut_may_have_been_committed(files: MemoryFiles) -> No
     data = files.inodes["/data/t-0/00000000000000000000.log"].data
     data[-1] ^= 1
     assert may_lack(started(files))
+
+
+@pytest.mark.parametrize("damage", ["cut", "checkpoint"])
+def test_a_log_that_is_not_as_the_clean_stop_has_left_it_may_lack_records(files: MemoryFiles, damage: str) -> None:
+    """Its high watermark, which a follower knows late, need not show it."""
+    stop(files, started(files))
+    if damage == "cut":
+        del files.inodes["/data/t-0/00000000000000000000.log"].data[:]
+    else:
+        del files.inodes["/data/recovery-point-offset-checkpoint"].data[:]
+    assert may_lack(started(files))
+    assert may_lack(started(files)), "also a start later"
+
+
+def test_a_log_that_was_set_aside_may_lack_records_when_it_comes_back(files: MemoryFiles) -> None:
+    directory = started(files)
+    directory.set_aside("t", 0)
+    again = started(files)
+    (stray,) = again.removed.strays
+    at_once(again.check_stray(stray, "t", LogConfig(), 0)).close()
+    again.removed.checked.append(stray)
+    assert again.bring_back(stray, "t", LogConfig(), 0).may_lack_records
 
 
 def test_a_log_that_lacks_nothing_costs_no_write(files: MemoryFiles) -> None:

@@ -122,7 +122,7 @@ class _Job:
         self._env = env
         self.partition = partition
         self.truncate = truncate
-        self._leader_epoch = partition.lossy_epoch
+        self._leader_epoch = partition.doubts.lossy_epoch
         self._offset = offset
         self._on_done = on_done
         self._copy: DiscardedCopy | None = None

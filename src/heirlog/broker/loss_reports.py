@@ -236,8 +236,12 @@ class _Writer:
 
     def _log_report(self, report: LossReport) -> None:
         election, loss = report.election, report.loss
-        nothing = loss.records_max == 0
-        level, event = ("info", "nothing-given-up") if nothing else ("warning", "records-given-up")
+        level, event = "warning", "records-given-up"
+        if loss.records_max == 0:
+            # a power cut may have taken the same records from all replicas: no election gave them up
+            level, event = (
+                ("warning", "records-may-be-missing") if report.may_lack_records else ("info", "nothing-given-up")
+            )
         self._env.log(
             level,
             event,
@@ -249,6 +253,7 @@ class _Writer:
             first_offset=loss.first_offset,
             end_offset=loss.end_offset,
             exact=loss.is_exact,
+            may_lack_records=list(report.may_lack_records),
         )
 
 

@@ -28,6 +28,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from heirlog.broker.broker_topic_metrics import BrokerTopicMetrics
+from heirlog.broker.doubts import Doubts
 from heirlog.broker.followers import NEVER_MS, Follower, RegisteredBrokers
 from heirlog.broker.high_watermark import next_high_watermark
 from heirlog.broker.isr import (
@@ -43,9 +44,8 @@ from heirlog.broker.isr import (
 )
 from heirlog.broker.truncation import cut_for
 from heirlog.env import Buffer
-from heirlog.metadata.basis import Basis, ElectionBasis
-from heirlog.metadata.loss_report import Certainty, loss_of
 from heirlog.metadata.state import PartitionRegistration
+from heirlog.metadata.topic_name import TRANSACTIONS_TOPIC
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.transaction_marker import TransactionMarker
 from heirlog.protocol.types import NO_LEADER, BrokerId, LeaderEpoch, PartitionEpoch, PartitionKey, Uuid
@@ -111,31 +111,12 @@ def is_committed(high_watermark: int, required_offset: int) -> bool:
     return high_watermark >= required_offset
 
 
-def _lossy_elections(state: PartitionRegistration) -> tuple[ElectionBasis, ...]:
-    """Newest first."""
-    return () if state.basis is None else (state.basis, *state.earlier)
-
-
-def _is_doubtful(election: ElectionBasis) -> bool:
-    """Whether the winner may lack committed records: another replica may hold more, or a machine has lost some.
-
-    Where all have answered and the winner has the most, or the last leader leads again, nothing is known to be gone.
-    """
-    if any(answer.may_lack_records for answer in election.replicas):
-        return True
-    certainty = loss_of(election.leader, election.replicas).certainty
-    return certainty is Certainty.CERTAIN or (
-        election.basis is not Basis.LAST_KNOWN and (certainty is Certainty.POSSIBLE or not election.replicas)
-    )
-
-
 class Partition:
     __slots__ = (
         "_answered_isrs",
-        "_lacks_committed_since",
-        "_lossy_elections",
         "_proposal",
         "_registered_brokers",
+        "doubts",
         "failed_isr_updates",
         "followers",
         "high_watermark",
@@ -186,8 +167,7 @@ class Partition:
         self.high_watermark = min(max(high_watermark, log.log_start_offset), log.log_end_offset)
         # its disk has lost committed records, or the folder is an older copy
         log.may_lack_records |= high_watermark > log.log_end_offset
-        self._lacks_committed_since = -1
-        """The leader epoch in which it first led without them; -1: it did not."""
+        self.doubts = Doubts(log)
         self._decide_transactions()
         self.role = ReplicaRole.IDLE
         self.offline = False
@@ -195,7 +175,6 @@ class Partition:
         self.leader_epoch = LeaderEpoch(-1)
         self.partition_epoch = PartitionEpoch(-1)
         self.leader_epoch_start_offset = 0
-        self._lossy_elections: tuple[ElectionBasis, ...] = ()
         self.replicas: Members = ()
         self.isr: Isr = CommittedPartitionState(())
         self.image_isr: Members = ()
@@ -209,26 +188,6 @@ class Partition:
         self.isr_shrinks = 0
 
     # metadata
-
-    @property
-    def lossy_epoch(self) -> int:
-        """The leader epoch of the newest election on a lossy basis; -1: there was none."""
-        return self._lossy_elections[0].leader_epoch if self._lossy_elections else -1
-
-    @property
-    def doubtful_epoch(self) -> int:
-        """Leader epoch of the newest leader that may lack records of others; -1: there was none."""
-        return max(self._recorded_doubtful_epoch, self._lacks_committed_since)
-
-    @property
-    def is_doubt_recorded(self) -> bool:
-        """Whether the records of elections say it, too: the next leader then knows it."""
-        return self._recorded_doubtful_epoch >= self._lacks_committed_since
-
-    @property
-    def _recorded_doubtful_epoch(self) -> int:
-        doubtful = (election.leader_epoch for election in self._lossy_elections if _is_doubtful(election))
-        return next(doubtful, -1)
 
     def become_leader(self, state: PartitionRegistration, min_isr: int, now_ms: int) -> None:
         """The image says that this broker leads, or that a partition which it leads has changed."""
@@ -244,9 +203,7 @@ class Partition:
             self._proposal = None
         self._take_assignment(state, new_epoch, now_ms)
         if new_epoch:
-            if self.log.may_lack_records:
-                self.log.may_lack_records, self._lacks_committed_since = False, state.leader_epoch
-            self._lossy_elections = _lossy_elections(state)
+            self.doubts.lead(state, has_transactions=self.topic == TRANSACTIONS_TOPIC)
             self.leader_epoch = state.leader_epoch
             self.leader_epoch_start_offset = self.log.log_end_offset
             self.log.producers.guards.clear()
@@ -266,10 +223,7 @@ class Partition:
         self.min_isr = min_isr
         self.leader = state.leader
         self.leader_epoch = state.leader_epoch
-        if state.leader != NO_LEADER and self._registered_brokers.broker_id in state.isr:
-            # it has everything that is committed
-            self.log.may_lack_records = False
-        self._lossy_elections = _lossy_elections(state)
+        self.doubts.follow(state, self._registered_brokers.broker_id)
         self.partition_epoch = state.partition_epoch
         return restart
 
@@ -608,7 +562,7 @@ class Partition:
         """Whether this log has no record yet from after the newest lossy election.
 
         If so, every record that it has to truncate is one that the election gave up."""
-        return self.log.epochs.latest < self.lossy_epoch
+        return self.log.epochs.latest < self.doubts.lossy_epoch
 
     def fetch_position(self) -> FetchStart:
         return FetchStart(self.log.log_end_offset, self.log.epochs.latest)

@@ -401,7 +401,7 @@ class ReplicaFetcher:
                 "transaction-lost-a-part",
                 topic=partition.topic,
                 partition=partition.index,
-                leader_epoch=partition.lossy_epoch,
+                leader_epoch=partition.doubts.lossy_epoch,
                 producer_id=each.producer_id,
                 producer_epoch=each.producer_epoch,
                 lost=each.part,

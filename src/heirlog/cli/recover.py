@@ -51,7 +51,9 @@ POLL_S = 0.2
 ALL_LED = "every partition has a leader"
 NOT_COUNTED = (
     "\nRecordsLost compares the logs as they were when the replicas answered. It does not count what a disk had lost\n"
-    "before: then the output of its broker has log-shorter-than-flushed (of flushed records) or log-cut-by-recovery."
+    "before: then the output of its broker has log-shorter-than-flushed (of flushed records) or log-cut-by-recovery.\n"
+    "MayLackRecords names replicas whose machine has stopped, or whose disk was replaced: how many of their newest\n"
+    "records are gone is unknown."
 )
 WAITING_REPORTS = (
     ": every leader was elected cleanly, or the reports cannot be written yet "
@@ -315,6 +317,7 @@ def report(
         "loss": "RecordsLost",
         "held_by": "HeldBy",
         "silent": "NotAnswered",
+        "may_lack_records": "MayLackRecords",
     }
     show_rows(columns, report_rows(found), as_json=False)
     print(NOT_COUNTED)
@@ -397,6 +400,7 @@ def _report_row(report: LossReport) -> dict[str, Any]:
         "loss": recovery_plan.loss_text(loss),
         "held_by": [answer.broker for answer in loss.held_by],
         "silent": list(loss.silent),
+        "may_lack_records": list(report.may_lack_records),
     }
 
 

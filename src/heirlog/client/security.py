@@ -20,6 +20,7 @@ from typing import TypeAlias
 
 from heirlog.security.allowed_urls import ALLOWED_URLS, why_refused
 from heirlog.security.jaas import LoginModule, parse_jaas
+from heirlog.security.pem import in_lines
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 PASSWORD_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
@@ -35,7 +36,6 @@ MODULES = {
 REFUSED = {
     "ssl.engine.factory.class": "heirlog cannot load Java classes",
     "ssl.provider": "heirlog cannot load Java security providers",
-    "ssl.cipher.suites": "OpenSSL names cipher suites differently; remove it to use the system's",
     "sasl.login.class": "heirlog cannot load Java classes",
     "sasl.client.callback.handler.class": "heirlog cannot load Java classes",
     "security.providers": "heirlog cannot load Java security providers",
@@ -114,6 +114,8 @@ class Security:
     key_password: str = field(default="", repr=False)
     check_host_name: bool = True
     tls_versions: tuple[str, ...] = TLS_VERSIONS
+    cipher_suites: tuple[str, ...] = ()
+    """By their standard names, as Java's; none: OpenSSL's own choice."""
 
     def __post_init__(self) -> None:
         if self.protocol not in PROTOCOLS:
@@ -241,12 +243,12 @@ def _tls(properties: Mapping[str, str]) -> dict[str, object]:
         "key_password": properties.get("ssl.key.password", ""),
         "check_host_name": algorithm == "https",
         "tls_versions": _tls_versions(properties),
+        "cipher_suites": _names(properties.get("ssl.cipher.suites", "")),
     }
 
 
 def _tls_versions(properties: Mapping[str, str]) -> tuple[str, ...]:
-    text = properties.get("ssl.enabled.protocols", "")
-    wanted = {version.strip() for version in text.split(",") if version.strip()}
+    wanted = _names(properties.get("ssl.enabled.protocols", ""))
     if not wanted:
         return TLS_VERSIONS
     spoken = tuple(version for version in TLS_VERSIONS if version in wanted)
@@ -255,10 +257,14 @@ def _tls_versions(properties: Mapping[str, str]) -> tuple[str, ...]:
     return spoken
 
 
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
 def _trust_store(properties: Mapping[str, str]) -> Store | None:
     kind = _store_type(properties, "ssl.truststore.type")
     location = properties.get("ssl.truststore.location", "").strip()
-    pem = properties.get("ssl.truststore.certificates", "")
+    pem = in_lines(properties.get("ssl.truststore.certificates", ""))
     _check_store("ssl.truststore", kind, location, pem, "ssl.truststore.certificates")
     if not location and not pem:
         return None
@@ -271,7 +277,7 @@ def _key_store(properties: Mapping[str, str]) -> Store | None:
     chain, key = properties.get("ssl.keystore.certificate.chain", ""), properties.get("ssl.keystore.key", "")
     if bool(chain) != bool(key):
         raise SecurityError("ssl.keystore.certificate.chain and ssl.keystore.key belong together: one is missing")
-    pem = f"{key.strip()}\n{chain.strip()}\n" if key else ""
+    pem = in_lines(f"{key.strip()}\n{chain.strip()}\n") if key else ""
     _check_store("ssl.keystore", kind, location, pem, "ssl.keystore.key")
     if not location and not pem:
         return None

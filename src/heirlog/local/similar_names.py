@@ -30,12 +30,13 @@ CLIENT_PROPERTIES: Final = (
     "sasl.oauthbearer.scope",
     "sasl.oauthbearer.token.endpoint.url",
     "security.protocol",
+    "ssl.cipher.suites",
     "ssl.enabled.protocols",
     "ssl.endpoint.identification.algorithm",
     *STORES,
 )
 """What heirlog's commands read."""
-_OF_OTHERS: Final = ("sasl.client.callback.handler.class", "sasl.login.class", "ssl.cipher.suites", "ssl.protocol")
+_OF_OTHERS: Final = ("sasl.client.callback.handler.class", "sasl.login.class", "ssl.protocol")
 """Kafka's, which must not be taken for a misspelled one."""
 _CA: Final = ("ssl.truststore.location", "ssl.truststore.certificates")
 _KEY: Final = ("ssl.keystore.location", "ssl.keystore.key")

@@ -28,8 +28,6 @@ from heirlog.metadata.definition import (
 )
 from heirlog.metadata.topic_configs import NO_TIERED_STORAGE
 
-_TRANSACTIONS = (boolean("transaction.two.phase.commit.enable", False),)
-
 _PLUGINS = (
     class_name("alter.config.policy.class.name"),
     class_name("client.quota.callback.class"),
@@ -162,7 +160,6 @@ _FAMILIES: Final[Sequence[tuple[str | None, Sequence[ConfigKey]]]] = (
     ("heirlog cannot load Java classes", _JAVA_SECURITY),
     (NO_TIERED_STORAGE, _TIERS),
     ("this version of heirlog has no streams groups", _GROUPS),
-    ("heirlog has no two-phase commit", _TRANSACTIONS),
     ("heirlog has no configuration providers: write the value itself", _PROVIDERS),
     ("heirlog cannot load Java classes", _PLUGINS),
     (None, _TUNING),

@@ -153,6 +153,7 @@ metadata.max.retention.ms  How long a snapshot of the metadata is kept once a ne
 metadata.log.max.record.bytes.between.snapshots  After how many bytes of records a snapshot is written.
 metadata.log.max.snapshot.interval.ms  The longest time between two snapshots of the metadata.
 metadata.max.idle.interval.ms  How long the controller may write no metadata record; then it writes an empty one.
+unstable.api.versions.enable  Whether the node serves API versions that Apache Kafka calls unstable: InitProducerId 6.
 offsets.topic.num.partitions  How many partitions the topic of committed offsets gets.
 offsets.topic.replication.factor  How many replicas the partitions of the topic of committed offsets get.
 offsets.topic.segment.bytes  The segment size of the topic of committed offsets.
@@ -166,6 +167,7 @@ transactional.id.expiration.ms  How long a transactional id is kept after its la
 transaction.abort.timed.out.transaction.cleanup.interval.ms  How often a coordinator aborts transactions that timed out.
 transaction.remove.expired.transaction.cleanup.interval.ms  How often a coordinator deletes expired transactional ids.
 transaction.partition.verification.enable  Whether a leader asks the coordinator before a transaction begins.
+transaction.two.phase.commit.enable  Whether a producer may begin transactions without a time limit (KIP-939).
 add.partitions.to.txn.retry.backoff.ms  How long a leader waits until it asks the coordinator again.
 add.partitions.to.txn.retry.backoff.max.ms  How long a leader asks again while the transaction before is not complete.
 offsets.retention.minutes  How long committed offsets are kept after their group became empty.

@@ -14,7 +14,7 @@ A log is compared by the pair (last written epoch, end offset), as the recovery 
 
 So a loss is exact if the winner and all replicas that may hold more answered, and none of them had a newer epoch. It
 counts the records on disk when the replicas were asked. Records that a power cut removed from every disk before that
-cannot be reported.
+cannot be counted. Where they may exist, the report names the replicas whose logs may lack some (`may_lack_records`).
 
 The report is a record of the internal topic `__heirlog_recoveries`, JSON in key and value, written by the broker that
 leads the partition. The same election gives the same bytes, on every broker and every time.
@@ -110,6 +110,11 @@ class LossReport:
         return loss_of(self.election.leader, self.election.replicas)
 
     @property
+    def may_lack_records(self) -> tuple[BrokerId, ...]:
+        """Who has lost its newest records, perhaps, before it was asked: no answer says how many."""
+        return tuple(answer.broker for answer in self.election.replicas if answer.may_lack_records)
+
+    @property
     def key(self) -> bytes:
         election = self.election
         return _json(
@@ -143,6 +148,7 @@ class LossReport:
             "exact": loss.is_exact,
             "held_by": [answer.broker for answer in loss.held_by],
             "silent": list(loss.silent),
+            "may_lack_records": list(self.may_lack_records),
             "replicas": [_answer_as_json(answer) for answer in election.replicas],
         }
 
@@ -179,6 +185,7 @@ def _answer_as_json(answer: ReplicaAnswer) -> dict[str, Any]:
         "broker_epoch": _known(answer.broker_epoch),
         "last_written_epoch": answer.last_written_epoch,
         "end_offset": _known(answer.end_offset),
+        "may_lack_records": answer.may_lack_records,
     }
 
 
@@ -188,6 +195,8 @@ def _answer_from(fields: Mapping[str, Any]) -> ReplicaAnswer:
         broker_epoch=BrokerEpoch(_or_unknown(fields["broker_epoch"])),
         last_written_epoch=int(fields["last_written_epoch"]),
         end_offset=_or_unknown(fields["end_offset"]),
+        # reports of earlier versions do not say it
+        may_lack_records=bool(fields.get("may_lack_records", False)),
     )
 
 

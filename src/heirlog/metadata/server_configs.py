@@ -283,6 +283,7 @@ _COORDINATORS = (
     integer("add.partitions.to.txn.retry.backoff.max.ms", 100, 0),
     integer("add.partitions.to.txn.retry.backoff.ms", 20, 1),
     boolean("transaction.partition.verification.enable", True, update=CLUSTER),
+    boolean("transaction.two.phase.commit.enable", False),
     integer("share.coordinator.snapshot.update.records.per.snapshot", 500, 0),
     integer("share.coordinator.state.topic.compression.codec", 0, at_most=4),
     integer("share.coordinator.state.topic.num.partitions", 50, 1),

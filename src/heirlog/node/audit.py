@@ -8,6 +8,11 @@ elections, features and voters, under the principal of the client that a broker 
 groups and offsets. `outcome` counts the error codes of the answer. Names are at most `NAMES_MAX`; values of
 configurations, passwords and keys are in none.
 
+    {"event": "operations-left-out", "logger": "heirlog.node.audit", "principal": "User:alice", "host": "10.0.0.7",
+     "api": "DeleteTopics", "requests": 420, "on": ["t1", "t2"], "outcome": {"NONE": 420}}
+
+What a client does more often than `node/audit_budget.py` allows is counted, and never left out without a line.
+
     {"event": "authorization-denied", "logger": "heirlog.node.audit", "principal": "User:alice", "host": "10.0.0.7",
      "operation": "WRITE", "resource_type": "TOPIC", "resource": "orders", "suppressed": 0}
 
@@ -23,12 +28,13 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from heirlog.context import Context
-from heirlog.env import EventLog
+from heirlog.env import Cancel, EventLog
 from heirlog.metadata.acls import AclOperation, ResourceType
 from heirlog.metadata.address import kafka_host
+from heirlog.node.audit_budget import AuditBudget, AuditKind, LeftOut
 from heirlog.node.error_counts import ErrorCounts, error_counter
 from heirlog.protocol.api import APIS
-from heirlog.protocol.errors import error_code
+from heirlog.protocol.errors import ErrorCode, error_code
 from heirlog.rate_limited_log import RateLimitedLog
 
 NAMES_MAX: Final = 10
@@ -36,9 +42,15 @@ _NAMES: Final = ("resource_name", "name", "topic", "topic_name", "group_id", "br
 
 
 class AuditLog:
-    def __init__(self, log: EventLog, now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        log: EventLog,
+        now_ms: Callable[[], int],
+        call_later: Callable[[int, Callable[[], None]], Cancel],
+    ) -> None:
         self._log = log
         self._log_limited = RateLimitedLog(log, now_ms)
+        self._budget = AuditBudget(now_ms, call_later, self._write_left_out)
 
     def denied(self, context: Context, operation: AclOperation, resource_type: ResourceType, resource: str) -> None:
         host = kafka_host(context.client_host)
@@ -56,15 +68,38 @@ class AuditLog:
     def write(self, key: int, request: Any, context: Context, response: Any) -> None:
         counts: ErrorCounts = defaultdict(int)
         error_counter(key)(response, counts)
+        outcome = {error_code(code).name: count for code, count in sorted(counts.items())}
+        names = names_in(request)
+        is_executed = ErrorCode.NONE in counts
+        kind = AuditKind(context.principal, context.client_host, APIS[key].name, is_executed)
+        if not self._budget.allows(kind):
+            self._budget.leave_out(kind, names, outcome)
+            return
         self._log(
             "info",
             "operation",
             principal=context.principal,
             host=context.client_host,
             client_id=context.client_id,
-            api=APIS[key].name,
-            on=names_in(request),
-            outcome={error_code(code).name: count for code, count in sorted(counts.items())},
+            api=kind.api,
+            on=names,
+            outcome=outcome,
+        )
+
+    def write_left_out(self) -> None:
+        """The node stops: what was counted so far."""
+        self._budget.write_all()
+
+    def _write_left_out(self, kind: AuditKind, found: LeftOut) -> None:
+        self._log(
+            "info",
+            "operations-left-out",
+            principal=kind.principal,
+            host=kind.host,
+            api=kind.api,
+            requests=found.requests,
+            on=found.shown(),
+            outcome=dict(found.outcome),
         )
 
 

@@ -158,9 +158,9 @@ class Node:
             config, lambda: self.image, lambda: self.cluster_id, env.wall_ms, signatures or {}
         )
         self.authentications = AuthenticationCounts()
-        audit = AuditLog(env.log, env.now_ms)
-        self.log_denied = audit.denied
-        self._dispatcher = RequestDispatcher(self, self.every_broker, audit)
+        self._audit = AuditLog(env.log, env.now_ms, env.call_later)
+        self.log_denied = self._audit.denied
+        self._dispatcher = RequestDispatcher(self, self.every_broker, self._audit)
         self._stores = DynamicStores(stores, config.node_id)
         self._stopping = False
 
@@ -391,6 +391,7 @@ class Node:
     def _end_quorum(self) -> None:
         for connection in list(self._connections):
             connection.transport.close()
+        self._audit.write_left_out()
         if self._controller is not None:
             self._controller.shutdown()
         if self._quorum is None:
@@ -485,6 +486,15 @@ class Node:
     def log_directory_failed(self, directory: LogDirectory, error: OSError) -> None:
         if self._broker is not None:
             self._broker.replicas.directories.failed(directory, error)
+
+    def directory_replaced(self, path: str, error: OSError) -> None:
+        """What this node has opened is not at this path any more: its next start would not find it."""
+        if path == self.config.metadata_log_dir:
+            self.env.stop(1, f"the directory of the metadata log, {path}, is not there any more: {error}")
+            return
+        for directory in self._directories:
+            if directory.path == path:
+                self.log_directory_failed(directory, error)
 
     def log_start_moved(self, key: PartitionKey) -> None:
         if self._broker is not None:

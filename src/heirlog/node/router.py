@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from importlib import import_module
 from typing import Any, Final
 
@@ -45,12 +46,16 @@ class ApiRoute:
         "waits_for_turn",
     )
 
-    def __init__(self, key: int, role: Role, entry: Entry) -> None:
+    def __init__(self, key: int, role: Role, entry: Entry, *, with_unstable: bool = False) -> None:
+        """with_unstable: serve the last version, too, where Kafka has not released it."""
         self.key = key
         self._role = role
         self._module = entry.module
         self.min_version, self.max_version = entry.versions
         self.advertised: Versions | None = entry.advertised
+        if entry.last_is_unstable and not with_unstable:
+            self.max_version -= 1
+            self.advertised = self.min_version, self.max_version
         """None: ApiVersions does not show it."""
         self.is_forwarded = entry.is_forwarded
         """Brokers send it to controllers."""
@@ -106,6 +111,17 @@ ROUTES: Mapping[Role, Mapping[int, ApiRoute]] = {
 }
 
 
+@cache
+def routes_with_unstable(role: Role) -> Mapping[int, ApiRoute]:
+    """The same on a node with `unstable.api.versions.enable`."""
+    unstable = {
+        int(key): ApiRoute(int(key), role, entry, with_unstable=True)
+        for key, entry in INDEX[role].items()
+        if entry.last_is_unstable
+    }
+    return {**ROUTES[role], **unstable}
+
+
 OPEN_TO_ALL: Final = ListenerSecurity("", "PLAINTEXT")
 
 
@@ -118,11 +134,14 @@ class ListenerRoutes:
     advertised: Endpoint
     role: Role
     security: ListenerSecurity = OPEN_TO_ALL
+    serves_unstable: bool = False
+    """`unstable.api.versions.enable`"""
     routes: Mapping[int, ApiRoute] = field(init=False, repr=False, compare=False)
     """Looked up twice per request: found once."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "routes", ROUTES[self.role])
+        routes = routes_with_unstable(self.role) if self.serves_unstable else ROUTES[self.role]
+        object.__setattr__(self, "routes", routes)
 
 
 def listeners_of(config: StaticConfig) -> list[ListenerRoutes]:
@@ -138,6 +157,7 @@ def listeners_of(config: StaticConfig) -> list[ListenerRoutes]:
             advertised.get(listener.name, listener.endpoint),
             Role.CONTROLLER if listener.name in config.controller_listener_names else Role.BROKER,
             config.security(listener.name),
+            bool(config["unstable.api.versions.enable"]),
         )
         for listener in config.all_listeners
         if config.is_broker or listener.name in config.controller_listener_names

@@ -16,7 +16,7 @@ from functools import cache
 from typing import Any
 
 from heirlog.apis.common.api import Role
-from heirlog.node.router import ROUTES, ListenerRoutes
+from heirlog.node.router import ROUTES, ListenerRoutes, routes_with_unstable
 from heirlog.protocol.api import ApiKey
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.frames import RequestHeader, decode_request, parse_header
@@ -84,16 +84,17 @@ def decode(listener: ListenerRoutes, frame: memoryview) -> tuple[RequestHeader, 
 
 def api_keys(listener: ListenerRoutes) -> list[ApiVersionsResponse.ApiVersion]:
     """What ApiVersions advertises on this listener, by key. Shared by all responses: messages are never changed."""
-    return _api_keys_of(listener.role)
+    return _api_keys_of(listener.role, listener.serves_unstable)
 
 
 @cache
-def _api_keys_of(role: Role) -> list[ApiVersionsResponse.ApiVersion]:
+def _api_keys_of(role: Role, serves_unstable: bool) -> list[ApiVersionsResponse.ApiVersion]:
+    routes = routes_with_unstable(role) if serves_unstable else ROUTES[role]
     return [
         ApiVersionsResponse.ApiVersion(
             api_key=route.key, min_version=route.advertised[0], max_version=route.advertised[1]
         )
-        for _, route in sorted(ROUTES[role].items())
+        for _, route in sorted(routes.items())
         if route.advertised is not None
     ]
 

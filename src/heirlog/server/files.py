@@ -171,6 +171,12 @@ class OsFile:
         """Raises OSError also where the file has become shorter than what was written to it."""
         try:
             data = os.pread(self._fd, size, position)
+            while len(data) < size and position + len(data) < self._size:
+                # the system may return less than it has: a network's file system, or for more than 2 GiB
+                more = os.pread(self._fd, size - len(data), position + len(data))
+                if not more:
+                    break
+                data += more
         except OSError as error:
             raise with_advice(error, self.path) from None
         if len(data) < size and position + len(data) < self._size:

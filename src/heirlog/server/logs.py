@@ -10,7 +10,7 @@ not printable are escaped, so that a client cannot write lines or terminal comma
 
 A change that concerns ten thousand partitions would say the same of each, and a line costs more than electing a leader:
 of one event below a warning `LINES_MAX` lines are printed in a second, and how many more there were is one line
-(`lines-left-out`) before the next one of a later second. What administrators did is printed whole: it is the audit log.
+(`lines-left-out`) before the next one of a later second. The audit log has a bound of its own (`node/audit_budget.py`).
 
 Traps. structlog, which lays out lines for a terminal, is imported only there: JSON needs none of it, and nodes start in
 less time. It imports rich, where that is installed, for tracebacks that nothing here prints: 100 ms and 5 MiB, so it is
@@ -33,8 +33,8 @@ from heirlog.log_levels import LogLevels
 MAX_VALUE_CHARS = 2000
 LINES_MAX = 100
 _LIMITED = frozenset(("debug", "info"))
-OPERATION = "operation"
-"""The event of the audit log (`heirlog.node.audit`)."""
+AUDIT = frozenset(("operation", "operations-left-out"))
+"""Events of the audit log (`heirlog.node.audit`)."""
 LIMITS = frozenset(("heirlog.rate_limited_log", "heirlog.failure_log"))
 """Modules that log on behalf of others."""
 EXCEPTION = "exception"
@@ -66,7 +66,7 @@ class Logger:
             for other, count in counts.items():
                 if count > LINES_MAX:
                     self._print("info", "lines-left-out", __name__, {"of": other, "count": count - LINES_MAX})
-        if level in _LIMITED and event != OPERATION:
+        if level in _LIMITED and event not in AUDIT:
             count = self._lines_of_second[event] = self._lines_of_second.get(event, 0) + 1
             if count > LINES_MAX:
                 return

@@ -36,6 +36,7 @@ from heirlog.server.certificates import Certificates
 from heirlog.server.client_pool import ClientPool
 from heirlog.server.connection_limits import connection_limits, exempt_listeners, listener_limits
 from heirlog.server.connection_rates import AcceptRates, ConnectionRates
+from heirlog.server.directory_watch import DirectoryWatch
 from heirlog.server.door import Doors
 from heirlog.server.env import ServerEnv
 from heirlog.server.event_loop import new_event_loop
@@ -80,7 +81,7 @@ def run_node(
     raise_file_limit()
     unusable: dict[str, str] = {}
     try:
-        locks = lock_directories(config.log_dirs, unusable)
+        locks = lock_directories(directories_of(config), unusable)
     except StartRefused as refused:
         return _print_refusal(str(refused))
     try:
@@ -98,6 +99,16 @@ def raise_file_limit() -> None:
     if soft != hard:
         with suppress(ValueError, OSError):  # macOS names a hard limit that it does not grant
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def directories_of(config: StaticConfig) -> list[str]:
+    """The log directories, and that of the metadata log, which may be one of them under another name."""
+    own = config.metadata_log_dir
+    found = [*config.log_dirs]
+    with suppress(OSError):
+        if any(os.path.samefile(own, path) for path in found if os.path.exists(path)):
+            return found
+    return [*found, own] if own not in found else found
 
 
 def lock_directories(paths: Sequence[str], unusable: dict[str, str]) -> list[int]:
@@ -182,6 +193,9 @@ class NodeServer:
             backlog=config["socket.listen.backlog.size"] if "socket.listen.backlog.size" in config.given else BACKLOG,
         )
 
+        self._watch = DirectoryWatch(
+            self._loop, (path for path in directories_of(config) if path not in unusable), self._node.directory_replaced
+        )
         self._metrics: MetricsListener | None = None
         self._metrics_at: Endpoint | None = None
         if config.metrics_listener is not None:
@@ -226,6 +240,7 @@ class NodeServer:
             self._loop.add_signal_handler(signal.SIGHUP, self._reload)
             self._listen()
             self._look_around()
+            self._watch.look()
             for keys in self._issuer_keys.values():
                 keys.start()
             self._loop.call_soon(self._start, on_listening)
@@ -296,6 +311,7 @@ class NodeServer:
     def _end(self) -> None:
         if self._metrics is not None:
             self._metrics.stop()
+        self._watch.stop()
         self._server.stop()
         self._pool.stop()
         self._files.stop()

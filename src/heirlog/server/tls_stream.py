@@ -21,6 +21,9 @@ Limits. What is encrypted cannot be taken back, so a piece is encrypted only onc
 makes us answer within TLS (key updates) fills the queue like one that makes us answer requests, and is read no further.
 `CIPHER_READ` bytes without a byte of data are no honest peer's: a record has at most a quarter of them.
 
+Costs. Clients make records of a thousand bytes, and each may wake the loop. To ask OpenSSL for data that it does not
+have raises an error that costs as much as a record, so it is asked only where there are bytes for it.
+
 Traps. The socket may be unreadable while decrypted bytes wait: a stream that stops reading early comes back by itself
 (`_is_drained`). The handshake of a client ends before the server has judged its certificate (TLS 1.3): it learns of a
 refusal with its first read. After any error of OpenSSL the object is never used again. A descriptor of such a stream
@@ -36,6 +39,7 @@ import ssl
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from time import monotonic
 from typing import Protocol
 
 from heirlog.env import Buffer, Region
@@ -199,6 +203,7 @@ class TlsStream(FrameStream):
         "_is_in_line",
         "_is_proven",
         "_is_secured",
+        "_outgoing",
         "_secured",
         "_socket_is_empty",
         "_taken_bytes",
@@ -218,9 +223,9 @@ class TlsStream(FrameStream):
         server_hostname: str | None = None,
     ) -> None:
         self._incoming = ssl.MemoryBIO()
-        outgoing = ssl.MemoryBIO()
+        self._outgoing = ssl.MemoryBIO()
         is_server = server_hostname is None
-        self._tls = context.wrap_bio(self._incoming, outgoing, is_server, server_hostname)
+        self._tls = context.wrap_bio(self._incoming, self._outgoing, is_server, server_hostname)
         self._turns = turns
         self._secured = receiver.on_secured
         self._is_secured = False
@@ -235,7 +240,7 @@ class TlsStream(FrameStream):
         self._dry_bytes = 0
         """Encrypted, since there was data."""
         self._is_proven = False
-        super().__init__(loop, sock, staging, frame_limit, receiver, TlsSendQueue(sock, self._tls, outgoing))
+        super().__init__(loop, sock, staging, frame_limit, receiver, TlsSendQueue(sock, self._tls, self._outgoing))
         if not is_server:
             self._wait_for_turn()
 
@@ -328,7 +333,7 @@ class TlsStream(FrameStream):
         if not data:
             self._incoming.write_eof()
             return CLOSED_BY_PEER
-        self.last_active = self._loop.time()
+        self.last_active = monotonic()
         self._socket_is_empty = len(data) < most
         self._taken_bytes += len(data)
         self._dry_bytes += len(data)
@@ -342,36 +347,41 @@ class TlsStream(FrameStream):
         has_taken = False
         self._is_drained = self._socket_is_empty = False
         while count < limit and records and self._failure is None:
-            place = target[count:limit] if count < len(target) else _rest(behind, count - len(target))
-            try:
-                got = self._tls.read(len(place), place)
-            except ssl.SSLWantReadError:
-                self._count_data(count - counted)
-                counted = count
-                if self._socket_is_empty:
-                    self._is_drained = True
-                    break
-                if self._dry_bytes >= CIPHER_READ:
-                    self._failure = "TLS: too many records without data"
-                    break
-                self._judge()
-                if has_taken and not self._is_proven:
-                    break
-                self._failure = self._take_in()
-                has_taken = True
-                continue
-            except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
-                self._failure = CLOSED_BY_PEER
-            except OSError as error:
-                self._failure = reason_of(error)
-            else:
-                count += int(got)
-                records -= 1
-                if not got:
+            if self._incoming.pending or self._tls.pending():
+                place = target[count:limit] if count < len(target) else _rest(behind, count - len(target))
+                try:
+                    got = int(self._tls.read(len(place), place))
+                except ssl.SSLWantReadError:
+                    pass
+                except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
                     self._failure = CLOSED_BY_PEER
+                    break
+                except OSError as error:
+                    self._failure = reason_of(error)
+                    break
+                else:
+                    count += got
+                    records -= 1
+                    if not got:
+                        self._failure = CLOSED_BY_PEER
+                    continue
+            self._count_data(count - counted)
+            counted = count
+            if self._socket_is_empty:
+                self._is_drained = True
+                break
+            if self._dry_bytes >= CIPHER_READ:
+                self._failure = "TLS: too many records without data"
+                break
+            self._judge()
+            if has_taken and not self._is_proven:
+                break
+            self._failure = self._take_in()
+            has_taken = True
         self._count_data(count - counted)
-        self._flush_control_bytes()
-        self._throttle()
+        if self._outgoing.pending:
+            self._flush_control_bytes()
+            self._throttle()
         if not count and self._failure is not None and not self._closed:
             if self._corked:
                 self._send_corked()  # a peer that has closed its sending side may still read

@@ -371,8 +371,8 @@ class Checker:
             self._begin_lineage(key, state, partition, model, begins)
         elif epoch < model.began_at_epoch:
             return
-        if not partition.is_doubt_recorded:
-            # its log was cut, or copied to a new disk, and it may have joined the ISR without seeing that
+        if not partition.doubts.is_recorded:
+            # its log was cut or is on a new disk, and it has not seen itself in the ISR
             self.transactions.in_doubt(key, partition.topic)
         self.transactions.leads(key, partition)
         if partition.high_watermark > model.true.offset:

@@ -62,6 +62,8 @@ class RunPlan:
     """Producers of transactions that know version 2 send the bytes of answered requests once more, later."""
     cleaned_transactions: bool = False
     """An additional, compacted topic that producers of transactions write."""
+    two_phase_commit: bool = False
+    """The transactions of one transactional id have no time limit (KIP-939)."""
     overtaken_offsets: bool = False
     """A group whose offsets are committed plainly while a transaction has written earlier ones."""
     compacted: bool = False

@@ -17,7 +17,8 @@
     lying-disks             `heirlog.sim.lying_disks`
     rolling-upgrade         `heirlog.sim.upgrades`
     transactions, late-coordinators, late-verifications, zombie-copiers, late-markers, zombie-markers,
-    lost-markers, used-up-ids, expiring-ids, overtaken-offsets, cleaned-transactions, forgotten-epochs
+    lost-markers, used-up-ids, expiring-ids, overtaken-offsets, cleaned-transactions, forgotten-epochs,
+    two-phase-commit
                             `heirlog.sim.transaction_races`
     consumer-groups         `heirlog.sim.consumer_group_races`
     mixed-groups            `heirlog.sim.mixed_group_races`
@@ -307,6 +308,7 @@ SCENARIOS: Mapping[str, Scenario] = {
     "used-up-ids": Scenario(transaction_races.used_up_ids_plan, transaction_races.used_up_ids),
     "forgotten-epochs": Scenario(transaction_races.forgotten_epochs_plan, transaction_races.forgotten_epochs),
     "expiring-ids": Scenario(transaction_races.expiring_ids_plan, transaction_races.expiring_ids),
+    "two-phase-commit": Scenario(transaction_races.two_phase_commit_plan, transaction_races.transactions),
     "overtaken-offsets": Scenario(transaction_races.overtaken_offsets_plan, transaction_races.restarts),
     "cleaned-transactions": Scenario(
         transaction_races.cleaned_transactions_plan, transaction_races.cleaned_transactions

@@ -10,6 +10,7 @@
     used-up-ids         a coordinator is killed when it has decided which producer id follows a used-up one
     expiring-ids        a coordinator fails while it deletes ids that were not used for a moment
     forgotten-epochs    all brokers lose power when a producer has an epoch that no disk has, and records that each has
+    two-phase-commit    as `transactions`, and one producer has no time limit: its transactions end by its own hand only
     overtaken-offsets   brokers are killed while offsets are committed plainly, and earlier ones in transactions
     cleaned-transactions
                         brokers are killed while a compacted topic is written in transactions, and one gets a new disk
@@ -56,6 +57,7 @@ USED_UP_LIMIT_MS, SUCCESSORS = 12_000, 2
 RESTARTS = 8
 POWER_CUTS, WRITTEN_BACK_MS = 4, 20
 EXPIRING_PRODUCERS = {"producer.id.expiration.ms": "1000", "producer.id.expiration.check.interval.ms": "300"}
+TWO_PHASE_COMMIT = {"unstable.api.versions.enable": "true", "transaction.two.phase.commit.enable": "true"}
 LATE_STEPS = (ADD, PREPARE)
 LATE_VERIFICATIONS_MS, VERIFICATIONS_LATE, VERIFICATION_LATE_US = 20_000, 0.1, (2_500_000, 7_000_000)
 HIT_AT = "transaction.hit-at-"
@@ -132,6 +134,12 @@ def overtaken_offsets_plan(random: Random) -> RunPlan:
 def cleaned_transactions_plan(random: Random) -> RunPlan:
     plan = transactions_plan(random)
     plan.recreated, plan.cleaned_transactions = False, True
+    return plan
+
+
+def two_phase_commit_plan(random: Random) -> RunPlan:
+    plan = transactions_plan(random)
+    plan.two_phase_commit, plan.config = True, TWO_PHASE_COMMIT
     return plan
 
 

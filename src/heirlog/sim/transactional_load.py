@@ -23,6 +23,7 @@ from heirlog.sim import group_history
 from heirlog.sim.checker import Checker
 from heirlog.sim.clients.consumer import Consumer
 from heirlog.sim.clients.copier import Copier
+from heirlog.sim.clients.force_terminator import ForceTerminator
 from heirlog.sim.clients.member import OffsetsReader
 from heirlog.sim.clients.overtaken_committer import OvertakenCommitter
 from heirlog.sim.clients.transactional_producer import TransactionalProducer
@@ -32,10 +33,13 @@ from heirlog.sim.group_history import GroupHistory
 from heirlog.sim.history import Finding, History, KnownLoss
 from heirlog.sim.history_checks import transactions
 from heirlog.sim.plan import RunPlan
+from heirlog.sim.world import LogLine
 
 COPY_GROUP = "copiers"
 WRITERS = {"writer-1": "shared", "writer-2": "shared", "writer-3": "alone"}
 """With their transactional ids."""
+TWO_PHASE = "alone"
+"""The id whose transactions have no time limit, in a run with two-phase commit."""
 COPIERS = ("copier-1", "copier-2")
 FIRST_VALUE = 10_000_000
 VALUES = 1_000_000
@@ -47,9 +51,10 @@ END_LIMIT_MS = 40_000
 SETTLE_LIMIT_MS = 30_000
 AUDIT_LIMIT_MS = 20_000
 AGING_MS = 5
-DROWSY = 0.3
+DROWSY, BEYOND_LIMIT = 0.3, 0.15
 REPEATS = 0.2
 """Chance that an answered request is sent once more."""
+TIMED_OUT = "two-phase-timed-out"
 FIRST_AGED_EPOCH = 32_755
 """Of producers whose epochs are soon used up."""
 
@@ -113,6 +118,7 @@ class TransactionalLoad:
         self._copiers: list[Copier] = []
         self._readers: list[Consumer] = []
         self._audited: Collection[str] = ()
+        self._timed_out: list[str] = []
 
     def start(self) -> None:
         run, recreated, output = self._run, self._recreated, self._topic
@@ -162,8 +168,14 @@ class TransactionalLoad:
                 "overtaken",
                 lambda env: OvertakenCommitter(env, "overtaken", bootstrap, self._source, history, count(first_value)),
             )
+        if self._plan.two_phase_commit:
+            run.cluster.world.log_listeners.append(self._on_log)
         self._age()
         self._readers.append(run.reader(COMMITTED_READER, [output], reads_committed=True))
+
+    def _on_log(self, line: LogLine) -> None:
+        if line.event == "transaction-timed-out" and line.values["transactional_id"] == TWO_PHASE:
+            self._timed_out.append(str(line))
 
     def _age(self) -> None:
         """Raise the epoch of each id once, in its coordinator's memory, before its first transaction. The next record
@@ -179,6 +191,13 @@ class TransactionalLoad:
             self._run.cluster.after(AGING_MS, "ageing", self._age)
 
     def _who(self, transactional_id: str) -> TransactionalId:
+        who = self._drawn(transactional_id)
+        if self._plan.two_phase_commit and transactional_id == TWO_PHASE:
+            # it sleeps beyond the limit that it names, which must not count
+            return replace(who, timeout_ms=TIMEOUTS_MS[0], sleeps=BEYOND_LIMIT, is_two_phase=True)
+        return who
+
+    def _drawn(self, transactional_id: str) -> TransactionalId:
         random = self._random
         if self._plan.drowsy:
             knows = EPOCH_PER_TRANSACTION * self._plan.only_version_2
@@ -205,11 +224,29 @@ class TransactionalLoad:
             run.supervised(lambda: all(client.ended for client in self._producers)),
             END_LIMIT_MS,
         )
+        if self._plan.two_phase_commit:
+            self._force_terminate()
         run.wait(
             "no transaction is open",
             run.supervised(lambda: self._checker.is_settled(self._nodes())),
             SETTLE_LIMIT_MS,
         )
+
+    def _force_terminate(self) -> None:
+        """End what a producer without a time limit has left open: no coordinator does it."""
+        run = self._run
+        is_open = any(
+            each.transactional_id == TWO_PHASE and each.state is TransactionState.ONGOING
+            for node in self._nodes()
+            for shard in node.broker.transactions.shards()
+            for each in shard.all()
+        )
+        run.cluster.world.counters["transaction.force-terminated"] += is_open
+        terminator = run.cluster.run_client(
+            "administrator",
+            lambda env: ForceTerminator(env, "administrator", run.cluster.bootstrap, run.history, TWO_PHASE),
+        )
+        run.wait("the producer without a time limit is fenced", run.supervised(lambda: terminator.done), END_LIMIT_MS)
 
     def _nodes(self) -> list[Node]:
         return [node for _, node in self._run.checker.oracle.running_brokers()]
@@ -253,6 +290,9 @@ class TransactionalLoad:
         self._group.reads.clear()
         yield from group_history.findings(self._group, losses)
         yield from history.repeated
+        yield from (
+            Finding(TIMED_OUT, f"a transaction without a time limit was timed out: {it}") for it in self._timed_out
+        )
         if self._overtaken is not None:
             yield from self._overtaken.findings
         yield from transactions.lost_transaction(history, COMMITTED_AUDITOR, self._audited, losses)

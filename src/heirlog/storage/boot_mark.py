@@ -9,12 +9,12 @@ flushed may be gone from the end of each log, and nothing in the log tells. So t
     unclean     this boot           no
     unclean     another, or none    yes
 
-Records that recovery cut from a log, because they were damaged, may be missing as well, and all records of a replica
-whose disk was replaced.
+Records that recovery cut from a log, because they were damaged, may be missing as well, what a clean stop had flushed
+and is not there any more, and all records of a replica whose disk was replaced.
 
 A log that may lack records keeps that state until the replica is in an ISR under another leader, and so has everything
-that is committed, or is elected as a leader itself. So the file names such logs, too: without it the next start in the
-same boot, or after a clean stop, would take them for complete ones. It matters to a coordinator:
+that is committed, or is elected as a leader itself (`broker/doubts.py`). So the file names such logs, too: without it
+the next start in the same boot, or after a clean stop, would take them for complete ones. It matters to a coordinator:
 `broker/transactions/entry.py`.
 """
 

@@ -200,13 +200,13 @@ class LogDirectory:
             log.may_lack_records |= self._boot_mark.may_lack_records(str(log))
             self._add(key, log)
             on_log(log)
-        if any(log.may_lack_records for log in self.logs.values()):
-            # the next start has to know it, whichever way this one ends
-            self._write_boot_mark()
-        if self.was_clean and not (self._names_all_logs() and self._holds(self._checkpoints.recovery_points)):
+        if self.was_clean and not self._is_as_it_was_stopped():
             self.clean_broker_epoch = None
             for log in self.logs.values():
                 log.distrust_stop()
+        if any(log.may_lack_records for log in self.logs.values()):
+            # the next start has to know it, whichever way this one ends
+            self._write_boot_mark()
         self._loaded = True
 
     def _open_log(
@@ -228,6 +228,13 @@ class LogDirectory:
             listener=self._log_listener,
         )
         return at_once(slices)
+
+    def _is_as_it_was_stopped(self) -> bool:
+        names_all, holds = self._names_all_logs(), self._holds(self._checkpoints.recovery_points)
+        for key in (*self.unproven, *(key for key, _, _ in self.missing)):
+            if key in self.logs:
+                self.logs[key].may_lack_records = True
+        return names_all and holds
 
     def _names_all_logs(self) -> bool:
         """Whether the checkpoint of recovery points names every log, as a clean stop leaves it.
@@ -309,6 +316,8 @@ class LogDirectory:
         """
         dir_path = self.removed.take_back(stray, topic)
         log = self._open_log(dir_path, (topic, stray.partition), config, CLOSED, wall_ms)
+        # it may have been here at any start of the machine, and is older than others
+        log.may_lack_records = True
         self._add((topic, stray.partition), log)
         return log
 

@@ -18,6 +18,7 @@ from heirlog.client.pkcs12 import read_pkcs12
 from heirlog.client.security import Security, SecurityError, Store
 from heirlog.security.der import NotReadable
 from heirlog.security.encrypted_key import check_cost
+from heirlog.security.pem import in_lines
 
 VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 CLIENT_AUTH: Final = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
@@ -40,6 +41,7 @@ def client_context(security: Security) -> ssl.SSLContext:
         _load_trust(context, security.trust)
     if security.key is not None:
         _load_key(context, security.key, security.key_password)
+    _set_cipher_suites(context, security.cipher_suites)
     return context
 
 
@@ -124,6 +126,8 @@ def _load_trust(context: ssl.SSLContext, store: Store) -> None:
     text = store.pem
     if store.location:
         text = _text_of(store, "ssl.truststore")
+    # as in Java, each certificate of the store is trusted: also one that another authority has signed
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     try:
         # comments may be in any language, and Python takes ASCII only
         context.load_verify_locations(cadata=text.encode("ascii", "ignore").decode())
@@ -178,7 +182,7 @@ def _text_of(store: Store, name: str, key_password: str = "") -> str:
     if len(data) > STORE_MAX_BYTES:
         raise SecurityError(f"{name}.location is larger than {STORE_MAX_BYTES} bytes: {store.location}")
     if store.type == "PEM":
-        return data.decode("ascii", "ignore")
+        return in_lines(data.decode("ascii", "ignore"))
     try:
         # as in Java, the content says which of the two it is, whatever the type says
         content = read_pkcs12(data, store.password) if is_pkcs12(data) else read_jks(data, store.password)

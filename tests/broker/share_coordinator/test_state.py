@@ -9,6 +9,8 @@ import pytest
 from heirlog.broker.share_coordinator.batches import StateBatch
 from heirlog.broker.share_coordinator.records import read_record, write_record
 from heirlog.broker.share_coordinator.state import (
+    LOWEST_STATE_EPOCH,
+    NOT_READ,
     SharePartitionKey,
     ShareRecord,
     ShareState,
@@ -40,6 +42,12 @@ def after(before: ShareState | None, value: ShareState | ShareUpdate | None) -> 
     return state
 
 
+def begun(state_epoch: int, start: int, wall_ms: int = 0) -> ShareState:
+    """A state that a leader has read."""
+    state = after(None, initialized(None, state_epoch, start, wall_ms))
+    return after(state, read_by(state, 0))
+
+
 def refusal(before: ShareState | None, asked: StateWrite) -> ErrorCode:
     with pytest.raises(KafkaError) as raised:
         written(before, asked, MANY, 0)
@@ -49,6 +57,7 @@ def refusal(before: ShareState | None, asked: StateWrite) -> ErrorCode:
 def test_a_state_begins_with_an_initialization_and_a_later_one_begins_it_again() -> None:
     state = initialized(None, 1, -1, 1000)
     assert (state.snapshot_epoch, state.state_epoch, state.start_offset) == (0, 1, -1)
+    state = after(state, read_by(state, 4))
     state = after(state, written(state, write(1, 4, 10, StateBatch(10, 12, 2, 1)), MANY, 0))
     again = initialized(state, 2, 3, 2000)
     assert (again.snapshot_epoch, again.state_epoch, again.start_offset, again.batches) == (1, 2, 3, ())
@@ -61,7 +70,7 @@ def test_a_state_begins_with_an_initialization_and_a_later_one_begins_it_again()
 
 def test_only_the_newest_leader_with_the_newest_state_writes() -> None:
     assert refusal(None, write()) is ErrorCode.INVALID_REQUEST
-    state = after(None, initialized(None, 1, 0, 0))
+    state = begun(1, 0)
     state = after(state, written(state, write(leader_epoch=4), MANY, 0))
     assert refusal(state, write(leader_epoch=3)) is ErrorCode.FENCED_LEADER_EPOCH
     assert refusal(state, write(state_epoch=0)) is ErrorCode.FENCED_STATE_EPOCH
@@ -71,8 +80,29 @@ def test_only_the_newest_leader_with_the_newest_state_writes() -> None:
     assert refusal(after_alter, write(state_epoch=2, leader_epoch=3)) is ErrorCode.FENCED_LEADER_EPOCH
 
 
+@pytest.mark.parametrize("leader_epoch", [0, 4])
+def test_a_leader_with_the_state_of_a_deleted_group_does_not_write_to_the_next_one(leader_epoch: int) -> None:
+    before = after(None, initialized(None, 1, 0, 0))
+    before = after(before, read_by(before, leader_epoch))
+    late = write(1, leader_epoch, 10)
+    written(before, late, MANY, 0)
+    assert applied(before, ShareRecord(KEY, None)) is None
+    again = after(None, initialized(None, 1, 0, 0))
+    assert refusal(again, late) is ErrorCode.FENCED_STATE_EPOCH
+    assert read_by(again, -1) is None, "that is no leader"
+    again = after(again, read_by(again, leader_epoch))
+    assert again.leader_epoch == leader_epoch
+    written(again, late, MANY, 0)
+
+
+def test_a_leader_restores_what_an_election_has_lost() -> None:
+    restored = after(None, initialized(None, LOWEST_STATE_EPOCH, -1, 0))
+    restored = after(restored, written(restored, write(3, 0, 10), MANY, 0))
+    assert (restored.state_epoch, restored.start_offset) == (LOWEST_STATE_EPOCH, 10)
+
+
 def test_a_read_by_a_newer_leader_fences_the_older_ones() -> None:
-    state = after(None, initialized(None, 1, 5, 0))
+    state = begun(1, 5)
     assert read_by(state, 0) is None
     update = read_by(state, 4)
     assert update is not None
@@ -87,7 +117,7 @@ def test_a_read_by_a_newer_leader_fences_the_older_ones() -> None:
 
 
 def test_a_write_that_arrives_after_a_later_one_does_not_move_the_start_offset_back() -> None:
-    state = after(None, initialized(None, 1, 0, 0))
+    state = begun(1, 0)
     earlier = written(state, write(1, 4, 10, StateBatch(12, 12, 0, 1)), MANY, 0)
     state = after(state, earlier)
     state = after(state, written(state, write(1, 4, 20, StateBatch(22, 22, 2, 1)), MANY, 0))
@@ -96,9 +126,9 @@ def test_a_write_that_arrives_after_a_later_one_does_not_move_the_start_offset_b
 
 
 def test_after_many_updates_comes_a_snapshot_of_all_of_them() -> None:
-    state = after(None, initialized(None, 1, 0, 0))
+    state = begun(1, 0)
     for number in range(3):
-        value = written(state, write(1, 4, -1, StateBatch(2 * number, 2 * number, 2, 1)), 2, 99)
+        value = written(state, write(1, 4, -1, StateBatch(2 * number, 2 * number, 2, 1)), 3, 99)
         assert isinstance(value, ShareState) == (number == 2)
         state = after(state, value)
     assert (state.snapshot_epoch, state.update_count, state.create_ms, state.write_ms) == (1, 0, 99, 99)
@@ -149,6 +179,8 @@ def test_any_end_of_a_log_gives_the_same_state_once_it_has_the_newest_snapshot()
                 value = next_snapshot(state, step)
             elif rng.random() < 0.05:
                 value = None
+            elif state.leader_epoch == NOT_READ:
+                value = read_by(state, rng.randrange(3))
             else:
                 first = rng.randrange(20)
                 asked = write(-1, rng.choice((-1, state.leader_epoch, state.leader_epoch + 1)), rng.choice((-1, step)))

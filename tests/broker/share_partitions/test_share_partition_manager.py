@@ -10,6 +10,7 @@ from apis.guarded import ADMIN, Guarded
 from apis.share_members import ACCEPT, RELEASE, Member, ack_code, acquired_in, partition_of, share_topic
 from apis.shares import code, initializing
 
+from heirlog.broker.share_coordinator.state import LOWEST_STATE_EPOCH
 from heirlog.broker.share_partitions.share_partition_manager import SharePartitionManager
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import DeleteRecordsRequest, DeleteShareGroupStateRequest
@@ -42,8 +43,8 @@ def begin(node: Guarded, group: str, topic: bytes, epoch: int, start: int) -> No
     assert code(node.ask(initializing(topic, group, epoch, start=start), principal=ADMIN)) is ErrorCode.NONE
 
 
-class LateReads:
-    """Answers of the coordinator to reads, which come when a test wants them."""
+class LateLooks:
+    """Answers of the coordinator that say which state is stored, and come when a test wants them."""
 
     def __init__(self, node: Guarded, monkeypatch: pytest.MonkeyPatch) -> None:
         """From now on."""
@@ -51,12 +52,12 @@ class LateReads:
         self.failure: ErrorCode | None = None
         """That counts instead of them."""
         persister = manager(node)._persister
-        read = persister.read
+        look = persister.look
 
-        def read_late(key: Any, leader_epoch: int, on_done: Callable[[Any], None]) -> None:
-            read(key, leader_epoch, lambda result: self.waiting.append(lambda: on_done(self.failure or result)))
+        def look_late(key: Any, on_done: Callable[[Any], None]) -> None:
+            look(key, lambda result: self.waiting.append(lambda: on_done(self.failure or result)))
 
-        monkeypatch.setattr(persister, "read", read_late)
+        monkeypatch.setattr(persister, "look", look_late)
 
 
 def reset_while_it_is_kept(node: Guarded, name: str, *, is_open: bool, again: bool) -> Member:
@@ -113,7 +114,7 @@ def test_a_comparison_from_before_a_reset_does_not_count_for_a_later_session(
     node: Guarded, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     topic = idle_with_two_left(node, "compared")
-    late = LateReads(node, monkeypatch)
+    late = LateLooks(node, monkeypatch)
     second = Member(node, "compared", topic, "second")
     second.fetch(max_wait_ms=0)
     node.wait(lambda: len(late.waiting) == 1)
@@ -150,6 +151,49 @@ def test_a_member_that_holds_records_keeps_them_when_another_one_begins(node: Gu
     assert acquired_in(first.fetch(max_records=1, share_acquire_mode=1)) == [(0, 0, 1)]
     assert acquired_in(second.fetch()) == [(1, 1, 1)]
     assert ack_code(first.fetch((0, 0, [ACCEPT]), max_wait_ms=0)) == ErrorCode.NONE
+
+
+def test_a_member_of_a_deleted_group_takes_nothing_from_the_group_that_begins_again(node: Guarded) -> None:
+    """Neither by what it accepts late, nor by what it still holds."""
+    topic = share_topic(node, "reborn", "reborn")
+    node.write("reborn", b"a", b"b", b"c")
+    paused = Member(node, "reborn", topic, "paused")
+    assert acquired_in(paused.fetch()) == [(0, 2, 1)]
+    assert ack_code(paused.acknowledge((0, 0, [ACCEPT]))) == ErrorCode.NONE
+    delete_state(node, "reborn", topic)
+    begin(node, "reborn", topic, 1, 0)
+    assert ack_code(paused.acknowledge((1, 1, [ACCEPT]))) == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert acquired_in(Member(node, "reborn", topic, "second").fetch()) == [(0, 2, 1)]
+
+
+def test_a_member_of_a_deleted_group_that_holds_records_keeps_none_from_the_next_group(node: Guarded) -> None:
+    topic = share_topic(node, "held-on", "held-on")
+    node.write("held-on", b"a", b"b", b"c")
+    paused = Member(node, "held-on", topic, "paused")
+    assert acquired_in(paused.fetch(max_records=1, share_acquire_mode=1)) == [(0, 0, 1)]
+    assert ack_code(paused.acknowledge((0, 0, [ACCEPT]))) == ErrorCode.NONE
+    assert acquired_in(paused.fetch(max_records=1, share_acquire_mode=1)) == [(1, 1, 1)]
+    delete_state(node, "held-on", topic)
+    begin(node, "held-on", topic, 1, 0)
+    second = Member(node, "held-on", topic, "second")
+    second.fetch(max_records=1, share_acquire_mode=1, max_wait_ms=0)
+    node.wait(lambda: acquired_in(second.fetch(max_wait_ms=0)) == [(0, 2, 1)])
+    assert ack_code(paused.acknowledge((1, 1, [ACCEPT]))) == ErrorCode.INVALID_RECORD_STATE
+
+
+@pytest.mark.parametrize("stored", ["restored", "written"])
+def test_a_leader_continues_with_what_it_knows_when_an_election_has_lost_the_state(node: Guarded, stored: str) -> None:
+    """The group coordinator restores the state with the lowest epoch, and without an offset."""
+    name = f"lossy-{stored}"
+    topic = idle_with_two_left(node, name)
+    delete_state(node, name, topic)
+    begin(node, name, topic, LOWEST_STATE_EPOCH, -1)
+    second = Member(node, name, topic, "second")
+    assert acquired_in(second.fetch()) == [(1, 2, 1)]
+    if stored == "written":
+        assert ack_code(second.acknowledge((1, 1, [ACCEPT]))) == ErrorCode.NONE
+        second.acknowledge(share_session_epoch=-1)
+        assert acquired_in(Member(node, name, topic, "third").fetch()) == [(2, 2, 2)]
 
 
 def test_a_group_that_was_deleted_meanwhile_gets_an_error(node: Guarded) -> None:
@@ -206,7 +250,7 @@ def test_what_a_member_acquires_during_a_comparison_stays_its_own(
     topic = share_topic(node, name, name)
     Member(node, name, topic, "first").fetch()
     node.write(name, b"a", b"b")
-    late = LateReads(node, monkeypatch)
+    late = LateLooks(node, monkeypatch)
     second = Member(node, name, topic, "second")
     assert acquired_in(second.fetch()) == [(0, 1, 1)], "another session has used what is here"
     node.wait(lambda: len(late.waiting) == 1)
@@ -221,7 +265,7 @@ def test_what_a_member_gives_back_during_a_comparison_is_not_forgotten(
     topic = share_topic(node, "returned", "returned")
     Member(node, "returned", topic, "first").fetch()
     node.write("returned", b"a")
-    late = LateReads(node, monkeypatch)
+    late = LateLooks(node, monkeypatch)
     second = Member(node, "returned", topic, "second")
     assert acquired_in(second.fetch()) == [(0, 0, 1)]
     node.wait(lambda: len(late.waiting) == 1)

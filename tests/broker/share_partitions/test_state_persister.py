@@ -8,7 +8,7 @@ import pytest
 
 from heirlog.broker.share_coordinator.batches import StateBatch
 from heirlog.broker.share_coordinator.state import SharePartitionKey, StateWrite
-from heirlog.broker.share_partitions.state_persister import ATTEMPTS, CHANNEL, StatePersister, StoredState
+from heirlog.broker.share_partitions.state_persister import ATTEMPTS, CHANNEL, StateEpochs, StatePersister, StoredState
 from heirlog.env import SendFailure
 from heirlog.metadata.image import Image
 from heirlog.metadata.state import TopicImage
@@ -16,6 +16,8 @@ from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import (
     ReadShareGroupStateRequest,
     ReadShareGroupStateResponse,
+    ReadShareGroupStateSummaryRequest,
+    ReadShareGroupStateSummaryResponse,
     WriteShareGroupStateRequest,
     WriteShareGroupStateResponse,
 )
@@ -169,6 +171,23 @@ def test_reads_that_wait_for_an_earlier_one_become_one() -> None:
     assert len(rig.heard) == 1
     rig.answer(start=6)
     assert [each.start_offset for each in rig.heard] == [5, 6, 6, 6]
+    assert not rig.env.sent
+
+
+def test_looking_sees_the_writes_before_it_and_fences_no_leader() -> None:
+    rig = Persisting()
+    rig.write(accepted(5, 9))
+    for _ in range(3):
+        rig.persister.look(KEY, rig.heard.append)
+    rig.answer()
+    sent = rig.take()
+    assert isinstance(sent.request, ReadShareGroupStateSummaryRequest)
+    assert sent.request.topics[0].partitions[0].leader_epoch == -1
+    R = ReadShareGroupStateSummaryResponse
+    found = R.PartitionResult(partition=0, state_epoch=2, leader_epoch=7, start_offset=10)
+    sent.on_result(R(results=[R.ReadStateSummaryResult(topic_id=TOPIC, partitions=[found])]))
+    rig.env.advance(0)
+    assert rig.heard == ["NONE", *[StateEpochs(2, 7, 10)] * 3]
     assert not rig.env.sent
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -54,9 +53,21 @@ class Coordinating(Rig):
         end = self.partition(TRANSACTIONS).log.log_end_offset
         self.fetch(end, replica=2, leader_epoch=5, last_fetched_epoch=5, topic=TRANSACTIONS)
 
-    def init(self, name: str = "t", given: tuple[int, int] = (-1, -1), timeout_ms: int = TIMEOUT_MS, v: int = 5) -> Any:
+    def init(
+        self,
+        name: str = "t",
+        given: tuple[int, int] = (-1, -1),
+        timeout_ms: int = TIMEOUT_MS,
+        v: int = 5,
+        *,
+        two_phase: bool = False,
+    ) -> Any:
         request = InitProducerIdRequest(
-            transactional_id=name, transaction_timeout_ms=timeout_ms, producer_id=given[0], producer_epoch=given[1]
+            transactional_id=name,
+            transaction_timeout_ms=timeout_ms,
+            producer_id=given[0],
+            producer_epoch=given[1],
+            enable2_pc=two_phase,
         )
         return self.broker.init_producer_id(request, context(v))
 
@@ -259,13 +270,44 @@ def test_a_clock_that_is_set_back_does_not_keep_a_transaction_open(monkeypatch: 
 
 
 def test_a_transaction_of_two_phase_commit_is_never_timed_out() -> None:
-    rig = Coordinating(transaction_max_timeout_ms=str(2**31 - 1))
-    me = producer(rig.init(timeout_ms=2**31 - 1))
+    rig = Coordinating(
+        transaction_two_phase_commit_enable="true",
+        transaction_abort_timed_out_transaction_cleanup_interval_ms="86400000",
+        transaction_max_timeout_ms=str(2**31 - 2),
+    )
+    me = producer(rig.init(v=6, two_phase=True))
     rig.add(me, 0)
-    entry = rig.broker.transactions.shard_of("t")._entries["t"]  # type: ignore[union-attr]
-    thirty_days_ms = 30 * 24 * 3600 * 1000
-    assert not entry.transaction.is_overdue(rig.env.wall_ms() + thirty_days_ms)
-    assert replace(entry.transaction, timeout_ms=2**31 - 2).is_overdue(rig.env.wall_ms() + thirty_days_ms)
+    limited = producer(rig.init("limited", timeout_ms=2**31 - 2))
+    rig.add(limited, 0, name="limited")
+    # the next coordinator reads the same from the log
+    rig.lead(6)
+    for _ in range(30):
+        rig.env.advance(86_400_000)
+    assert (rig.state_name, rig.described("limited").transaction_state) == ("Ongoing", "PrepareAbort")
+    assert code(rig.end(me)) == "NONE"
+
+
+def test_an_administrator_ends_a_transaction_of_two_phase_commit() -> None:
+    """As `kafka-transactions.sh forceTerminateTransaction` asks: the id has a time limit afterwards."""
+    rig = Coordinating(transaction_two_phase_commit_enable="true")
+    me = producer(rig.init(v=6, two_phase=True))
+    rig.add(me, 0)
+    assert code(rig.init(timeout_ms=30_000)) == "CONCURRENT_TRANSACTIONS"
+    assert rig.answer_markers().markers[0].transaction_result is False
+    assert producer(rig.init(timeout_ms=30_000)) == (me[0], me[1] + 2)
+    assert (rig.state_name, rig.described().transaction_timeout_ms) == ("Empty", 30_000)
+    assert code(rig.end(me)) == "PRODUCER_FENCED"
+
+
+def test_a_producer_that_returns_aborts_what_it_prepared() -> None:
+    """A transaction cannot be kept: as on Apache Kafka 4.2, InitProducerId aborts it."""
+    rig = Coordinating(transaction_two_phase_commit_enable="true")
+    me = producer(rig.init(v=6, two_phase=True))
+    rig.add(me, 0)
+    assert code(rig.init(v=6, two_phase=True)) == "CONCURRENT_TRANSACTIONS"
+    rig.answer_markers()
+    assert producer(rig.init(v=6, two_phase=True)) == (me[0], me[1] + 2)
+    assert rig.described().transaction_timeout_ms == 2**31 - 1
 
 
 def test_ids_that_nobody_uses_are_deleted() -> None:

@@ -64,7 +64,7 @@ def test_elections_are_not_judged_for_each_record(monkeypatch: pytest.MonkeyPatc
         judged.append(leader)
         return loss_of(leader, answers)
 
-    monkeypatch.setattr("heirlog.broker.partition.loss_of", loss)
+    monkeypatch.setattr("heirlog.broker.doubts.loss_of", loss)
     rig = Coordinating()
     for _ in range(20):
         producer(rig.init())
@@ -229,16 +229,20 @@ def test_a_doubt_is_recorded_once_the_isr_is_large_enough() -> None:
     rig.set_config("min.insync.replicas", "2", TRANSACTIONS)
     rig.lead(7, isr=[1])
     found = end_offset(rig)
+    rig.env.advance(60_000)
+    assert end_offset(rig) == found
+    assert rig.partition(TRANSACTIONS).log.may_lack_records, "the next start has to know it"
     rig.set_config("min.insync.replicas", "1", TRANSACTIONS)
     rig.publish()
     rig.env.advance(60_000)
     assert end_offset(rig) == found + 1, "one record, and no further one"
-    rig.partition(TRANSACTIONS)._lacks_committed_since = -1
+    assert not rig.partition(TRANSACTIONS).log.may_lack_records
+    rig.partition(TRANSACTIONS).doubts.led_without_them = -1
     rig.lead(8, isr=[1])
     assert producer(rig.init())[0] != me[0]
 
 
 def elect_another(rig: Coordinating) -> None:
     """It knows what is in the log and in the metadata."""
-    rig.partition(TRANSACTIONS)._lacks_committed_since = -1
+    rig.partition(TRANSACTIONS).doubts.led_without_them = -1
     set_back(rig, epoch=8, basis=LAST_KNOWN)

@@ -58,6 +58,8 @@ class Served(Generic[Q, R]):
     """None: the cluster must allow one of `needs`; without any, every client is served."""
     advertised: Versions | None = None
     """What ApiVersions shows; None: those of the served versions that are Kafka's."""
+    last_is_unstable: bool = False
+    """The last version is served only with `unstable.api.versions.enable`, as on Apache Kafka."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +170,8 @@ class Entry(NamedTuple):
     is_repeated: bool
     has_no_quota: bool
     is_audited: bool
+    last_is_unstable: bool
+    """A node serves the last version only with `unstable.api.versions.enable`."""
 
 
 def entry(api: Api[Any, Any], role: Role, module: str) -> Entry | None:
@@ -192,4 +196,5 @@ def entry(api: Api[Any, Any], role: Role, module: str) -> Entry | None:
         is_repeated=api.is_repeated,
         has_no_quota=api.has_no_quota or served.needs == NODES_ONLY,
         is_audited=served.handle is not None and (api.is_audited or (api.is_change and role is Role.CONTROLLER)),
+        last_is_unstable=isinstance(served, Served) and served.last_is_unstable,
     )

@@ -10,6 +10,9 @@ Two epochs keep out writers that do not know that they were replaced:
   is fenced from then on (FENCED_LEADER_EPOCH), even if the new one writes nothing. -1 in a write skips the check; in a
   read it is older than any leader.
 
+A group that is deleted and begins again has the same state epochs again. So a new state has no leader (-1) until one
+reads it, and takes no write of a leader before: that one has loaded the state of the deleted group.
+
 Rules return the record that makes a change; applying it is the only way the state changes.
 
 Source: KIP-932.
@@ -30,6 +33,10 @@ UNCHANGED = -1
 """Start offset of a write that does not move it."""
 UNKNOWN_COUNT = -1
 UNINITIALIZED_OFFSET = -1
+NOT_READ = -1
+"""Leader epoch of a state that no leader has read."""
+LOWEST_STATE_EPOCH = 0
+"""Below that of each state that a group has initialized. It restores a state that an election has lost."""
 
 
 class SharePartitionKey(NamedTuple):
@@ -97,7 +104,9 @@ def initialized(before: ShareState | None, state_epoch: int, start_offset: int, 
     further meanwhile.
     """
     if before is None:
-        return ShareState(0, state_epoch, 0, start_offset, create_ms=wall_ms, write_ms=wall_ms)
+        # a leader that has loaded the state before it was lost may write what it knows
+        leader_epoch = 0 if state_epoch == LOWEST_STATE_EPOCH else NOT_READ
+        return ShareState(0, state_epoch, leader_epoch, start_offset, create_ms=wall_ms, write_ms=wall_ms)
     if state_epoch < before.state_epoch:
         raise KafkaError(
             ErrorCode.FENCED_STATE_EPOCH,
@@ -154,6 +163,11 @@ def written(before: ShareState | None, write: StateWrite, updates_max: int, wall
     state = _existing(before)
     if write.leader_epoch != NO_EPOCH:
         check_leader(state, write.leader_epoch)
+        if state.leader_epoch == NOT_READ:
+            raise KafkaError(
+                ErrorCode.FENCED_STATE_EPOCH,
+                "the group was deleted and began again after the leader had loaded the state of the share partition",
+            )
     if write.state_epoch != NO_EPOCH and write.state_epoch < state.state_epoch:
         raise KafkaError(
             ErrorCode.FENCED_STATE_EPOCH,

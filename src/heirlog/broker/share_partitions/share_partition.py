@@ -142,33 +142,6 @@ class SharePartition:
             self.window.drop_below(offset)
             self.window.trim()
 
-    # -- compare with what is stored -----------------------------------------------------------------------------
-
-    @property
-    def is_in_use(self) -> bool:
-        """Whether a member holds records, or what it has done with them is being stored."""
-        return any(run.state is RecordState.ACQUIRED for run in self.window.runs)
-
-    def says_the_same_as(self, start_offset: int, batches: Iterable[StateBatch], log_start_offset: int) -> bool:
-        """Whether this, which is not in use, is what a leader that loads this stored state would have."""
-        stored = SharePartition(self._limits, start_offset, batches)
-        for share in (self, stored):
-            share.log_starts_at(log_start_offset)
-        return self.start_offset == stored.start_offset and self._deliveries() == stored._deliveries()
-
-    def _deliveries(self) -> Sequence[StateBatch]:
-        """Which records are finished, in whatever way, and how often the others were delivered, in as few batches as
-        possible.
-        """
-        batches = [
-            StateBatch(run.first, run.last, RecordState.ARCHIVED, 0)
-            if run.is_finished
-            else StateBatch(run.first, run.last, RecordState.AVAILABLE, run.delivery_count)
-            for run in self.window.runs
-            if run.is_finished or run.delivery_count
-        ]
-        return combined((), batches, self.window.start_offset)
-
     # -- acquire -------------------------------------------------------------------------------------------------
 
     def acquire(

@@ -14,9 +14,10 @@ Traps.
 * A coordinator that says FENCED has seen a newer leader, or the group's offsets were reset. The state here is then
   worth nothing, and the next use loads it again.
 * A share partition may stay here while its group has no members, with a connection that ended its sessions, or with the
-  session of a member that hangs. Its offsets may be reset then, or the group be deleted and begin again. So the first
-  use after a session has begun compares what is here with what is stored, and loads it if that differs. While a member
-  holds records this is not needed: what becomes of them is stored, and the coordinator refuses that after a reset.
+  session of a member that hangs, which may hold records. Its offsets may be reset then, or the group be deleted and
+  begin again. So the first use after a session has begun looks whether what was loaded here is still what is stored,
+  and loads it otherwise. The epochs say it, because only this leader writes what it has loaded: a reset has another
+  state epoch, and a group that began again has no leader epoch yet. Until then the coordinator refuses what is done.
 """
 
 from __future__ import annotations
@@ -30,11 +31,17 @@ from heirlog.broker.partition import Partition, ReplicaRole
 from heirlog.broker.partition_listeners import PartitionEvent
 from heirlog.broker.purgatory import Purgatory
 from heirlog.broker.replica_manager import ReplicaManager
-from heirlog.broker.share_coordinator.state import UNINITIALIZED_OFFSET, SharePartitionKey, StateWrite
+from heirlog.broker.share_coordinator.state import (
+    LOWEST_STATE_EPOCH,
+    NOT_READ,
+    UNINITIALIZED_OFFSET,
+    SharePartitionKey,
+    StateWrite,
+)
 from heirlog.broker.share_partitions.acquisition import ShareLimits
 from heirlog.broker.share_partitions.offset_reset import starting_timestamp
 from heirlog.broker.share_partitions.share_partition import Acknowledgement, SharePartition, StateTransition
-from heirlog.broker.share_partitions.state_persister import StatePersister, StoredState
+from heirlog.broker.share_partitions.state_persister import StateEpochs, StatePersister, StoredState
 from heirlog.env import Cancel, Env
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.configs import group_value
@@ -76,8 +83,6 @@ class LoadedSharePartition:
         """How often it was compared, since it is here."""
         self.waits_for: int | None = None
         """Nothing is delivered before this comparison: a session has begun while there was no other."""
-        self.changes = 0
-        """Changes of what is here that the coordinator was asked to store."""
         self.cancel_timer: Cancel | None = None
         self.timer_at_ms = 0
 
@@ -158,7 +163,7 @@ class SharePartitionManager:
         self._loaded[key] = loaded
         self._of_group.setdefault(key.group, {})[key] = None
         self._replicas.delayed.partition_listeners.listen(partition.key, loaded)
-        self._persister.read(key, loaded.leader_epoch, lambda result: self._read(loaded, result))
+        self._load(loaded)
         return loaded
 
     def get(self, key: SharePartitionKey) -> LoadedSharePartition | None:
@@ -212,36 +217,36 @@ class SharePartitionManager:
     def _compare(self, loaded: LoadedSharePartition) -> None:
         loaded.is_in_doubt = False
         share = loaded.share
-        if share is None or share.is_in_use:
+        if share is None:
             loaded.waits_for = None
             return
         loaded.comparisons += 1
-        number, changes = loaded.comparisons, loaded.changes
+        number = loaded.comparisons
 
-        def read(result: StoredState | ErrorCode) -> None:
+        def answered(result: StateEpochs | ErrorCode) -> None:
             is_here = self._loaded.get(loaded.key) is loaded and loaded.share is share
             if is_here and (loaded.waits_for is None or loaded.waits_for <= number):
-                self._compared(loaded, share, result, is_used=share.is_in_use or loaded.changes != changes)
+                self._compared(loaded, result)
 
-        self._persister.read(loaded.key, loaded.leader_epoch, read)
+        self._persister.look(loaded.key, answered)
 
-    def _compared(
-        self, loaded: LoadedSharePartition, share: SharePartition, result: StoredState | ErrorCode, *, is_used: bool
-    ) -> None:
-        """is_used: members have used what is here since. The result says nothing of it, and what they do is stored."""
-        loaded.waits_for = None
-        if isinstance(result, ErrorCode):
-            if result is ErrorCode.COORDINATOR_NOT_AVAILABLE and is_used:
-                loaded.is_in_doubt = True
-            else:
-                self.drop(loaded, _for_clients(result))
-        elif _has_the_epoch_of(loaded, result) and (is_used or _is_stored(loaded, share, result)):
+    def _compared(self, loaded: LoadedSharePartition, result: StateEpochs | ErrorCode) -> None:
+        is_awaited, loaded.waits_for = loaded.waits_for is not None, None
+        if result is ErrorCode.COORDINATOR_NOT_AVAILABLE and not is_awaited:
+            # members have sessions, and may hold records
+            loaded.is_in_doubt = True
+        elif isinstance(result, ErrorCode):
+            self.drop(loaded, _for_clients(result))
+        elif _has_loaded(loaded, result):
             self.wake(loaded.key)
         else:
             loaded.share, loaded.began_ms = None, self._env.now_ms()
-            self._read(loaded, result)
+            self._load(loaded)
 
     # -- loading -------------------------------------------------------------------------------------------------
+
+    def _load(self, loaded: LoadedSharePartition) -> None:
+        self._persister.read(loaded.key, loaded.leader_epoch, lambda result: self._read(loaded, result))
 
     def _read(self, loaded: LoadedSharePartition, result: StoredState | ErrorCode) -> None:
         if self._loaded.get(loaded.key) is not loaded:
@@ -322,7 +327,7 @@ class SharePartitionManager:
 
         def stored(code: ErrorCode) -> None:
             share.settle(change, is_stored=code is ErrorCode.NONE)
-            self._stored(loaded, code)
+            self._stored(loaded, share, code)
             if code is not ErrorCode.NONE:
                 # a lock does not end, and has no timer, while an acknowledgement is being stored
                 self._end_locks(loaded)
@@ -367,20 +372,20 @@ class SharePartitionManager:
 
     def _in_effect(self, loaded: LoadedSharePartition, change: StateTransition | None) -> None:
         """Store a change that does not wait for it."""
-        if change is None:
+        share = loaded.share
+        if change is None or share is None:
             return
-        self._store(loaded, change, lambda code: self._stored(loaded, code))
+        self._store(loaded, change, lambda code: self._stored(loaded, share, code))
         self.wake(loaded.key)
 
     def _store(self, loaded: LoadedSharePartition, change: StateTransition, on_done: OnAcknowledged) -> None:
-        loaded.changes += 1
         write = StateWrite(
             loaded.state_epoch, loaded.leader_epoch, change.start_offset, change.finished_count, tuple(change.batches)
         )
         self._persister.write(loaded.key, write, on_done)
 
-    def _stored(self, loaded: LoadedSharePartition, code: ErrorCode) -> None:
-        if code not in (ErrorCode.NONE, ErrorCode.COORDINATOR_NOT_AVAILABLE):
+    def _stored(self, loaded: LoadedSharePartition, share: SharePartition, code: ErrorCode) -> None:
+        if code not in (ErrorCode.NONE, ErrorCode.COORDINATOR_NOT_AVAILABLE) and loaded.share is share:
             self._env.log(
                 "info",
                 "share-partition-dropped",
@@ -399,10 +404,10 @@ def _for_clients(code: ErrorCode) -> ErrorCode:
     return code if code in _KEPT else ErrorCode.UNKNOWN_SERVER_ERROR
 
 
-def _has_the_epoch_of(loaded: LoadedSharePartition, stored: StoredState) -> bool:
-    """Whether the coordinator takes changes of what is here."""
-    return stored.state_epoch == loaded.state_epoch and stored.start_offset != UNINITIALIZED_OFFSET
-
-
-def _is_stored(loaded: LoadedSharePartition, share: SharePartition, stored: StoredState) -> bool:
-    return share.says_the_same_as(stored.start_offset, stored.batches, loaded.partition.log.log_start_offset)
+def _has_loaded(loaded: LoadedSharePartition, stored: StateEpochs) -> bool:
+    """Whether what is stored is what was loaded here, with what was written since."""
+    if stored.state_epoch == LOWEST_STATE_EPOCH < loaded.state_epoch and stored.leader_epoch != NOT_READ:
+        # an election has lost what is stored: this leader knows most, and its next change restores it
+        return True
+    is_same = (stored.state_epoch, stored.leader_epoch) == (loaded.state_epoch, loaded.leader_epoch)
+    return is_same and stored.start_offset != UNINITIALIZED_OFFSET

@@ -1,5 +1,5 @@
 """Reads and stores the state of share partitions at their share coordinators (ReadShareGroupState,
-WriteShareGroupState).
+WriteShareGroupState), and looks at it without using it (ReadShareGroupStateSummary).
 
     wanted --> first of its key --> in flight --> answered: `on_done`, the next of the key
                     ^                    |
@@ -25,7 +25,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from heirlog.broker.internal_topic_shards import partition_for
 from heirlog.broker.share_coordinator.batches import StateBatch, combined
-from heirlog.broker.share_coordinator.state import SharePartitionKey, StateWrite
+from heirlog.broker.share_coordinator.state import NO_EPOCH, SharePartitionKey, StateWrite
 from heirlog.env import Env, SendFailure
 from heirlog.metadata.image import Image
 from heirlog.metadata.topic_name import SHARE_STATE_TOPIC
@@ -33,6 +33,8 @@ from heirlog.protocol.errors import ErrorCode, error_code
 from heirlog.protocol.messages import (
     ReadShareGroupStateRequest,
     ReadShareGroupStateResponse,
+    ReadShareGroupStateSummaryRequest,
+    ReadShareGroupStateSummaryResponse,
     WriteShareGroupStateRequest,
     WriteShareGroupStateResponse,
 )
@@ -61,10 +63,24 @@ class StoredState:
     batches: Sequence[StateBatch]
 
 
+class StateEpochs(NamedTuple):
+    """Which state is stored, and for which leader."""
+
+    state_epoch: int
+    leader_epoch: int
+    start_offset: int
+    """-1: there is no state, or the group has not begun to read the partition."""
+
+
 @dataclass(slots=True)
 class _Read:
     leader_epoch: int
     on_done: list[Callable[[StoredState | ErrorCode], None]]
+
+
+@dataclass(slots=True)
+class _Look:
+    on_done: list[Callable[[StateEpochs | ErrorCode], None]]
 
 
 @dataclass(slots=True)
@@ -84,7 +100,7 @@ class _Write:
         self.on_done.append(on_done)
 
 
-_Job: TypeAlias = "_Read | _Write"
+_Job: TypeAlias = "_Read | _Look | _Write"
 
 
 @dataclass(slots=True)
@@ -101,7 +117,7 @@ class _Destination(NamedTuple):
 
     broker: BrokerId
     group_id: str
-    is_write: bool
+    kind: type[_Job]
 
 
 class StatePersister:
@@ -131,6 +147,16 @@ class StatePersister:
                 return
         self._add(key, _Read(leader_epoch, [on_done]))
 
+    def look(self, key: SharePartitionKey, on_done: Callable[[StateEpochs | ErrorCode], None]) -> None:
+        """Which state is stored; fences no leader. `on_done` is called once, never within this call."""
+        queue = self._queues.get(key)
+        if queue is not None and len(queue.jobs) > 1:
+            last = queue.jobs[-1]
+            if isinstance(last, _Look):
+                last.on_done.append(on_done)
+                return
+        self._add(key, _Look([on_done]))
+
     def write(self, key: SharePartitionKey, write: StateWrite, on_done: Callable[[ErrorCode], None]) -> None:
         """`on_done` is called once, never within this call; NONE: the state is stored."""
         queue = self._queues.get(key)
@@ -154,7 +180,7 @@ class StatePersister:
         if broker is None:
             self._failed(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
             return
-        to = _Destination(broker, key.group, isinstance(self._queues[key].jobs[0], _Write))
+        to = _Destination(broker, key.group, type(self._queues[key].jobs[0]))
         self._ready.setdefault(to, {})[key] = None
         if not self._is_drain_due:
             self._is_drain_due = True
@@ -183,12 +209,17 @@ class StatePersister:
                     self._failed(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
                 continue
             self._in_flight.add(to)
-            request = self._write_request(to, keys) if to.is_write else self._read_request(to, keys)
+            request = self._request(to, keys)
 
             def answered(result: Any, to: _Destination = to, keys: list[SharePartitionKey] = keys) -> None:
                 self._answered(to, keys, result)
 
             self._env.send(endpoint, CHANNEL, request, answered, self._timeout_ms)
+
+    def _request(self, to: _Destination, keys: Sequence[SharePartitionKey]) -> Any:
+        if to.kind is _Write:
+            return self._write_request(to, keys)
+        return self._read_request(to, keys) if to.kind is _Read else _look_request(to, keys)
 
     def _read_request(self, to: _Destination, keys: Sequence[SharePartitionKey]) -> ReadShareGroupStateRequest:
         topics: dict[Uuid, ReadShareGroupStateRequest.ReadStateData] = {}
@@ -232,7 +263,10 @@ class StatePersister:
         self,
         to: _Destination,
         keys: Sequence[SharePartitionKey],
-        result: ReadShareGroupStateResponse | WriteShareGroupStateResponse | SendFailure,
+        result: ReadShareGroupStateResponse
+        | ReadShareGroupStateSummaryResponse
+        | WriteShareGroupStateResponse
+        | SendFailure,
     ) -> None:
         self._in_flight.discard(to)
         if self._ready and not self._is_drain_due:
@@ -248,8 +282,8 @@ class StatePersister:
         for key in keys:
             answer = answers.get((key.topic_id, key.partition))
             code = ErrorCode.COORDINATOR_NOT_AVAILABLE if answer is None else error_code(answer.error_code)
-            if answer is not None and code is ErrorCode.NONE and not to.is_write:
-                self._done(key, _stored(answer))
+            if answer is not None and code is ErrorCode.NONE and to.kind is not _Write:
+                self._done(key, _stored(answer) if to.kind is _Read else _epochs(answer))
             elif code in _PASSING:
                 self._failed(key, code)
             else:
@@ -265,7 +299,7 @@ class StatePersister:
         else:
             self._done(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
-    def _done(self, key: SharePartitionKey, result: StoredState | ErrorCode) -> None:
+    def _done(self, key: SharePartitionKey, result: StoredState | StateEpochs | ErrorCode) -> None:
         queue = self._queues[key]
         job = queue.jobs.popleft()
         queue.attempts = 0
@@ -273,13 +307,22 @@ class StatePersister:
             self._make_ready(key)
         else:
             del self._queues[key]
-        if isinstance(job, _Read):
-            for on_read in job.on_done:
-                on_read(result)
-        else:
-            assert isinstance(result, ErrorCode)
-            for on_written in job.on_done:
-                on_written(result)
+        on_done: Sequence[Callable[[Any], None]] = job.on_done
+        for each in on_done:
+            each(result)
+
+
+def _look_request(to: _Destination, keys: Sequence[SharePartitionKey]) -> ReadShareGroupStateSummaryRequest:
+    R = ReadShareGroupStateSummaryRequest
+    topics: dict[Uuid, ReadShareGroupStateSummaryRequest.ReadStateSummaryData] = {}
+    for key in keys:
+        topic = topics.setdefault(key.topic_id, R.ReadStateSummaryData(topic_id=key.topic_id))
+        topic.partitions.append(R.PartitionData(partition=key.partition, leader_epoch=NO_EPOCH))
+    return R(group_id=to.group_id, topics=list(topics.values()))
+
+
+def _epochs(answer: ReadShareGroupStateSummaryResponse.PartitionResult) -> StateEpochs:
+    return StateEpochs(answer.state_epoch, answer.leader_epoch, answer.start_offset)
 
 
 def _stored(answer: ReadShareGroupStateResponse.PartitionResult) -> StoredState:

@@ -20,7 +20,7 @@ from heirlog.broker.replica_manager import ReplicaManager
 from heirlog.broker.transactions.initialize import FreshProducerId
 from heirlog.broker.transactions.marker_sender import MarkerSender
 from heirlog.broker.transactions.shard import TransactionConfig, TransactionShard
-from heirlog.broker.transactions.state import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, ProducerIdAndEpoch
+from heirlog.broker.transactions.state import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_TIMEOUT_MS, ProducerIdAndEpoch
 from heirlog.context import Context
 from heirlog.env import Env
 from heirlog.metadata.config_def import StaticConfig
@@ -66,6 +66,7 @@ class TransactionCoordinator:
         self._image = image
         self._fresh_producer_id = fresh_producer_id
         self._timeout_max_ms = static.int("transaction.max.timeout.ms")
+        self._allows_two_phase_commit = bool(static["transaction.two.phase.commit.enable"])
         request_timeout_ms = static.int("request.timeout.ms")
         self._config = TransactionConfig(
             append_timeout_ms=request_timeout_ms,
@@ -138,8 +139,9 @@ class TransactionCoordinator:
             request.producer_epoch == NO_PRODUCER_EPOCH
         ):
             return InitProducerIdResponse(error_code=ErrorCode.INVALID_REQUEST, producer_epoch=-1)
-        if not 0 < request.transaction_timeout_ms <= self._timeout_max_ms:
-            return InitProducerIdResponse(error_code=ErrorCode.INVALID_TRANSACTION_TIMEOUT, producer_epoch=-1)
+        timeout_ms = self._timeout_ms(request)
+        if isinstance(timeout_ms, ErrorCode):
+            return InitProducerIdResponse(error_code=timeout_ms, producer_epoch=-1)
         shard = self.shard_of(transactional_id)
         if isinstance(shard, ErrorCode):
             return InitProducerIdResponse(error_code=shard, producer_epoch=-1)
@@ -157,8 +159,20 @@ class TransactionCoordinator:
                 )
             )
 
-        shard.init_producer_id(transactional_id, given, request.transaction_timeout_ms, answer)
+        shard.init_producer_id(transactional_id, given, timeout_ms, answer)
         return pending
+
+    def _timeout_ms(self, request: InitProducerIdRequest) -> int | ErrorCode:
+        """The time limit of the producer's transactions; with two-phase commit they have none (KIP-939)."""
+        if request.enable2_pc and not self._allows_two_phase_commit:
+            return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        if request.keep_prepared_txn:
+            # no release of Apache Kafka up to 4.2 can
+            return ErrorCode.UNSUPPORTED_VERSION
+        if request.enable2_pc:
+            return NO_TIMEOUT_MS
+        is_allowed = 0 < request.transaction_timeout_ms <= self._timeout_max_ms
+        return request.transaction_timeout_ms if is_allowed else ErrorCode.INVALID_TRANSACTION_TIMEOUT
 
     def add_partitions(
         self,

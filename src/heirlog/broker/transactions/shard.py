@@ -48,6 +48,8 @@ from heirlog.protocol.transaction_marker import EPOCH_PER_TRANSACTION
 from heirlog.raft.latency_window import LatencyWindow
 
 COMPLETION_BACKOFF_MS = 1_000
+RECORD_AGAIN_MS = 1_000
+"""Until all doubts are recorded: the ISR may be too small at first."""
 """Pause after which a completion that could not be written is tried again."""
 LOGGED_MAX = 20
 """Ids in a line of the log."""
@@ -106,7 +108,7 @@ class TransactionShard:
         self._config = config
         self._markers = markers
         self._partition = partition
-        self._doubtful_epoch = partition.doubtful_epoch
+        self._doubtful_epoch = partition.doubts.epoch
         """It changes with the leader epoch only; the judgement of elections would take longer than reading a record."""
         self._fresh_producer_id = fresh_producer_id
         self._transaction_version = transaction_version
@@ -179,10 +181,8 @@ class TransactionShard:
             if entry.transaction.state.is_prepared:
                 self._write_markers(entry)
         self._log_doubts()
-        if not self._partition.is_doubt_recorded:
+        if not self._partition.doubts.is_recorded:
             self._record_doubts()
-            # the ISR may be too small at first
-            self._every("doubts", self._config.abort_interval_ms, self._record_doubts)
         self._every("abort", self._config.abort_interval_ms, self._abort_overdue)
         self._every("expire", self._config.expiration_interval_ms, self._delete_expired)
         self._env.log(
@@ -209,14 +209,27 @@ class TransactionShard:
 
     def _record_doubts(self) -> None:
         """Only this process knows of the doubts: the next coordinator has to find them in its log."""
-        for entry in list(self._entries.values()):
-            if not entry.is_in_doubt or entry.is_pending or entry.transaction.is_used_up:
-                continue
-            if entry.transaction.state.may_expire:
-                used_up = replace(entry.transaction, producer_epoch=LAST_PRODUCER_EPOCH)
-                self._write(entry, TransactionChange(used_up, NO_PRODUCER), _no_client)
-            else:
-                self._fence(entry, _no_client)
+        left = [entry for entry in self._entries.values() if entry.is_in_doubt and not entry.transaction.is_used_up]
+        if not left:
+            self._partition.doubts.are_recorded()
+            return
+        if not self._partition.is_under_min_isr:
+            for entry in left:
+                self._record_doubt(entry)
+        self._timers["doubts"] = self._env.call_later(RECORD_AGAIN_MS, self._record_doubts_if_leading)
+
+    def _record_doubts_if_leading(self) -> None:
+        if self.leads:
+            self._record_doubts()
+
+    def _record_doubt(self, entry: TransactionEntry) -> None:
+        if entry.is_pending:
+            return
+        if entry.transaction.state.may_expire:
+            used_up = replace(entry.transaction, producer_epoch=LAST_PRODUCER_EPOCH)
+            self._write(entry, TransactionChange(used_up, NO_PRODUCER), _no_client)
+        else:
+            self._fence(entry, _no_client)
 
     # requests
 

@@ -115,7 +115,7 @@ TABLE: dict[ApiKey, tuple[str, int, int, int, int, str]] = {
     ApiKey.CREATE_TOPICS: ("CreateTopics", 2, 7, 7, 5, "create_topics"),
     ApiKey.DELETE_TOPICS: ("DeleteTopics", 1, 6, 6, 4, "delete_topics"),
     ApiKey.DELETE_RECORDS: ("DeleteRecords", 0, 2, 2, 2, "delete_records"),
-    ApiKey.INIT_PRODUCER_ID: ("InitProducerId", 0, 5, 5, 2, "init_producer_id"),
+    ApiKey.INIT_PRODUCER_ID: ("InitProducerId", 0, 6, 6, 2, "init_producer_id"),
     ApiKey.OFFSET_FOR_LEADER_EPOCH: ("OffsetForLeaderEpoch", 2, 4, 4, 4, "offset_for_leader_epoch"),
     ApiKey.ADD_PARTITIONS_TO_TXN: ("AddPartitionsToTxn", 0, 5, 5, 3, "add_partitions_to_txn"),
     ApiKey.ADD_OFFSETS_TO_TXN: ("AddOffsetsToTxn", 0, 4, 4, 3, "add_offsets_to_txn"),

@@ -57,6 +57,8 @@ class Versions(NamedTuple):
 
 NEWEST = {0: Versions(4, 11, 4, 4), EPOCH_PER_TRANSACTION: Versions(5, 12, 5, 5)}
 """Per transaction.version."""
+TWO_PHASE_IN_INIT = 6
+"""The version of InitProducerId that has two-phase commit."""
 KEYS, COLD_EVERY = 7, 9
 """For topics that are compacted: keys that are written again and again, and every so often one that is written once."""
 NEWEST_OF_CLIENTS = 3
@@ -92,6 +94,8 @@ class TransactionalId:
     """Chance that a request of transaction.version 2 that was answered is sent once more, later (X18). Earlier versions
     promise nothing of that: an epoch has many transactions there.
     """
+    is_two_phase: bool = False
+    """Its transactions have no time limit (KIP-939), although it names one."""
 
 
 class TransactionRequests:
@@ -132,8 +136,10 @@ class TransactionRequests:
             transaction_timeout_ms=self.who.timeout_ms,
             producer_id=self.producer_id if continues else -1,
             producer_epoch=self.producer_epoch if continues else -1,
+            enable2_pc=self.who.is_two_phase,
         )
-        response = yield from self._ask(request, NEWEST[self._speaks].init)
+        newest = TWO_PHASE_IN_INIT if self.who.is_two_phase else NEWEST[self._speaks].init
+        response = yield from self._ask(request, newest)
         if response.error_code:
             raise Restart(f"InitProducerId got {response.error_code}")
         self._history.transaction_counts[f"version-{self._speaks}"] += 1

@@ -370,7 +370,9 @@ def loss_sentence(election: LeaderElected) -> str:
         return f"{who}, and was in neither ISR nor ELR: what this gave up is not recorded"
     loss = election.report.loss if election.report else None
     if loss is None or loss.certainty is Certainty.NONE:
-        return f"{who}; no replica can hold more than it"
+        lacking = list(election.report.may_lack_records) if election.report else []
+        gone = f", and the newest records may be gone from replicas {lacking}" if lacking else ""
+        return f"{who}; no replica can hold more than it{gone}"
     if loss.end_offset is None:
         return f"{who}; replicas {list(loss.silent)} have not said what they hold"
     first = "an unknown offset" if loss.first_offset is None else str(loss.first_offset)

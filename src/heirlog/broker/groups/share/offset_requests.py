@@ -150,7 +150,8 @@ def _described(
     start, finished = result.start_offset, result.delivery_complete_count
     if start != UNINITIALIZED_OFFSET and finished != UNKNOWN_COUNT and end is not None:
         lag = end - start - finished
-    return DescribedPartition(partition_index=index, start_offset=start, leader_epoch=result.leader_epoch, lag=lag)
+    leader_epoch = max(0, result.leader_epoch)
+    return DescribedPartition(partition_index=index, start_offset=start, leader_epoch=leader_epoch, lag=lag)
 
 
 # -- alter ------------------------------------------------------------------------------------------------------------

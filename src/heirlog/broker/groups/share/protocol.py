@@ -38,7 +38,7 @@ from heirlog.broker.groups.share.state import member_bytes
 from heirlog.broker.groups.share.state_requests import Results, StateRequests, first_error
 from heirlog.broker.groups.share.values import StateTopics, Topics, with_partitions, without_partitions
 from heirlog.broker.internal_topic_writer import nothing
-from heirlog.broker.share_coordinator.state import UNINITIALIZED_OFFSET, SharePartitionKey
+from heirlog.broker.share_coordinator.state import LOWEST_STATE_EPOCH, UNINITIALIZED_OFFSET, SharePartitionKey
 from heirlog.context import Context
 from heirlog.env import Env
 from heirlog.metadata.image import Image
@@ -50,8 +50,6 @@ from heirlog.protocol.types import Uuid
 
 DELETE_AGAIN_MS = RESTORE_AGAIN_MS = 5_000
 """Pause after what failed."""
-LOWEST_STATE_EPOCH = 0
-"""Below that of each state that a group has initialized."""
 T = TypeVar("T")
 Answer: TypeAlias = Callable[[ErrorCode], None]
 OnAltered: TypeAlias = Callable[[Results | ErrorCode], None]

@@ -14,7 +14,11 @@ _unpack_iB = _Shape(">iB").unpack_from
 _unpack_ihqh = _Shape(">ihqh").unpack_from
 _pack_ihqh = _Shape(">ihqh").pack
 _unpack_ihqhB = _Shape(">ihqhB").unpack_from
+_unpack_ihqhqhB = _Shape(">ihqhqhB").unpack_from
+_pack_ihqhqhx = _Shape(">ihqhqhx").pack
 _pack_ihqhx = _Shape(">ihqhx").pack
+_unpack_iqhooB = _Shape(">iqh??B").unpack_from
+_pack_iqhoox = _Shape(">iqh??x").pack
 _unpack_iqhB = _Shape(">iqhB").unpack_from
 _pack_iqhx = _Shape(">iqhx").pack
 _pack_ix = _Shape(">ix").pack
@@ -26,10 +30,12 @@ class InitProducerIdRequest(Message):
         "transaction_timeout_ms": "Milliseconds after which the coordinator aborts an open transaction.",
         "producer_id": "Id of the producer; -1 if it has none.",
         "producer_epoch": "Epoch of the producer id; -1 if it has none.",
+        "enable2_pc": "Whether only the producer may end its transactions, so that they have no time limit (KIP-939).",
+        "keep_prepared_txn": "Whether an open transaction is kept instead of aborted (KIP-939).",
     }
     API_KEY = 22
     MIN_VERSION = 0
-    MAX_VERSION = 5
+    MAX_VERSION = 6
     FLEXIBLE_VERSION = 2
 
     def __init__(
@@ -39,18 +45,33 @@ class InitProducerIdRequest(Message):
         transaction_timeout_ms: int = 0,
         producer_id: int = -1,
         producer_epoch: int = -1,
+        enable2_pc: bool = False,
+        keep_prepared_txn: bool = False,
     ) -> None:
         self.transactional_id: str | None = transactional_id
         self.transaction_timeout_ms: int = transaction_timeout_ms
         self.producer_id: int = producer_id
         self.producer_epoch: int = producer_epoch
+        self.enable2_pc: bool = enable2_pc
+        self.keep_prepared_txn: bool = keep_prepared_txn
 
 
 def _read_request(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[InitProducerIdRequest], int]:
     items: list[InitProducerIdRequest] = []
-    if version >= 3:
+    if version >= 6:
         for _ in range(count):
             x = new(InitProducerIdRequest)
+            x.transactional_id, pos = p.read_compact_nullable_string(buf, pos)
+            (x.transaction_timeout_ms, x.producer_id, x.producer_epoch, x.enable2_pc, x.keep_prepared_txn, tags) = _unpack_iqhooB(buf, pos)
+            pos += 17
+            if tags:
+                pos = p.skip_tags(buf, pos, tags)
+            items.append(x)
+    elif version >= 3:
+        for _ in range(count):
+            x = new(InitProducerIdRequest)
+            x.enable2_pc = False
+            x.keep_prepared_txn = False
             x.transactional_id, pos = p.read_compact_nullable_string(buf, pos)
             (x.transaction_timeout_ms, x.producer_id, x.producer_epoch, tags) = _unpack_iqhB(buf, pos)
             pos += 15
@@ -62,6 +83,8 @@ def _read_request(buf: memoryview, pos: int, count: int, version: int) -> tuple[
             x = new(InitProducerIdRequest)
             x.producer_id = -1
             x.producer_epoch = -1
+            x.enable2_pc = False
+            x.keep_prepared_txn = False
             x.transactional_id, pos = p.read_compact_nullable_string(buf, pos)
             (x.transaction_timeout_ms, tags) = _unpack_iB(buf, pos)
             pos += 5
@@ -73,6 +96,8 @@ def _read_request(buf: memoryview, pos: int, count: int, version: int) -> tuple[
             x = new(InitProducerIdRequest)
             x.producer_id = -1
             x.producer_epoch = -1
+            x.enable2_pc = False
+            x.keep_prepared_txn = False
             x.transactional_id, pos = p.read_nullable_string(buf, pos)
             (x.transaction_timeout_ms,) = _unpack_i(buf, pos)
             pos += 4
@@ -82,7 +107,11 @@ def _read_request(buf: memoryview, pos: int, count: int, version: int) -> tuple[
 
 def _write_request(out: Out, items: Sequence[InitProducerIdRequest], version: int) -> None:
     w = out.small.append
-    if version >= 3:
+    if version >= 6:
+        for x in items:
+            w(p.compact_nullable_string(x.transactional_id))
+            w(_pack_iqhoox(x.transaction_timeout_ms, x.producer_id, x.producer_epoch, x.enable2_pc, x.keep_prepared_txn))
+    elif version >= 3:
         for x in items:
             w(p.compact_nullable_string(x.transactional_id))
             w(_pack_iqhx(x.transaction_timeout_ms, x.producer_id, x.producer_epoch))
@@ -106,10 +135,12 @@ class InitProducerIdResponse(Message):
         "error_code": "Kafka's error code; 0 means success.",
         "producer_id": "Id of the producer; -1 if it has none.",
         "producer_epoch": "Epoch of the producer id; -1 if it has none.",
+        "ongoing_txn_producer_id": "Producer id of the transaction that was kept; -1 if there is none.",
+        "ongoing_txn_producer_epoch": "Epoch of the transaction that was kept; -1 if there is none.",
     }
     API_KEY = 22
     MIN_VERSION = 0
-    MAX_VERSION = 5
+    MAX_VERSION = 6
     FLEXIBLE_VERSION = 2
 
     def __init__(
@@ -119,18 +150,32 @@ class InitProducerIdResponse(Message):
         error_code: int = 0,
         producer_id: int = -1,
         producer_epoch: int = 0,
+        ongoing_txn_producer_id: int = -1,
+        ongoing_txn_producer_epoch: int = -1,
     ) -> None:
         self.throttle_time_ms: int = throttle_time_ms
         self.error_code: int = error_code
         self.producer_id: int = producer_id
         self.producer_epoch: int = producer_epoch
+        self.ongoing_txn_producer_id: int = ongoing_txn_producer_id
+        self.ongoing_txn_producer_epoch: int = ongoing_txn_producer_epoch
 
 
 def _read_response(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[InitProducerIdResponse], int]:
     items: list[InitProducerIdResponse] = []
-    if version >= 2:
+    if version >= 6:
         for _ in range(count):
             x = new(InitProducerIdResponse)
+            (x.throttle_time_ms, x.error_code, x.producer_id, x.producer_epoch, x.ongoing_txn_producer_id, x.ongoing_txn_producer_epoch, tags) = _unpack_ihqhqhB(buf, pos)
+            pos += 27
+            if tags:
+                pos = p.skip_tags(buf, pos, tags)
+            items.append(x)
+    elif version >= 2:
+        for _ in range(count):
+            x = new(InitProducerIdResponse)
+            x.ongoing_txn_producer_id = -1
+            x.ongoing_txn_producer_epoch = -1
             (x.throttle_time_ms, x.error_code, x.producer_id, x.producer_epoch, tags) = _unpack_ihqhB(buf, pos)
             pos += 17
             if tags:
@@ -139,6 +184,8 @@ def _read_response(buf: memoryview, pos: int, count: int, version: int) -> tuple
     else:
         for _ in range(count):
             x = new(InitProducerIdResponse)
+            x.ongoing_txn_producer_id = -1
+            x.ongoing_txn_producer_epoch = -1
             (x.throttle_time_ms, x.error_code, x.producer_id, x.producer_epoch) = _unpack_ihqh(buf, pos)
             pos += 16
             items.append(x)
@@ -147,7 +194,10 @@ def _read_response(buf: memoryview, pos: int, count: int, version: int) -> tuple
 
 def _write_response(out: Out, items: Sequence[InitProducerIdResponse], version: int) -> None:
     w = out.small.append
-    if version >= 2:
+    if version >= 6:
+        for x in items:
+            w(_pack_ihqhqhx(x.throttle_time_ms, x.error_code, x.producer_id, x.producer_epoch, x.ongoing_txn_producer_id, x.ongoing_txn_producer_epoch))
+    elif version >= 2:
         for x in items:
             w(_pack_ihqhx(x.throttle_time_ms, x.error_code, x.producer_id, x.producer_epoch))
     else:
