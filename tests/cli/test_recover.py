@@ -42,6 +42,13 @@ def answered(broker: int, epoch: int, end: int, **more: Any) -> Replica:
     return Replica(broker_id=broker, **{**fields, **more})
 
 
+def changed(message: Any, **fields: Any) -> Any:
+    copy = deepcopy(message)
+    for name, value in fields.items():
+        setattr(copy, name, value)
+    return copy
+
+
 WAITING = Partition(
     partition_index=3,
     leader_epoch=8,
@@ -62,7 +69,7 @@ WAITING = Partition(
 
 
 def test_a_plan_says_who_holds_what_and_what_each_choice_costs(capsys: pytest.CaptureFixture[str]) -> None:
-    recovery_plan.show("orders", WAITING, manager_enabled=True)
+    recovery_plan.show_all([("orders", WAITING)], manager_enabled=True)
     received = [line.split() for line in capsys.readouterr().out.splitlines()]
     text = [" ".join(words) for words in received]
     assert text[0] == (
@@ -77,11 +84,42 @@ def test_a_plan_says_who_holds_what_and_what_each_choice_costs(capsys: pytest.Ca
     assert "designation 3 unknown not known: what 2 holds" in text
 
 
-def test_many_plans_end_with_the_brokers_to_start() -> None:
+def test_many_plans_begin_with_the_brokers_to_start() -> None:
     other = Partition(state="WaitingForEligible", waits_for=[3, 2])
     operator = Partition(state="ManualElectionRequired")
     assert recovery_plan.summary([WAITING, other]) == "2 partitions have no leader; brokers for which they wait: 2, 3"
     assert recovery_plan.summary([operator, operator]) == "2 partitions have no leader"
+
+
+def test_plans_that_say_the_same_are_shown_once_and_internal_topics_last(capsys: pytest.CaptureFixture[str]) -> None:
+    failed = changed(
+        WAITING.replicas[1],
+        error_code=ErrorCode.NETWORK_EXCEPTION,
+        error_message="disconnected: 127.0.0.1:19094: Connect call failed ('127.0.0.1', 19094)",
+    )
+    waiting = changed(WAITING, replicas=[failed, WAITING.replicas[0], WAITING.replicas[2]])
+    later = changed(
+        waiting,
+        leader_epoch=9,
+        runs_for_ms=2,
+        replica_nodes=[2, 3, 1],
+        replicas=[
+            changed(one, answer_age_ms=one.answer_age_ms + 1, current_leader_epoch=9) if one.is_valid else one
+            for one in waiting.replicas
+        ],
+    )
+    other = changed(waiting, partition_index=4, replicas=[failed, answered(1, 5, 2001), answered(3, 5, 988)])
+    internal = [("__consumer_offsets", changed(later, partition_index=index)) for index in (0, 1, 2, 7)]
+    recovery_plan.show_all([*internal, ("orders", waiting), ("orders", other)], manager_enabled=True)
+    shown = capsys.readouterr().out
+    first, _, *rest = shown.splitlines()
+    assert first == "6 partitions have no leader; brokers for which they wait: 2"
+    plans = [line.partition(";")[0] for line in rest if "no leader" in line]
+    assert plans == [
+        "orders-3, __consumer_offsets-0 to 2, 7: no leader, leader epoch 8 to 9",
+        "orders-4: no leader, leader epoch 8",
+    ]
+    assert "NETWORK_EXCEPTION disconnected: 127.0.0.1:19094: no process listens\n" in shown
 
 
 def test_without_the_manager_only_what_can_be_asked_for_is_offered() -> None:

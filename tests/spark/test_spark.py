@@ -195,6 +195,24 @@ def test_rows_that_are_no_records_are_refused(
         )
 
 
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"startingOffset": "1"}, "the option 'startingoffset' is unknown: did you mean startingOffsets?"),
+        ({"kafka.bootstrap.servers": "127.0.0.1:1"}, "cannot connect to 127.0.0.1:1: Connection refused"),
+    ],
+)
+def test_a_refusal_is_the_sentence_and_not_what_led_to_it(
+    spark: SparkSession, topics: Topics, options: dict[str, str], why: str
+) -> None:
+    given = {"kafka.bootstrap.servers": topics.servers, "kafka.default.api.timeout.ms": "200", "subscribe": "t"}
+    with pytest.raises(PySparkException) as refused:
+        spark.read.format("heirlog").options(**(given | options)).load().collect()
+    # Spark's own line, one frame, the sentence, and the SQLSTATE
+    lines = str(refused.value).splitlines()
+    assert why in lines[3] and len(lines) == 5, lines
+
+
 def split_columns(expression: str) -> list[str]:
     return expression.split(", ")
 

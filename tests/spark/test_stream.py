@@ -14,7 +14,7 @@ from spark.topics import Topics
 from heirlog.blocking import LATEST, Client
 from heirlog.protocol.errors import KafkaError
 from heirlog.spark.decode import arrow_schema
-from heirlog.spark.loss import DataLoss
+from heirlog.spark.loss import DataLoss, OtherTopics
 from heirlog.spark.offsets import MEMBER, stream_offset
 from heirlog.spark.options import read_options
 from heirlog.spark.resolve import NoOffset, epochs_before
@@ -399,6 +399,33 @@ def test_an_offset_behind_the_end_that_nothing_explains_is_a_loss_too(topics: To
     made_up = reader(topics, topic, startingOffsets=json.dumps(start))
     with pytest.raises(DataLoss, match="should continue at offset 9, but the log ends at 4"):
         made_up.latestOffset(stored(made_up.initialOffset()), ALL)
+
+
+def test_a_checkpoint_of_other_topics_is_named_and_is_no_loss(topics: Topics) -> None:
+    before, now = topics.create(2), topics.create()
+    topics.fill(before, 8, 2)
+    topics.fill(now, 1)
+    stream = reader(topics, before)
+    start = stored(stream.initialOffset())
+    end = stored(stream.latestOffset(start, ALL))
+    sentence = f"the checkpoint has offsets of the topic {before} that this query does not read"
+    for other in (
+        reader(topics, now),
+        reader(topics, "", subscribePattern=f"^{now}$"),
+        reader(topics, "", assign=json.dumps({now: [0]})),
+    ):
+        with pytest.raises(OtherTopics, match=sentence) as refused:
+            other.latestOffset(end, ALL)
+        assert "onDataLoss=skip" in str(refused.value) and "lost" not in str(refused.value)
+        # a batch that was planned and not finished is planned again
+        with pytest.raises(OtherTopics, match=sentence):
+            other.partitions(start, end)
+    skipping = reader(topics, now, onDataLoss="skip")
+    after = stored(skipping.latestOffset(end, ALL))
+    assert [loss[0] for loss in losses(after)] == ["unsubscribed", "unsubscribed"]
+    assert [value for _, _, value in rows(skipping, end, after)] == [b"0"]
+    assert rows(skipping, start, end) == []
+    assert stored(skipping.latestOffset(after, ALL)) == after, "it is noted once"
 
 
 def test_acknowledged_records_lost_with_the_power_are_a_truncation(frail: Topics) -> None:

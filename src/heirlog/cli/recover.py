@@ -117,10 +117,7 @@ def plan(
         )
         return
     leaderless = list(_leaderless(found))
-    for name, each in leaderless:
-        recovery_plan.show(name, each, found.manager_enabled)
-    if len(leaderless) > 1:
-        print(recovery_plan.summary([each for _, each in leaderless]))
+    recovery_plan.show_all(leaderless, found.manager_enabled)
     if not leaderless:
         print(ALL_LED)
 

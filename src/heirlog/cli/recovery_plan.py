@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from heirlog.cli.elections import seconds, state_sentence
+from heirlog.cli.elections import lasting_state_sentence, seconds, state_sentence
 from heirlog.cli.render import show_rows
 from heirlog.protocol.errors import error_code
 
@@ -13,12 +14,30 @@ if TYPE_CHECKING:
     from heirlog.client.recovery import Choice, RecoveryPartition, Replica
     from heirlog.metadata.loss_report import Loss
 
+_CONNECT_FAILED = re.compile(r"Connect call failed \([^)]*\)")
 
-def show(topic: str, partition: RecoveryPartition, manager_enabled: bool) -> None:
+
+def show_all(partitions: Sequence[tuple[str, RecoveryPartition]], manager_enabled: bool) -> None:
+    """All plans of a cluster that has lost brokers: first which brokers to start, then internal topics last. Partitions
+    whose plans differ only in times and leader epochs are one plan."""
+    if len(partitions) > 1:
+        print(summary([partition for _, partition in partitions]), end="\n\n")
+    alike: dict[str, list[tuple[str, RecoveryPartition]]] = {}
+    for name, partition in sorted(partitions, key=lambda one: one[0].startswith("__")):
+        alike.setdefault(_without_times(partition, manager_enabled), []).append((name, partition))
+    for plans in alike.values():
+        show(plans, manager_enabled)
+
+
+def show(alike: Sequence[tuple[str, RecoveryPartition]], manager_enabled: bool) -> None:
+    """The plan of each of these partitions."""
     from heirlog.client.recovery import choices
 
+    partition = alike[0][1]
     situation = _state(partition) if manager_enabled else f"recovery manager off: {state_sentence(partition)}"
-    print(f"{topic}-{partition.partition_index}: no leader, leader epoch {partition.leader_epoch}; {situation}")
+    epochs = sorted({one.leader_epoch for _, one in alike})
+    epoch = f"{epochs[0]} to {epochs[-1]}" if len(epochs) > 1 else str(epochs[0])
+    print(f"{_names(alike)}: no leader, leader epoch {epoch}; {situation}")
     if partition.quorum_reason and manager_enabled and not (partition.isr_nodes or partition.eligible_leader_replicas):
         print(f"  quorum {', '.join(map(str, partition.quorum))}: {partition.quorum_reason}")
     columns = {
@@ -34,6 +53,41 @@ def show(topic: str, partition: RecoveryPartition, manager_enabled: bool) -> Non
     columns = {"choice": "Choice", "leader": "Leader", "loss": "RecordsLost", "note": "Note"}
     show_rows(columns, [choice_row(choice) for choice in found], as_json=False)
     print()
+
+
+def _without_times(partition: RecoveryPartition, manager_enabled: bool) -> str:
+    """Equal for partitions whose plans say the same."""
+    from heirlog.client.recovery import choices
+
+    rows = [_replica_row(partition, replica) | {"answered": _outcome(replica)} for replica in partition.replicas]
+    given = [choice_row(choice) for choice in choices(partition, manager_enabled)]
+    situation = (partition.strategy, partition.is_requested, lasting_state_sentence(partition))
+    quorum = (sorted(partition.quorum), partition.quorum_reason)
+    return repr((situation, quorum, sorted(rows, key=lambda row: int(row["broker"])), given))
+
+
+def _outcome(replica: Replica) -> str:
+    """`_answered` without the age."""
+    return "valid" if replica.is_valid and not replica.error_code else _answered(replica)
+
+
+def _names(alike: Sequence[tuple[str, RecoveryPartition]]) -> str:
+    """orders-0, or orders-0, 2 to 7."""
+    by_topic: dict[str, list[int]] = {}
+    for topic, partition in alike:
+        by_topic.setdefault(topic, []).append(partition.partition_index)
+    return ", ".join(f"{topic}-{_numbers(sorted(indexes))}" for topic, indexes in by_topic.items())
+
+
+def _numbers(ascending: Sequence[int]) -> str:
+    runs: list[list[int]] = []
+    for number in ascending:
+        if runs and number == runs[-1][1] + 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    pairs = (([first] if first == last else [first, last], last - first > 1) for first, last in runs)
+    return ", ".join((" to " if is_long else ", ").join(map(str, ends)) for ends, is_long in pairs)
 
 
 def summary(partitions: Sequence[RecoveryPartition]) -> str:
@@ -87,7 +141,9 @@ def _replica_state(replica: Replica) -> str:
 
 def _answered(replica: Replica) -> str:
     if replica.error_code:
-        return f"{error_code(replica.error_code).name} {replica.error_message or ''}".strip()
+        # asyncio adds the address once more
+        message = _CONNECT_FAILED.sub("no process listens", replica.error_message or "")
+        return f"{error_code(replica.error_code).name} {message}".strip()
     if replica.answer_age_ms < 0:
         return replica.error_message or "no"
     age = f"{seconds(replica.answer_age_ms)} ago"

@@ -22,6 +22,7 @@ class CurrentState:
 
     def __init__(self, client: Client, options: Options, before: StreamOffset) -> None:
         self._before = before
+        self._options = options
         try:
             self._compare(client, options)
         except KafkaError as error:
@@ -60,16 +61,17 @@ class CurrentState:
 
     def _losses(self, client: Client) -> list[Loss]:
         truncated = self._truncated(client)
-        found = [self._deleted(key) for key in self._before.offsets if key not in self._earliest]
+        found = [self._gone(key) for key in self._before.offsets if key not in self._earliest]
         for partition in self.partitions:
             one = self._recreated(partition) or truncated.get(partition) or self._out_of_range(client, partition)
             if one is not None:
                 found.append(one)
         return recoveries.named(client, sorted(found), self._before.epochs)
 
-    def _deleted(self, partition: TopicPartition) -> Loss:
+    def _gone(self, partition: TopicPartition) -> Loss:
         offset = self._before.offsets[partition]
-        return Loss(*partition, offset, -1, offset, Cause.DELETED.value)
+        cause = Cause.DELETED if resolve.reads(self._options, partition) else Cause.UNSUBSCRIBED
+        return Loss(*partition, offset, -1, offset, cause.value)
 
     def _recreated(self, partition: TopicPartition) -> Loss | None:
         known = self._before.topic_ids.get(partition[0])

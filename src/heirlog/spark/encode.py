@@ -144,7 +144,9 @@ class Partitioner:
             wrong = named[(named < 0) | (named >= self._count)]
             if wrong.size:
                 raise Unencodable(
-                    f"partition {wrong[0]} given with a record is not in the range [0...{self._count - 1}]"
+                    f"partition {wrong[0]} given with a record is not in the range [0...{self._count - 1}]: the column "
+                    "`partition` says where each row goes, also if it came from a topic that was read. Drop it "
+                    "to have partitions chosen, or give the topic more partitions"
                 )
             chosen[valid_rows(given).astype(bool)] = named
         batch_bytes = self._batch_bytes - HEADER_SIZE

@@ -7,6 +7,7 @@
                 that never existed, or a truncation or a new topic without known
                 epochs
     deleted     the topic or partition does not exist any more                       --> nothing to continue with
+    unsubscribed  the query no longer reads the topic or partition                   --> nothing to continue with
 
 `fail` raises `DataLoss` before a record of the batch is read. `skip` and `quarantine` continue. The loss is in the
 offset of the batch that skipped it, so that a repeated batch does the same. `quarantine` also writes it to a table of
@@ -32,6 +33,7 @@ class Cause(Enum):
     RECREATED = "recreated"
     BEYOND = "beyond"
     DELETED = "deleted"
+    UNSUBSCRIBED = "unsubscribed"
 
 
 _SENTENCES = {
@@ -43,6 +45,7 @@ _SENTENCES = {
     Cause.BEYOND: "reading should continue at offset {until}, but the log ends at {resume}: that offset never existed, "
     "or the log was truncated or the topic created again",
     Cause.DELETED: "the partition was deleted; its unread records, from offset {first} on, are lost",
+    Cause.UNSUBSCRIBED: "the query does not read it any more; its unread records, from offset {first} on, stay unread",
 }
 
 
@@ -105,11 +108,30 @@ class DataLoss(RuntimeError):
         return DataLoss, (self.losses,)
 
 
+class OtherTopics(RuntimeError):
+    """The checkpoint is of other topics than the query reads: nothing is lost, and skipping would be wrong advice."""
+
+    def __init__(self, topics: Sequence[str]) -> None:
+        named = f"the topic{'s' if len(topics) > 1 else ''} {', '.join(topics)}"
+        super().__init__(
+            f"the checkpoint has offsets of {named} that this query does not read. A checkpoint belongs to one query: "
+            "give another query another checkpointLocation. If this query is to read less than before, start it once "
+            "with onDataLoss=skip"
+        )
+        self.topics = tuple(topics)
+
+    def __reduce__(self) -> tuple[type[OtherTopics], tuple[tuple[str, ...]]]:
+        return OtherTopics, (self.topics,)
+
+
 def handle(losses: Sequence[Loss], options: Options) -> None:
-    """As onDataLoss says. Raises DataLoss, or OSError if the quarantine cannot be written."""
+    """As onDataLoss says. Raises DataLoss, OtherTopics, or OSError if the quarantine cannot be written."""
     if not losses:
         return
     if options.on_data_loss is OnDataLoss.FAIL:
+        others = sorted({loss.topic for loss in losses if loss.cause == Cause.UNSUBSCRIBED.value})
+        if others:
+            raise OtherTopics(others)
         raise DataLoss(losses)
     if options.on_data_loss is OnDataLoss.QUARANTINE and options.quarantine_path is not None:
         for loss in losses:

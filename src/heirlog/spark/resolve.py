@@ -75,6 +75,15 @@ def subscribed(client: Client, options: Options, tolerated: Collection[str] = ()
     return Subscribed(tuple(partitions), {topic.name: topic.topic_id for topic in found if topic.topic_id is not None})
 
 
+def reads(options: Options, partition: TopicPartition) -> bool:
+    """Whether the options subscribe to it, whatever exists."""
+    if options.assigned is not None:
+        return partition in options.assigned
+    if options.pattern is not None:
+        return patterns.compiled(options.pattern).search(partition[0]) is not None
+    return partition[0] in (options.topics or ())
+
+
 def _found(client: Client, names: Sequence[str], tolerated: Collection[str]) -> list[Topic]:
     """Those of the names that are there. Raises KafkaError for one that is missing and not tolerated."""
     try:

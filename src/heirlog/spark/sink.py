@@ -28,6 +28,7 @@ from heirlog.spark import clients, exactly_once, worker
 from heirlog.spark.exactly_once import Begun, Written
 from heirlog.spark.option_values import OptionError
 from heirlog.spark.partitioners import TopicPartitioners
+from heirlog.spark.refusals import in_one_sentence
 from heirlog.spark.sink_options import ExactlyOnce, SinkOptions
 from heirlog.spark.worker import SentToWorkers
 
@@ -51,6 +52,7 @@ class _Writer(SentToWorkers):
             self._begun = exactly_once.begin(self._options, settings)
         return self.__dict__
 
+    @in_one_sentence
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
         settings = self._options.exactly_once
         if settings is None:
@@ -58,6 +60,7 @@ class _Writer(SentToWorkers):
         assert self._begun is not None, "it was pickled on its way here"
         return write_once(self._options, settings, self._begun, iterator)
 
+    @in_one_sentence
     def _commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Without transactions every task waited for its acknowledgements, and nothing is left to do."""
         if self._options.exactly_once is not None:

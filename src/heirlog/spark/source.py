@@ -42,6 +42,7 @@ from heirlog.spark.option_values import OptionError
 from heirlog.spark.options import Options, columns_of, read_options
 from heirlog.spark.plan import Range
 from heirlog.spark.read import read_range
+from heirlog.spark.refusals import in_one_sentence
 from heirlog.spark.sink import HeirlogStreamWriter, HeirlogWriter
 from heirlog.spark.sink_options import sink_options
 from heirlog.spark.stream import HeirlogStreamReader
@@ -77,9 +78,11 @@ class HeirlogDataSource(DataSource):
     def name(cls) -> str:
         return NAME
 
+    @in_one_sentence
     def schema(self) -> StructType:
         return spark_schema(columns_of(self.options))
 
+    @in_one_sentence
     def reader(self, schema: StructType) -> HeirlogReader:
         option_names.warn_of_ineffective(self.options)
         options = read_options(self.options, streaming=False)
@@ -95,12 +98,14 @@ class HeirlogDataSource(DataSource):
             return _Refusal(error)
         return HeirlogStreamReader(options, to_arrow_schema(schema, timezone="UTC"))
 
+    @in_one_sentence
     def writer(self, schema: StructType, overwrite: bool) -> HeirlogWriter:
         if overwrite:
             raise OptionError("save mode overwrite is not allowed for a topic: records are only ever added; use append")
         option_names.warn_of_ineffective(self.options)
         return HeirlogWriter(sink_options(self.options), schema)
 
+    @in_one_sentence
     def streamWriter(self, schema: StructType, overwrite: bool) -> HeirlogStreamWriter:
         option_names.warn_of_ineffective(self.options)
         return HeirlogStreamWriter(sink_options(self.options, streaming=True), schema)
@@ -154,6 +159,7 @@ class HeirlogReader(SentToWorkers, DataSourceReader):
         if self._options.push_filters:
             self._narrowing = narrowing(filters)
 
+    @in_one_sentence
     def partitions(self) -> list[InputPartition]:
         """As of now. Raises DataLoss for offsets that are not there, NoOffset, KafkaError, OSError."""
         ranges = resolve.ask(self._options, self._narrowed)

@@ -35,6 +35,7 @@ from heirlog.spark.offsets import MEMBER, StreamOffset, by_topic, stream_offset
 from heirlog.spark.options import Options
 from heirlog.spark.plan import Range, share, waiting
 from heirlog.spark.read import read_range
+from heirlog.spark.refusals import in_one_sentence
 from heirlog.spark.worker import SentToWorkers
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ class HeirlogStreamReader(SentToWorkers, DataSourceStreamReader, SupportsTrigger
 
     # where
 
+    @in_one_sentence
     def initialOffset(self) -> dict[str, Any]:
         if self._started is None:
             self._started = resolve.ask(self._options, self._initial).as_json()
@@ -81,6 +83,7 @@ class HeirlogStreamReader(SentToWorkers, DataSourceStreamReader, SupportsTrigger
         topic_ids = {**subscribed.topic_ids, **given.topic_ids}
         return StreamOffset(offsets, topic_ids, {**epochs, **given.epochs}, begins=offsets)
 
+    @in_one_sentence
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """`start` itself where there is nothing to do. Raises DataLoss, KafkaError, OSError."""
         before = stream_offset(start)
@@ -114,6 +117,7 @@ class HeirlogStreamReader(SentToWorkers, DataSourceStreamReader, SupportsTrigger
             return ReadAllAvailable()
         return ReadMaxRows(options.max_offsets if options.max_offsets is not None else 2**63 - 1)
 
+    @in_one_sentence
     def reportLatestOffset(self) -> dict[str, Any] | None:
         """For the progress of the query: what the logs have, and how far behind that the query is after this batch."""
         # Spark asks it right behind latestOffset
@@ -122,6 +126,7 @@ class HeirlogStreamReader(SentToWorkers, DataSourceStreamReader, SupportsTrigger
             return by_topic(resolve.ask(self._options, self._latest))
         return {**by_topic(seen), MEMBER: {"lag": by_topic(self._lag)}}
 
+    @in_one_sentence
     def prepareForTriggerAvailableNow(self) -> None:
         self._target = resolve.ask(self._options, self._latest)
 
@@ -151,11 +156,17 @@ class HeirlogStreamReader(SentToWorkers, DataSourceStreamReader, SupportsTrigger
 
     # what
 
+    @in_one_sentence
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         options = self._options
         before, after = stream_offset(start), stream_offset(end)
         begins = after.resumed(before)
-        new = [partition for partition in after.offsets if partition not in begins]
+        unread = sorted(key for key in after.offsets if not resolve.reads(options, key))
+        loss.handle(
+            [Loss(*key, begins.get(key, 0), -1, begins.get(key, 0), Cause.UNSUBSCRIBED.value) for key in unread],
+            options,
+        )
+        new = [partition for partition in after.offsets if partition not in begins and partition not in unread]
         if new:
             earliest = resolve.ask(options, lambda client: resolve.at(client, EARLIEST, new, options.isolation))
             begins.update(earliest)
@@ -180,7 +191,7 @@ class HeirlogStreamReader(SentToWorkers, DataSourceStreamReader, SupportsTrigger
 
     def _still_there(self, after: StreamOffset) -> dict[TopicPartition, int]:
         """The ends of a batch that was planned by an earlier run: its tasks would wait for records that are gone."""
-        ends = after.offsets
+        ends = {key: end for key, end in after.offsets.items() if resolve.reads(self._options, key)}
 
         def there(client: Client) -> dict[TopicPartition, int]:
             known = resolve.subscribed(client, self._options, tolerated=after.topics).partitions

@@ -17,10 +17,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.types import ArrayType, MapType, StructType
 
-from heirlog.protocol.errors import KafkaError
-from heirlog.spark import clients
-from heirlog.spark.option_values import kafka_properties
 from heirlog.spark.options import read_options
+from heirlog.spark.pipeline import brokers
 from heirlog.spark.pipeline.batch import (
     LAKES,
     apply_sql,
@@ -30,10 +28,11 @@ from heirlog.spark.pipeline.batch import (
     refuse_columns,
     tables_of,
 )
+from heirlog.spark.pipeline.brokers import topic_sinks
 from heirlog.spark.pipeline.checkpoint import checkpoint_id, refuse_other_owner
 from heirlog.spark.pipeline.load import load
 from heirlog.spark.pipeline.run import read, sentence_of
-from heirlog.spark.pipeline.spec import Files, Pipeline, PipelineError, Problem, Table, Topics, TopicSink
+from heirlog.spark.pipeline.spec import Files, Pipeline, PipelineError, Problem, Table, Topics
 from heirlog.spark.sink_options import sink_options
 
 _LACKING = ("[DATA_SOURCE_NOT_FOUND]", "[CATALOG_NOT_FOUND]")
@@ -53,7 +52,7 @@ def check(path: str | Path, spark: SparkSession | None = None, timeout_s: float 
         return list(error.problems)
     found = [*_options(pipeline), *_places(pipeline)]
     if not found:
-        found = _brokers(pipeline, timeout_s)
+        found = brokers.problems(pipeline, timeout_s)
     if not found and spark is not None:
         found = _analysis(pipeline, spark, Path(path).read_text(encoding="utf-8-sig").splitlines())
     return sorted(found, key=lambda problem: problem.line)
@@ -66,17 +65,12 @@ def _options(pipeline: Pipeline) -> list[Problem]:
             read_options(pipeline.source.spark_options, streaming=True)
         except ValueError as error:
             found.append(Problem(pipeline.line_of("source", "options"), str(error)))
-    for name, sink in _topic_sinks(pipeline):
+    for name, sink in topic_sinks(pipeline):
         try:
             sink_options(sink.batch_options(pipeline.name, "0"))
         except ValueError as error:
             found.append(Problem(pipeline.line_of(name, "options"), str(error)))
     return found
-
-
-def _topic_sinks(pipeline: Pipeline) -> list[tuple[str, TopicSink]]:
-    sinks = (("sink", pipeline.sink), ("dead_letters", pipeline.dead_letters))
-    return [(name, sink) for name, sink in sinks if isinstance(sink, TopicSink)]
 
 
 def _places(pipeline: Pipeline) -> list[Problem]:
@@ -111,29 +105,6 @@ def _can_be_made(place: Path) -> bool:
     while not place.exists():
         place = place.parent
     return place.is_dir() and os.access(place, os.W_OK | os.X_OK)
-
-
-def _brokers(pipeline: Pipeline, timeout_s: float) -> list[Problem]:
-    wanted: list[tuple[str, Topics | TopicSink, tuple[str, ...]]] = []
-    if isinstance(pipeline.source, Topics):
-        wanted.append(("source", pipeline.source, pipeline.source.names))
-    wanted += [(name, sink, (sink.topic,)) for name, sink in _topic_sinks(pipeline)]
-    found = []
-    for name, place, topics in wanted:
-        bootstrap = place.bootstrap_servers
-        try:
-            with clients.connect(kafka_properties(place.spark_options), timeout_s) as client:
-                there = set(client.topic_names(internal=True))
-        except (OSError, KafkaError, ValueError) as error:
-            found.append(Problem(pipeline.line_of(name, "bootstrap_servers"), f"{bootstrap}: {error}"))
-            continue
-        key = "topics" if name == "source" else "topic"
-        found += [
-            Problem(pipeline.line_of(name, key), f"topic {topic} does not exist on {bootstrap}: create it first")
-            for topic in topics
-            if topic not in there
-        ]
-    return found
 
 
 def _ask_for_package(spark: SparkSession, table: Table) -> None:

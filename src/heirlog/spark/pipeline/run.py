@@ -18,7 +18,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]  # it has no types
-from pyspark.errors import PySparkException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
@@ -41,6 +41,7 @@ from heirlog.spark.pipeline.batch import (
     parsed_by,
     tables_of,
 )
+from heirlog.spark.pipeline.brokers import ANSWER_S, refuse_silent
 from heirlog.spark.pipeline.checkpoint import (
     checkpoint_id,
     last_commit,
@@ -52,6 +53,7 @@ from heirlog.spark.pipeline.files import locked
 from heirlog.spark.pipeline.load import load
 from heirlog.spark.pipeline.looking import Look, look
 from heirlog.spark.pipeline.report import Journal, Offsets, Report, sums_of
+from heirlog.spark.pipeline.schema_text import mistake
 from heirlog.spark.pipeline.spec import Files, Pipeline, PipelineError, Table, Topics
 from heirlog.spark.pipeline.table import local_uri
 from heirlog.spark.pipeline.values import CORRUPT_COLUMN, FILE
@@ -105,6 +107,7 @@ def run(
                 held.enter_context(locked(table.path))
                 table.refuse_other_owner(checkpoint_id(part.checkpoint), meaning(part))
                 table.clear_staging()
+        refuse_silent(pipeline, ANSWER_S)
         before = sums_of(pipeline)
         log = None
         if spark is None:
@@ -205,7 +208,11 @@ def _read_files(spark: SparkSession, source: Files) -> DataFrame:
     reader = spark.readStream.format(source.format).option("maxFileAge", "36500d").options(**source.options)
     if source.format in ("csv", "json"):
         reader = reader.option("columnNameOfCorruptRecord", CORRUPT_COLUMN)
-        reader = reader.schema(f"{(source.schema or '').rstrip().rstrip(',')}\n, {CORRUPT_COLUMN} STRING")
+        given = source.schema or ""
+        try:
+            reader = reader.schema(f"{given.rstrip().rstrip(',')}\n, {CORRUPT_COLUMN} STRING")
+        except AnalysisException as error:
+            raise PipelineError(f"the schema of [source] does not fit: {mistake(given, error)}") from error
     elif source.format == "parquet":
         # the first files say what the columns are, where the pipeline does not
         reader = reader.schema(source.schema or spark.read.parquet(source.path).schema)

@@ -26,6 +26,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql.avro.functions import from_avro
 
+from heirlog.spark.pipeline.schema_text import mistake
 from heirlog.spark.pipeline.spec import Files, PipelineError, Values
 from heirlog.spark.schemas.functions import from_avro as from_registered_avro
 from heirlog.spark.schemas.registry import Schema
@@ -129,7 +130,8 @@ def parse(rows: DataFrame, values: Values, newest: Mapping[str, Schema] = NO_SCH
                 "values of avro need the package spark-avro: start with "
                 "--conf spark.jars.packages=org.apache.spark:spark-avro_2.13:<Spark's version>"
             ) from error
-        raise PipelineError(f"the schema of [value] does not fit: {error}") from error
+        why = mistake(values.schema, error) if values.format == "json" and values.schema else str(error)
+        raise PipelineError(f"the schema of [value] does not fit: {why}") from error
     return Parsed(rows, True)
 
 
