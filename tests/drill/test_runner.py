@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -81,9 +82,35 @@ def test_the_pipeline_drill_ends_with_its_jvm(tmp_path: Path) -> None:
     drill = started(tmp_path, "pipeline", "--quick", "--records", "5000")
 
     def jvm_works() -> bool:
-        return any("java" in process.name() for process in processes_of(tmp_path))
+        for process in processes_of(tmp_path):
+            with suppress(psutil.NoSuchProcess):  # the drill starts some that end soon
+                if "java" in process.name():
+                    return True
+        return False
 
     eventually(jvm_works, within_s=120)
+    drill.send_signal(signal.SIGINT)
+    assert_ends_and_leaves_nothing(drill, tmp_path, STOPPED)
+
+
+def test_what_a_signal_ends_is_no_failure_of_the_drill(tmp_path: Path) -> None:
+    """A drill whose processes end writes a verdict: it must not, if they end with it."""
+    program = (
+        "import subprocess, threading; from pathlib import Path; from heirlog.cli.drill import _run\n"
+        "def drill(runner, folder):\n"
+        "    job = subprocess.Popen(['sleep', '100'])\n"
+        "    print('begun', flush=True)\n"
+        "    job.wait()\n"
+        "    (folder / 'timeline.svg').write_text('FAILED')\n"
+        "    (folder / 'verdict.json').write_text('{}')\n"
+        "    threading.Event().wait()\n"
+        f"_run('x', Path({str(tmp_path / 'out')!r}), drill)"
+    )
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    drill = subprocess.Popen(
+        [sys.executable, "-c", program], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert drill.stdout is not None and drill.stdout.readline() == "begun\n"
     drill.send_signal(signal.SIGINT)
     assert_ends_and_leaves_nothing(drill, tmp_path, STOPPED)
 

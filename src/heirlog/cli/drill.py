@@ -364,14 +364,20 @@ def _run(default: str, out: Path | None, drill: Callable[[DrillRunner[Result], P
 
     began_s = time.monotonic()
     with _needs():
-        from heirlog.drill.out_folder import created, has_verdict, remove_if_empty
+        from heirlog.drill.out_folder import created, has_verdict, remove, remove_if_empty
 
-        folder = created(default, out)
+        folder, had_verdict = created(default, out), False
+
+        def signalled() -> None:
+            nonlocal had_verdict
+            had_verdict = has_verdict(folder)
+            if not had_verdict:
+                remove(folder)
 
         def stopped() -> None:
-            if has_verdict(folder):
+            if had_verdict:
                 return
-            remove_if_empty(folder)
+            remove(folder)  # of what was just being written
             print(
                 f"heirlog: the drill was stopped after {time.monotonic() - began_s:.0f} s, before its verdict: what "
                 "clients have seen until then was not checked",
@@ -379,7 +385,7 @@ def _run(default: str, out: Path | None, drill: Callable[[DrillRunner[Result], P
                 flush=True,
             )
 
-        runner: DrillRunner[Result] = DrillRunner(stopped)
+        runner: DrillRunner[Result] = DrillRunner(signalled, stopped)
         try:
             return runner.run(lambda: drill(runner, folder))
         finally:

@@ -363,7 +363,6 @@ class _Chaos:
 
     def _write(self, log: CommittedLog, operator: ChaosOperator, window: tuple[int, int]) -> None:
         verdict = self._verdict
-        self._out.mkdir(parents=True, exist_ok=True)
         path = self._out / PICTURE
         nodes = [(node, f"broker {node}") for node in self._cluster.brokers]
         nodes += [(node, f"controller {node}") for node in self._cluster.controllers]

@@ -51,6 +51,13 @@ def remove_if_empty(folder: Path) -> None:
         folder.rmdir()
 
 
+def remove(folder: Path) -> None:
+    """With what a drill has written there, which has not ended: it can write nothing more."""
+    with suppress(OSError):
+        _empty(folder)
+    remove_if_empty(folder)
+
+
 def _first_free(default: str) -> Path:
     for number in count(1):
         folder = Path(default if number == 1 else f"{default}-{number}").absolute()

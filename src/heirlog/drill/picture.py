@@ -80,7 +80,10 @@ class RecordedCluster(Cluster):
 
 
 class Recording:
-    """One drill's picture, drawn at the end: also where the drill cannot continue."""
+    """One drill's picture, drawn at the end: also where the drill cannot continue.
+
+    Its folder exists; it is removed when a signal ends the drill, so that the end is not drawn as a failure.
+    """
 
     def __init__(self, drill: str, folder: Path) -> None:
         self._drill = drill
@@ -107,7 +110,6 @@ class Recording:
             raise DrillFailure(f"{failure}; picture: {self._draw(cluster, result, log)}") from failure
 
     def _draw(self, cluster: RecordedCluster, result: Mapping[str, Any], log: CommittedLog | None) -> Path:
-        self.folder.mkdir(parents=True, exist_ok=True)
         return _write(self.folder, cluster, result, log, (self._began_ms, now_ms()), self.progress)
 
 

@@ -4,7 +4,8 @@
     drill thread   imports, starts a cluster, runs, checks, cleans up
 
     the drill ends     its folder is removed; what it returned or raised arrives in the main thread
-    a signal comes     every process below this one is killed, the folder removed, and this process ends: 130
+    a signal comes     the drill can write no verdict any more; every process below this one is killed, the folder
+                       removed, and this process ends: 130
 
 A drill spends most of its time in calls of librdkafka that no signal interrupts. An exception in the middle of its
 clean-up (or in an import) could leave a process behind or be lost. So the drill gets no signals: it is ended from
@@ -54,9 +55,13 @@ _SET_CHILD_SUBREAPER = 36
 class DrillRunner(Generic[T]):
     """For one drill. folder: temporary; Python's `tempfile` and the children's TMPDIR point there meanwhile."""
 
-    def __init__(self, on_signal: Callable[[], None] = lambda: None) -> None:
-        """on_signal: called when a signal has ended the drill, before this process ends."""
-        self._on_signal = on_signal
+    def __init__(
+        self, on_signal: Callable[[], None] = lambda: None, on_stopped: Callable[[], None] = lambda: None
+    ) -> None:
+        """on_signal: called when a signal has come, before anything of the drill is ended: whatever the drill finds
+        broken afterwards was broken by that. on_stopped: called when it is ended, before this process ends.
+        """
+        self._on_signal, self._on_stopped = on_signal, on_stopped
         self.folder = Path(tempfile.gettempdir(), f"heirlog-drill-{os.getpid()}-{secrets.token_hex(4)}")
         self._exit_code = INTERRUPTED
         self._ended = threading.Event()
@@ -96,12 +101,13 @@ class DrillRunner(Generic[T]):
         self._ended.set()
 
     def _end(self) -> NoReturn:
+        self._on_signal()
         deadline = time.monotonic() + KILL_TIMEOUT_S
         # again where the drill thread has started a process or made a folder meanwhile: without the folder it cannot
         while (self.folder.exists() or below(os.getpid(), parents())) and time.monotonic() < deadline:
             end_below(os.getpid())
             shutil.rmtree(self.folder, ignore_errors=True)
-        self._on_signal()
+        self._on_stopped()
         # the drill thread may hold a lock for which a normal exit would wait
         os._exit(self._exit_code)
 
