@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from heirlog.broker.groups.coordinator import GroupCoordinator
 from heirlog.broker.groups.shard import GroupCoordinatorShard
@@ -45,6 +45,7 @@ DescribedGroup = Described.DescribeShareGroupOffsetsResponseGroup
 DescribedPartition = Described.DescribeShareGroupOffsetsResponsePartition
 Altered = AlterShareGroupOffsetsResponse
 Deleted = DeleteShareGroupOffsetsResponse
+_NOT_HERE: Final = "This server does not host this topic-partition."
 
 
 def _shard_of(
@@ -64,7 +65,7 @@ def _why_not(code: ErrorCode) -> str | None:
     if code is ErrorCode.NONE:
         return None
     if code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-        return "This server does not host this topic-partition."
+        return _NOT_HERE
     if code is ErrorCode.INVALID_REQUEST:
         return "The start offset is below 0."
     return f"The share coordinator answered {code.name}; try again."
@@ -261,7 +262,7 @@ def _deleted(
                 topic_name=topic.topic_name,
                 topic_id=topic_id,
                 error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-                error_message="There is no offset information to delete.",
+                error_message=_NOT_HERE if topic_id == NO_ID else "There is no offset information to delete.",
             )
             for topic, topic_id in zip(request.topics, wanted, strict=True)
         ]
