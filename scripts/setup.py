@@ -177,6 +177,9 @@ def main(arguments: list[str]) -> int:
     except SetupError as error:
         print(f"setup: {error}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print("setup: stopped before the environment was complete; the next run completes it", file=sys.stderr)
+        return 130
     return 0
 
 

@@ -23,6 +23,7 @@ import os
 import shutil
 import signal
 import tempfile
+from collections.abc import Generator
 from functools import cached_property
 from pathlib import Path
 
@@ -31,8 +32,6 @@ from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
-
-gc.disable()  # until all tests are read
 
 settings.register_profile("heirlog", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("heirlog")
@@ -86,8 +85,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: turn[item.path])
 
 
-def pytest_collection_finish() -> None:
-    gc.enable()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
 
 
 def in_turn(paths: list[str]) -> list[str]:

