@@ -381,6 +381,18 @@ def test_a_transaction_is_not_open_for_ever_where_its_marker_was_lost_with_the_d
     assert unstable(log, 3) is None
 
 
+def test_a_transaction_stays_open_after_a_clean_stop_if_the_only_snapshot_is_damaged(files: MemoryFiles) -> None:
+    log = open_log(files, CONFIG)
+    put(log, data(0, 7), data(1, 8), end(2, 8, COMMIT))
+    log.finish(lambda error: None)
+    files.run()
+    (path,) = [path for path in files.inodes if path.endswith(".snapshot")]
+    files.inodes[path].data[-1] ^= 1
+    again = open_log(files, CONFIG, clean=True)
+    assert unstable(again, 3) == 0
+    assert set(again.producers.producers) == {7, 8}
+
+
 @settings(max_examples=150, deadline=None)
 @given(st.lists(st.tuples(STEPS, st.integers(0, 3), st.integers(1, 3)), max_size=60))
 def test_readers_of_committed_records_see_what_the_model_says(steps: list[tuple[str, int, int]]) -> None:

@@ -36,7 +36,7 @@ from heirlog.protocol.transaction_marker import read_marker
 from heirlog.storage.cleaning.swap import complete_swaps
 from heirlog.storage.config import LogConfig
 from heirlog.storage.epochs import LeaderEpochCache
-from heirlog.storage.producers import ProducerStateManager, read_newest_snapshot, remove_snapshots
+from heirlog.storage.producers import ProducerStateManager, read_newest_snapshot, remove_snapshots, snapshot_offsets
 from heirlog.storage.segment import SEGMENT_SUFFIXES, Segment
 from heirlog.storage.transaction_index import TRANSACTION_INDEX_SUFFIX
 
@@ -263,12 +263,14 @@ def rebuild_producers(
 
     Newer snapshots are removed: their records are gone or were scanned. Segments from `loaded_from` on get their
     aborted transactions. `trust_absence`: after a clean stop a missing snapshot means that there was no state (an older
-    version wrote none), and the log is not read for it. A snapshot from before the first segment is removed, too: of
-    what came after it, markers among it, nothing is left to read, so a transaction that it calls open might stay open.
+    version wrote none), and the log is not read for it. A damaged one is not missing. A snapshot from before the first
+    segment is removed, too: of what came after it, markers among it, nothing is left to read, so a transaction that it
+    calls open might stay open.
     """
+    had_none = not snapshot_offsets(files, dir_path)
     remove_snapshots(files, dir_path, lambda offset: not segments[0].base_offset <= offset <= loaded_from)
     newest = read_newest_snapshot(files, dir_path, loaded_from)
-    if newest is None and trust_absence:
+    if had_none and trust_absence:
         return ProducerStateManager()
     start, states = newest or (segments[0].base_offset, ProducerStateManager())
     work_bytes = 0
