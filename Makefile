@@ -3,8 +3,8 @@
 # make test    every test; flaky ones may run a second time (scripts/tests.py lists them; arguments for pytest: make test ARGS="tests/storage -x")
 
 ARGS ?=
-# of tests: two for each of two cores, since most of the time one of them waits for a node, a JVM or a client
-PROCESSES ?= 4
+# of tests: five for two cores, since most of the time three of them wait for a node, a JVM or a client
+PROCESSES ?= 5
 PY := .venv/bin/python
 
 .DEFAULT_GOAL := help

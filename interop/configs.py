@@ -4,25 +4,36 @@ Every configuration of a broker, a topic and a group that Kafka describes has to
 value, source and synonyms, sensitive where Kafka's is, and changeable where Kafka's is. `DIFFERENT` names those that
 are not, each with what differs. Then each broker configuration that can be changed is set to the value it has, for one
 broker and for all, without effect: both have to agree on whether that may be asked.
+
+A listener that Kafka opens while it runs is shown to be of no use: `advertised.listeners` cannot change, so who
+connects there finds no broker. This is why heirlog refuses it.
 """
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
+from apache_kafka import eventually
+from permissions import make
+from secured_requests import Talk
 from suites.nodes import NODE_ID, heirlog_node, kafka_node
 
 from heirlog.blocking import Client
+from heirlog.local.layout import HOST
+from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import CreateTopicsRequest, DescribeConfigsRequest, IncrementalAlterConfigsRequest
+from heirlog.testing.apache_kafka import free_ports
 
 TOPIC, BROKER, GROUP = 2, 4, 32
 NAME = "described"
 RESOURCES = {TOPIC: NAME, BROKER: str(NODE_ID), GROUP: NAME}
 SET = 0
 DIFFERENT = {
-    "listeners": "needs a restart",
-    "listener.security.protocol.map": "needs a restart; a list here",
+    "listeners": "needs a restart, see above",
+    "listener.security.protocol.map": "needs a restart, see above; a list here",
     "broker.id": "has no default here",
     "ssl.keystore.type": "Kafka then looks for the store",
     "ssl.truststore.type": "Kafka then looks for the store",
@@ -47,6 +58,7 @@ def check() -> str:
     """For `make interop`. Raises AssertionError with every difference."""
     with kafka_node() as address:
         theirs, their_answers = told_by(address)
+        added_listener(address, {name: str(received["value"]) for name, received in theirs.items()})
     with heirlog_node() as address:
         ours, our_answers = told_by(address)
     problems = [
@@ -106,3 +118,27 @@ def changed(client: Client, resource: str, name: str, value: str) -> int:
     answer = client.send_to_any(IncrementalAlterConfigsRequest(resources=[asked], validate_only=True)).responses[0]
     code: int = answer.error_code
     return code
+
+
+def added_listener(address: str, values: Mapping[str, str]) -> None:
+    """Of Apache Kafka: it serves clients, and tells them of no broker."""
+    (port,) = free_ports(1)
+    added = {"listeners": f"EXTRA://{HOST}:{port}", "listener.security.protocol.map": "EXTRA:PLAINTEXT"}
+    configs = [
+        {"name": name, "config_operation": SET, "value": f"{values[f'{BROKER} {name}']},{more}"}
+        for name, more in added.items()
+    ]
+    resource = {"resource_type": BROKER, "resource_name": str(NODE_ID), "configs": configs}
+    with Client(address, timeout_s=30) as client:
+        (answer,) = client.send_to_any(make(44, resources=[resource])).responses
+    assert answer.error_code == 0, answer.error_message
+    eventually(lambda: is_open(port), "the listener is not opened")
+    asked = Talk(port).ask(make(3, topics=[{"name": NAME, "topic_id": bytes(16)}]), 12)
+    (partition,) = asked.topics[0].partitions
+    assert not asked.brokers and partition.error_code == ErrorCode.LISTENER_NOT_FOUND, asked
+
+
+def is_open(port: int) -> bool:
+    with suppress(OSError), socket.create_connection((HOST, port), 1):
+        return True
+    return False

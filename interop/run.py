@@ -162,7 +162,7 @@ BY_HAND: list[Check] = [
     ("suites: librdkafka, later protocols", librdkafka_later.check),
 ]
 """They compile or wait for minutes, and run only where they are named, as in `make interop ARGS=later`."""
-AT_ONCE = 3
+AT_ONCE = 4
 JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """Of some hundred JVMs, most of which live for seconds: too briefly for the optimising compiler and its threads."""
 

@@ -17,7 +17,7 @@ from typing import Any, ForwardRef
 
 import typer
 
-from heirlog.cli.app import app
+from heirlog.cli.app import tree
 from heirlog.metadata.config_docs import WITHOUT_EFFECT, documentation
 from heirlog.metadata.definition import ConfigKey, Update
 from heirlog.metadata.server_configs import SERVER_CONFIGS
@@ -112,7 +112,7 @@ def _cell(text: str) -> str:
 
 
 def command_line() -> str:
-    return "\n".join([COMMAND_LINE, *_commands(typer.main.get_command(app), "heirlog")])
+    return "\n".join([COMMAND_LINE, *_commands(typer.main.get_command(tree()), "heirlog")])
 
 
 def _commands(command: Any, line: str) -> Iterator[str]:

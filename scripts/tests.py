@@ -1,6 +1,6 @@
 """make test: every test, and the flaky ones that failed once more.
 
-    python scripts/tests.py -n 4 [arguments for pytest]
+    python scripts/tests.py -n 5 [arguments for pytest]
 
 FLAKY names each test whose result depends on the clock of a program that is not ours, with the reason. Of these up to
 AGAIN_MAX run a second time, alone and after all others; what failed is printed both times, and a test that fails twice

@@ -2,7 +2,8 @@
 
 A file stays in one process, since its fixtures may cost seconds; so do all files that share the Spark session. What
 takes longest comes first, so that no process is left with it at the end; xdist by itself would sort by the number of
-tests, which says nothing of their length.
+tests, which says nothing of their length. Then files that wait for nodes, JVMs and clients take turns with those that
+compute: only waiting ones would leave a core idle, and only computing ones would take it from each other.
 
 Hypothesis judges what comes out, never how long it takes: on a busy machine any example may take a second.
 
@@ -22,6 +23,7 @@ import os
 import shutil
 import signal
 import tempfile
+from collections.abc import Generator
 from functools import cached_property
 from pathlib import Path
 
@@ -30,8 +32,6 @@ from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
-
-gc.disable()  # until all tests are read
 
 settings.register_profile("heirlog", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("heirlog")
@@ -45,13 +45,17 @@ os.environ["XDG_CONFIG_HOME"] = tempfile.mkdtemp(prefix="heirlog-contexts-")
 atexit.register(shutil.rmtree, os.environ["XDG_CONFIG_HOME"], ignore_errors=True)
 
 TESTS = Path(__file__).parent
-SPARK = "tests/spark/"
-LONGEST_FIRST = ("drill/test_pipeline.py", "spark/", "sim/test_run.py", "sim/", "drill/", "processes/", "clients/")
+SPARK = "spark/"
+LONGEST_FIRST = ("drill/test_pipeline.py", SPARK, "sim/test_run.py", "processes/test_guides.py", "clients/")
+"""Files of clients/ one after the other, since they share a cluster."""
+WAITING = ("drill/", "processes/", "cli/test_up.py", "local/", "testing/", "server/", "cli/", "blocking/")
+COMPUTING = ("sim/", "node/", "controller/", "raft/", "protocol/", "")
+"""Both: longer files first."""
 
 
 class FileByFile(LoadScopeScheduling):
     def _split_scope(self, nodeid: str) -> str:
-        return SPARK if nodeid.startswith(SPARK) else nodeid.partition("::")[0]
+        return SPARK if nodeid.startswith(f"tests/{SPARK}") else nodeid.partition("::")[0]
 
     def _assign_work_unit(self, node: WorkerController) -> None:
         """As in the base class, which searches the list of all tests for each of them."""
@@ -75,12 +79,28 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadSco
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: _turn(item.path.relative_to(TESTS).as_posix()))
+    files = list(dict.fromkeys(item.path for item in items))
+    names = [path.relative_to(TESTS).as_posix() for path in files]
+    turn = {files[names.index(name)]: number for number, name in enumerate(in_turn(names))}
+    items.sort(key=lambda item: turn[item.path])
 
 
-def pytest_collection_finish() -> None:
-    gc.enable()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
 
 
-def _turn(path: str) -> int:
-    return next((turn for turn, start in enumerate(LONGEST_FIRST) if path.startswith(start)), len(LONGEST_FIRST))
+def in_turn(paths: list[str]) -> list[str]:
+    """The files in the order in which they begin."""
+    first = [path for start in LONGEST_FIRST for path in paths if path.startswith(start)]
+    rest = [path for path in paths if path not in first]
+    waiting = list(dict.fromkeys(path for start in WAITING for path in rest if path.startswith(start)))
+    rest = [path for path in rest if path not in waiting]
+    computing = list(dict.fromkeys(path for start in COMPUTING for path in rest if path.startswith(start)))
+    # each kind is spread over the whole time
+    place = {path: number / len(kind) for kind in (waiting, computing) for number, path in enumerate(kind)}
+    return first + sorted(place, key=lambda path: place[path])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -86,15 +87,20 @@ def package_of(path: Path) -> str:
     return path.relative_to(SOURCE).with_suffix("").parts[0]
 
 
+@cache
+def statements(path: Path) -> list[ast.Import | ast.ImportFrom]:
+    return [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Import | ast.ImportFrom)]
+
+
 def imports(path: Path) -> Iterator[tuple[int, str]]:
     """(line, dotted name) of every import of a module, relative ones resolved."""
     dotted = ("heirlog", *path.relative_to(SOURCE).with_suffix("").parts)
     package = dotted[:-1]
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in statements(path):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield node.lineno, alias.name
-        elif isinstance(node, ast.ImportFrom):
+        else:
             base = node.module or ""
             if node.level:
                 base = ".".join(package[: len(package) - node.level + 1] + ((base,) if base else ()))
@@ -166,10 +172,7 @@ def test_the_check_notices_a_break(package: str, line: str, tmp_path: Path, monk
 def test_what_spark_looks_for_knows_floor_9_only() -> None:
     """Each session of Spark imports it, also one that never uses heirlog."""
     (module,) = (SOURCE.parent / "pyspark_heirlog").glob("*.py")
-    statements = [
-        node for node in ast.walk(ast.parse(module.read_text())) if isinstance(node, ast.Import | ast.ImportFrom)
-    ]
-    assert [getattr(statement, "module", None) for statement in statements] == ["heirlog.spark.deferred"]
+    assert [getattr(statement, "module", None) for statement in statements(module)] == ["heirlog.spark.deferred"]
 
 
 # -- circles ----------------------------------------------------------------------------------------------------
@@ -185,10 +188,10 @@ def import_graph(root: Path) -> dict[str, set[str]]:
     for module, path in modules.items():
         found = set()
         package = module if path.stem == "__init__" else module.rpartition(".")[0]
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in statements(path):
             if isinstance(node, ast.Import):
                 found |= {alias.name for alias in node.names}
-            elif isinstance(node, ast.ImportFrom):
+            else:
                 above = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
                 base = ".".join([*above, *([node.module] if node.module else [])])
                 for alias in node.names:

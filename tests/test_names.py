@@ -19,6 +19,8 @@ BANNED = frozenset(
     | {"succession", "tell", "told", "unseated", "untold"}
 )
 """Private words that were names once."""
+MAY_BE_NAMED = re.compile(rf"(?:(?<![A-Za-z])|(?=[A-Z]))(?i:{'|'.join(sorted(BANNED))})(?![a-z])")
+"""To look for this takes a tenth of the time of parsing."""
 
 KAFKAS = "Kafka's name in both, for the broker and for the client"
 LOCAL_PORT = "files in `apis/` name the port that their handler uses; no other module imports it"
@@ -138,8 +140,8 @@ def banned_words(root: Path) -> set[tuple[str, str]]:
     """(module, name) of each name with a banned word, also within snake case and camel case."""
     found = set()
     for path in root.rglob("*.py"):
-        module = path.relative_to(root).with_suffix("").as_posix()
-        for name in (path.stem, *names_in(ast.parse(path.read_text()))):
+        module, source = path.relative_to(root).with_suffix("").as_posix(), path.read_text()
+        for name in (path.stem, *(names_in(ast.parse(source)) if MAY_BE_NAMED.search(source) else ())):
             if not BANNED.isdisjoint(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower().split("_")):
                 found.add((module, name))
     return found

@@ -16,6 +16,7 @@ from answers.group_deviations import GROUP_DEVIATIONS
 from answers.players import Difference
 from answers.shape import Plan
 from answers.share_group_deviations import SHARE_GROUP_DEVIATIONS
+from answers.share_state_deviations import SHARE_STATE_DEVIATIONS
 from answers.transaction_deviations import TRANSACTION_DEVIATIONS
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "compatibility.md"
@@ -25,6 +26,7 @@ DEVIATIONS: list[Deviation] = [
     *GROUP_DEVIATIONS,
     *TRANSACTION_DEVIATIONS,
     *SHARE_GROUP_DEVIATIONS,
+    *SHARE_STATE_DEVIATIONS,
 ]
 
 

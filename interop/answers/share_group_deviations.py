@@ -1,4 +1,4 @@
-"""Meant differences in share groups and the state of their partitions (`deviations.py`)."""
+"""Meant differences in share groups. Those in the state of their partitions are in share_state_deviations.py."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ from answers.players import Difference
 from answers.shape import Plan
 from answers.share_group_episodes import DELETED, READS_COMMITTED, RECREATED
 from answers.share_group_requests import ALTERED, GROUP
+from answers.share_state_deviations import of_share_state
 from answers.world import UNKNOWN_ID, Symbol
 
-FENCED_LEADER_EPOCH, SHARE_SESSION_NOT_FOUND, INVALID_SHARE_SESSION_EPOCH = 74, 122, 123
-OFFSET_NOT_AVAILABLE, FENCED_STATE_EPOCH = 78, 124
+SHARE_SESSION_NOT_FOUND, INVALID_SHARE_SESSION_EPOCH = 122, 123
+OFFSET_NOT_AVAILABLE = 78
 CONTROL = 32
 """The bit of a batch's attributes."""
 
@@ -63,17 +64,6 @@ def _repeated_assignment(difference: Difference) -> bool:
     )
 
 
-def _malformed_batches(difference: Difference) -> bool:
-    """In a WriteShareGroupState."""
-    batches = [
-        batch
-        for topic in (difference.plan.fields["topics"] if difference.plan.key == 85 else ())
-        for part in topic["partitions"]
-        for batch in part["state_batches"]
-    ]
-    return any(not 0 <= batch["first_offset"] <= batch["last_offset"] for batch in batches)
-
-
 def _marker(difference: Difference) -> bool:
     """Of a transaction, delivered to a group that reads what is committed."""
     plan, answer = difference.plan, difference.answer
@@ -107,35 +97,6 @@ def _moved_by_the_log_start(difference: Difference) -> bool:
     groups = [str(each["group_id"]) for each in difference.plan.fields.get("groups", ())]
     is_of_group = difference.plan.key == 90 and any(group.endswith(f"-{DELETED}") for group in groups)
     return is_of_group and at(difference, ".start_offset") and difference.ours > difference.theirs
-
-
-def _fenced_after_initialization(difference: Difference) -> bool:
-    """A leader epoch of the state that was there before."""
-    if difference.plan.key not in (84, 85, 87):
-        return False
-    is_epoch = at(difference, ".leader_epoch") and difference.ours > difference.theirs
-    # where there is an error nothing else is said
-    return is_epoch or (FENCED_LEADER_EPOCH, 0) in _codes_of_states(difference)
-
-
-def _codes_of_states(difference: Difference) -> set[tuple[int, int]]:
-    """The errors of share states here and on Apache Kafka, where they differ."""
-    ours, theirs = (
-        {
-            (topic["topic_id"], part["partition"]): part["error_code"]
-            for topic in (answer["results"] if isinstance(answer, dict) else ())
-            for part in topic["partitions"]
-        }
-        for answer in (difference.our_answer, difference.answer)
-    )
-    return {(code, theirs.get(place, 0)) for place, code in ours.items() if code != theirs.get(place, 0)}
-
-
-def _not_read(difference: Difference) -> bool:
-    """A state that no leader has read since its group began."""
-    if difference.plan.key == 87:
-        return at(difference, ".leader_epoch") and (difference.theirs, difference.ours) == (0, -1)
-    return difference.plan.key == 85 and (FENCED_STATE_EPOCH, 0) in _codes_of_states(difference)
 
 
 def _begins_without_a_record(difference: Difference) -> bool:
@@ -191,16 +152,6 @@ def _outlives_its_connection(difference: Difference) -> bool:
     """A session on Apache Kafka whose connection had opened another one, too."""
     codes = (INVALID_SHARE_SESSION_EPOCH, SHARE_SESSION_NOT_FOUND)
     return difference.plan.key in (78, 79) and (difference.theirs, difference.ours) == codes
-
-
-def _deletes_what_is_not_there(difference: Difference) -> bool:
-    is_error = difference.plan.key == 86 and at(difference, ".error_code", ".error_message")
-    return is_error and (difference.theirs == UNKNOWN_PARTITIONS[0] or difference.ours is None)
-
-
-def _of_share_state(group: str, **part: Any) -> dict[str, Any]:
-    topic = {"topic_id": Symbol("topic_ids", D, UNKNOWN_ID), "partitions": [{"partition": 0} | part]}
-    return {"group_id": group, "topics": [topic]}
 
 
 def _by_duration(group: str) -> dict[str, Any]:
@@ -324,42 +275,6 @@ SHARE_GROUP_DEVIATIONS: list[Deviation] = [
         ),
     ),
     Deviation(
-        "a share state that is not there is deleted",
-        "DeleteShareGroupState of a partition that does not exist",
-        _deletes_what_is_not_there,
-        (
-            Plan(
-                86,
-                0,
-                {
-                    "group_id": f"{SHOWN_NAMES}q",
-                    "topics": [{"topic_id": Symbol("topic_ids", A, UNKNOWN_ID), "partitions": [{"partition": 9}]}],
-                },
-            ),
-        ),
-    ),
-    Deviation(
-        "a batch of a share state that ends before it begins",
-        "a batch in WriteShareGroupState that ends before it begins",
-        _malformed_batches,
-        (
-            new_topics(topic(D)),
-            Plan(83, 0, _of_share_state(f"{SHOWN_NAMES}w", state_epoch=0, start_offset=0)),
-            Plan(
-                85,
-                0,
-                _of_share_state(
-                    f"{SHOWN_NAMES}w",
-                    state_epoch=0,
-                    leader_epoch=0,
-                    start_offset=0,
-                    state_batches=[{"first_offset": 5, "last_offset": 4, "delivery_state": 0, "delivery_count": 1}],
-                ),
-            ),
-        ),
-        is_harmless=False,
-    ),
-    Deviation(
         "a marker of a transaction in a share group that reads what is committed",
         "the markers of transactions in a share group with `share.isolation.level=read_committed`",
         _marker,
@@ -380,31 +295,13 @@ SHARE_GROUP_DEVIATIONS: list[Deviation] = [
         by_chance=True,
     ),
     Deviation(
-        "the leader epoch of a share state that is initialized again",
-        "InitializeShareGroupState with a newer state epoch",
-        _fenced_after_initialization,
-        is_harmless=False,
-        by_chance=True,
-    ),
-    Deviation(
-        "a share state that no leader has read",
-        "WriteShareGroupState of a leader that has not read the state since the group began",
-        _not_read,
-        (
-            new_topics(topic(D)),
-            Plan(83, 0, _of_share_state(f"{SHOWN_NAMES}u", state_epoch=1, start_offset=0)),
-            Plan(87, 0, _of_share_state(f"{SHOWN_NAMES}u", leader_epoch=0)),
-        ),
-        is_harmless=False,
-    ),
-    Deviation(
         "a share group that begins where no record is new enough",
         "`share.auto.offset.reset=by_duration:...` in a partition without a record that is new enough",
         _begins_without_a_record,
         (
             new_topics(topic(D)),
             Plan(44, 1, {"resources": [_by_duration(f"{SHOWN_NAMES}k")], "validate_only": False}),
-            Plan(83, 0, _of_share_state(f"{SHOWN_NAMES}k", state_epoch=0, start_offset=-1)),
+            Plan(83, 0, of_share_state(f"{SHOWN_NAMES}k", state_epoch=0, start_offset=-1)),
             Plan(78, 1, _first_fetch(f"{SHOWN_NAMES}k")),
         ),
         is_harmless=False,

@@ -52,10 +52,11 @@ def heartbeat(scene: Scene) -> Fields:
     a, b, _ = scene.topics
     who = {"group_id": of, "member_id": member_id(scene, client), "client": client}
     who["rack_id"] = scene.one("r", "") if scene.happens(0.05) else None
-    stored = 0 if of.endswith(ALTERED) else scene.member_epochs.get((of, id_of(client)), 0)
+    is_altered = of.endswith(ALTERED)
+    stored = 0 if is_altered else scene.member_epochs.get((of, id_of(client)), 0)
     # several topics would be given to members by the order of their ids, which is another one on each node
     subscription = scene.one([a], [a], [a], [b], [a, f"{scene.name}-none"])
-    if (stored <= 0 and scene.happens(0.92)) or scene.happens(0.04):
+    if (stored <= 0 and (is_altered or scene.happens(0.92))) or scene.happens(0.04):
         return who | {"member_epoch": 0, "subscribed_topic_names": subscription if scene.happens(0.97) else []}
     if scene.happens(0.08):
         return who | {"member_epoch": scene.one(-1, -1, -1, -2)}
@@ -209,7 +210,7 @@ def alter_offsets(scene: Scene) -> Fields:
         parts = [{"partition_index": index, "start_offset": scene.one(0, 0, 1, 3, 100)} for index in indexes]
         topics.append({"topic_name": name, "partitions": parts})
     of = group(scene)
-    if (of, id_of(0)) not in scene.member_epochs:
+    if scene.member_epochs.get((of, id_of(0)), -1) <= 0:
         of = f"{scene.name}{ALTERED}"
     return {"group_id": of, "topics": topics}
 

@@ -38,6 +38,17 @@ def test_a_log_may_lack_records_until_it_leads_or_is_in_an_isr() -> None:
     assert leading.doubts.epoch == 7
 
 
+def test_a_follower_that_gives_up_committed_records_knows_what_its_leader_lacked() -> None:
+    """That leader may fail before it has recorded it."""
+    behind, ahead = (partition_on(FakeEnv(), end_offset=9, high_watermark=end) for end in (9, 5))
+    for partition in (behind, ahead):
+        partition.become_follower(state([1, 2], leader=2, leader_epoch=6), 1)
+        partition.truncate_to(5)
+        partition.become_leader(state([1, 2], leader_epoch=7, partition_epoch=2), 1, 0)
+    assert (behind.doubts.epoch, behind.doubts.is_recorded) == (6, False)
+    assert (ahead.doubts.epoch, ahead.doubts.is_recorded) == (-1, True), "what was not committed is no loss"
+
+
 ANSWER = ReplicaAnswer(BrokerId(1), BrokerEpoch(101), 5, 5, may_lack_records=True)
 RECORDED = ElectionBasis(Basis.RECOVERED, BrokerId(1), LeaderEpoch(6), replicas=(ANSWER,))
 

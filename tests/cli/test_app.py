@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from cli.conftest import Heirlog
 
-from heirlog.cli.app import app
+from heirlog.cli.app import tree
 from heirlog.cli.errors import CommandError
 from heirlog.cli.sections import SECTIONS
 from heirlog.cli.up import controllers_of
@@ -61,6 +61,7 @@ def test_misuse_is_one_sentence_on_stderr(heirlog: Heirlog, arguments: list[str]
 
 
 def test_a_command_is_in_the_module_of_its_name() -> None:
+    app = tree()
     for command in app.registered_commands:
         if command.name != "node":
             name = str(command.name).replace("-", "_")
@@ -69,8 +70,20 @@ def test_a_command_is_in_the_module_of_its_name() -> None:
         assert group.typer_instance is import_module(f"heirlog.cli.{group.name}").app
 
 
+def test_of_a_named_command_nothing_else_is_read_or_imported() -> None:
+    assert [group.name for group in tree(["topics", "list"]).registered_groups] == ["topics"]
+    assert [command.name for command in tree(["node", "--help"]).registered_commands] == ["node"]
+    everything = [group.name for group in tree().registered_groups]
+    assert [group.name for group in tree(["topic", "list"]).registered_groups] == everything
+    program = "import sys; from heirlog.cli.app import tree; tree(['topics']); print(*sys.modules)"
+    imported = subprocess.check_output([sys.executable, "-c", program], text=True).split()
+    assert "heirlog.cli.topics" in imported
+    assert not {"heirlog.cli.up", "heirlog.cli.users", "heirlog.local.cluster"} & set(imported)
+
+
 def test_the_help_has_each_command_once_under_a_heading(heirlog: Heirlog) -> None:
     listed = [name for names in SECTIONS.values() for name in names]
+    app = tree()
     registered = [*app.registered_commands, *app.registered_groups]
     assert sorted(listed) == sorted(str(each.name) for each in registered)
     text = heirlog("--help").out

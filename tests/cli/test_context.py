@@ -11,7 +11,7 @@ import typer
 from cli.conftest import Heirlog, rows
 
 from heirlog.cli import connect
-from heirlog.cli.app import app
+from heirlog.cli.app import tree
 from heirlog.client.security import security_from_properties
 from heirlog.local import contexts
 from heirlog.testing import Cluster
@@ -131,7 +131,7 @@ def test_the_terminal_may_have_another_default(heirlog: Heirlog, monkeypatch: py
 
 
 def every_command() -> Iterator[tuple[str, Any]]:
-    waiting: list[tuple[str, Any]] = [("heirlog", typer.main.get_command(app))]
+    waiting: list[tuple[str, Any]] = [("heirlog", typer.main.get_command(tree()))]
     while waiting:
         name, command = waiting.pop()
         if not hasattr(command, "commands"):

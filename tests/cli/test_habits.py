@@ -9,12 +9,12 @@ import pytest
 import typer
 from cli.conftest import Heirlog
 
-from heirlog.cli.app import app
+from heirlog.cli.app import tree
 from heirlog.cli.sections import Commands
 
 
 def groups() -> Iterator[Any]:
-    waiting: list[Any] = [typer.main.get_command(app)]
+    waiting: list[Any] = [typer.main.get_command(tree())]
     while waiting:
         group = waiting.pop()
         yield group

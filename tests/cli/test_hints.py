@@ -16,13 +16,13 @@ import typer
 
 import heirlog
 from heirlog.cli import habits
-from heirlog.cli.app import app
+from heirlog.cli.app import tree
 
 SOURCE = Path(heirlog.__file__).parent
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 MAY_HINT = re.compile(r"heirlog [a-z]|--[a-z]")
-TREE: Any = typer.main.get_command(app)
+TREE: Any = typer.main.get_command(tree())
 PLACEHOLDER = re.compile(r"[A-Z][A-Z_.]+|<[\w. -]+>|\$[A-Z]+|\d+")
 A_NAME = {("cli/pipeline.py", "heirlog pipeline check"), ("cli/audit.py", "heirlog audit")}
 """Not hints: the names of Spark applications."""

@@ -112,7 +112,7 @@ def test_a_signal_ends_it_with_the_count_and_no_traceback(cluster: Cluster, numb
     until_stored(cluster, topic, 2)
     process.send_signal(number)
     # (communicate would end it by the end of its input)
-    assert process.wait(10) == 130
+    assert process.wait(60) == 130
     out, err = process.communicate()
     assert json.loads(out) == {
         "topic": topic,
@@ -135,7 +135,7 @@ def test_records_that_wait_for_their_leader_are_neither_acknowledged_nor_sent(cl
         watched = psutil.Process(process.pid)
         eventually(lambda: unread_bytes(process) == 0 and watched.status() == psutil.STATUS_SLEEPING)
         process.send_signal(signal.SIGINT)
-        assert process.wait(10) == 130
+        assert process.wait(60) == 130
     finally:
         cluster.resume(1)
     _, err = process.communicate()
@@ -345,7 +345,7 @@ def test_on_a_terminal_it_shows_how_many_records_are_acknowledged(cluster: Clust
             process.stdin.close()
             while b"1234 records acknowledged" not in seen:
                 seen += os.read(ours, 65_536)
-            assert process.stdout.read() == b"" and process.wait(20) == 0
+            assert process.stdout.read() == b"" and process.wait(60) == 0
         finally:
             process.kill()
             os.close(ours)

@@ -100,7 +100,7 @@ def test_a_signal_aborts_the_open_transaction(cluster: Cluster, topic: str, numb
     # two records, their marker, and the third
     eventually(lambda: end_offset(cluster, name) == 4)
     process.send_signal(number)
-    assert process.wait(10) == 130
+    assert process.wait(60) == 130
     out, err = process.communicate()
     assert (json.loads(out)["records"], json.loads(out)["not_committed"], err) == (2, 1, "")
     assert committed(cluster, name, 2) == ["1", "2"]

@@ -186,7 +186,7 @@ def test_the_isr_of_a_stopped_broker_is_seen(cluster: Cluster, heirlog: Heirlog)
         assert json.loads(in_pipe.stdout.readline())["leader_epoch"] > last["leader_epoch"]
         on_terminal.send_signal(2)
         in_pipe.send_signal(2)
-        assert on_terminal.wait(20) == in_pipe.wait(20) == 130
+        assert on_terminal.wait(60) == in_pipe.wait(60) == 130
     finally:
         for process in (on_terminal, in_pipe):
             process.kill()

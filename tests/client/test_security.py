@@ -176,6 +176,14 @@ def test_jaas_values_may_be_quoted_escaped_or_bare() -> None:
     assert "bare" not in repr(module)
 
 
+def test_comments_of_java_are_no_part_of_a_jaas_entry() -> None:
+    text = """// who we are
+        a.b.Login /* always */ required // one="no" ;
+        url=https://x.example/*y two="a // b /* c */"/**/;// the end"""
+    module = parse_jaas(text)
+    assert module.options == {"url": "https://x.example/*y", "two": "a // b /* c */"}
+
+
 @pytest.mark.parametrize("text", ["", ";", "Login;", "Login maybe a=b;", "Login required a;", "Login required a b c;"])
 def test_what_is_no_jaas_entry_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="it"):

@@ -38,6 +38,8 @@ START_LIMIT_MS = 30_000
 FRAMES_MAX = 40
 """Of one input: more say nothing that these do not."""
 CONFIG = {
+    "unstable.api.versions.enable": "true",
+    "transaction.two.phase.commit.enable": "true",
     "auto.create.topics.enable": "true",
     "min.insync.replicas": "1",
     "default.replication.factor": "1",

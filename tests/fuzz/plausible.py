@@ -21,7 +21,7 @@ from kio.serial._introspect import classify_field, get_field_tag, get_schema_fie
 from protocol.oracle import ERROR_CODES, INTEGERS, NOT_IN_KIO, kio_bytes
 
 from heirlog.apis.common.api import Role
-from heirlog.node.router import ROUTES
+from heirlog.node.router import routes_with_unstable
 from heirlog.protocol.api import APIS, request_class
 from heirlog.protocol.batch import encode_batch
 from heirlog.protocol.compression import GZIP, LZ4, SNAPPY, ZSTD
@@ -63,7 +63,7 @@ def cases() -> list[tuple[Role, str, int]]:
     return [
         (role, NAMES[key], version)
         for role in ROLES
-        for key, route in sorted(ROUTES[role].items())
+        for key, route in sorted(routes_with_unstable(role).items())
         for version in range(route.min_version, route.max_version + 1)
     ]
 

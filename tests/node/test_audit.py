@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from apis.guarded import ADMIN, ALICE, HOST, Guarded
 
-from heirlog.node.audit import NAMES_MAX, names_in
+from heirlog.node.audit import NAME_CHARS_MAX, NAMES_MAX, names_in
 from heirlog.node.audit_budget import BURST_S, SUMMARY_MS
 from heirlog.protocol.messages import (
     AlterUserScramCredentialsRequest,
@@ -77,6 +77,17 @@ def test_neither_values_nor_passwords_are_in_a_line(one: Guarded) -> None:
 def test_a_line_has_few_names() -> None:
     request = CreateTopicsRequest(topics=[Topic(name=f"t{number}") for number in range(50)])
     assert names_in(request) == [*(f"t{number}" for number in range(NAMES_MAX)), "..."]
+
+
+def test_names_without_a_limit_of_their_own_are_cut() -> None:
+    long = "g" * 30_000
+    for request in (
+        DeleteGroupsRequest(groups_names=[long]),
+        CreateTopicsRequest(topics=[Topic(name=long)]),
+        CreateDelegationTokenRequest(owner_principal_name=long),
+    ):
+        (name,) = names_in(request)
+        assert len(name) < 2 * NAME_CHARS_MAX and name.endswith("g...")
 
 
 def test_a_token_for_another_user_names_that_user() -> None:

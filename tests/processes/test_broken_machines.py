@@ -135,11 +135,12 @@ def test_acks_all_continues_soon_after_a_followers_directory_has_failed(cluster:
     wait_for(cluster, topic, lambda view: len(view.isr) == 3)
 
 
-def replace_by_copy(path: Path) -> None:
-    copy = path.with_name(f"{path.name}-copy")
-    shutil.copytree(path, copy)
+def replace(path: Path) -> None:
+    """By a directory in which the node can write."""
+    other = path.with_name(f"{path.name}-other")
+    (other / "__cluster_metadata-0").mkdir(parents=True)
     path.rename(path.with_name(f"{path.name}-away"))
-    copy.rename(path)
+    other.rename(path)
 
 
 def test_a_directory_whose_place_another_one_has_taken_is_offline(cluster: Cluster) -> None:
@@ -148,13 +149,13 @@ def test_a_directory_whose_place_another_one_has_taken_is_offline(cluster: Clust
     topic = topic_in(cluster, home / "more")
     assert write(cluster, topic, b"before").error_code == 0
     seen = len(cluster.output(1))
-    replace_by_copy(home / "more")
+    replace(home / "more")
     wait_for(cluster, topic, lambda view: view.leader in (2, 3) and 1 not in view.isr)
     (line,) = [line for line in cluster.output(1)[seen:].splitlines() if "log-directory-offline" in line]
     assert "another directory has taken the place" in line and str(home / "more") in line
     assert write(cluster, topic, b"after").error_code == 0
     # the one with the metadata log
-    replace_by_copy(home / "log")
+    replace(home / "log")
     eventually(lambda: 1 not in cluster.pids, "the broker to end")
     (sentence,) = [line for line in cluster.output(1)[seen:].splitlines() if line.startswith(NODE_LINE)]
     assert "metadata log" in sentence and str(home / "log") in sentence

@@ -158,9 +158,12 @@ def test_a_line_that_cannot_be_written_ends_nothing() -> None:
 
 def test_every_module_that_logs_has_a_logger_and_no_field_hides_another() -> None:
     for path in SOURCE.rglob("*.py"):
-        for call in (node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)):
+        source = path.read_text()
+        if "sim" in path.relative_to(SOURCE).parts or not any(f".{name}(" in source for name in SAYING):
+            continue
+        for call in (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)):
             name = call.func.attr if isinstance(call.func, ast.Attribute) else ""
-            if name not in SAYING or len(call.args) != 2 or "sim" in path.relative_to(SOURCE).parts:
+            if name not in SAYING or len(call.args) != 2:
                 continue
             where = f"{path}:{call.lineno}"
             module = ".".join(("heirlog", *path.relative_to(SOURCE).with_suffix("").parts))

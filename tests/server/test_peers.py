@@ -45,7 +45,8 @@ def channels() -> dict[str, str]:
     """The constant CHANNEL of every module, by its path."""
     found = {}
     for path in sorted(SOURCE.rglob("*.py")):
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        source = path.read_text(encoding="utf-8")
+        for node in ast.parse(source).body if "CHANNEL" in source else ():
             target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
             if isinstance(target, ast.Name) and target.id == "CHANNEL":
                 assert isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None

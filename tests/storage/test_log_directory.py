@@ -242,6 +242,63 @@ def test_logs_that_a_stop_did_not_prove_are_finished_by_the_next_one(files: Memo
     assert files.operations.count("flush 00000000000000000000.log") == 2
 
 
+def under_flush(log: Log, files: MemoryFiles) -> None:
+    log.flush(lambda error: None)
+
+
+def under_a_swap(log: Log, files: MemoryFiles) -> None:
+    """The cleaner has written a segment that is to replace this one."""
+    log.swaps.prepare(log.segments, log.segments[0])
+
+
+def with_a_new_name(log: Log, files: MemoryFiles) -> None:
+    """A file in its directory was made, renamed or removed."""
+    log._directory.changed()
+
+
+def with_an_unwritten_epoch(log: Log, files: MemoryFiles) -> None:
+    log.epochs.assign(4, 0)
+
+
+def with_an_index_file(log: Log, files: MemoryFiles) -> None:
+    log._flusher.add_index_files([files.open(f"{PATH}/quiet-0/00000000000000000000.index")])
+
+
+def after_a_failed_flush(log: Log, files: MemoryFiles) -> None:
+    files.flush_error = OSError(5, "Input/output error")
+    log.flush(lambda error: None)
+    files.run()
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        under_flush,
+        under_a_swap,
+        with_a_new_name,
+        with_an_unwritten_epoch,
+        with_an_index_file,
+        after_a_failed_flush,
+    ],
+)
+def test_a_log_with_the_records_of_the_last_clean_stop_is_left_alone_only_if_all_of_it_is_on_disk(
+    files: MemoryFiles, state: Callable[[Log, MemoryFiles], None]
+) -> None:
+    log = with_three_logs_stopped_cleanly(files).logs["quiet", 0]
+    assert log.has_nothing_to_finish
+    state(log, files)
+    assert not log.has_nothing_to_finish
+
+
+def test_epochs_that_a_start_has_found_again_are_written_before_the_next_clean_stop(files: MemoryFiles) -> None:
+    assert closed(files, with_three_logs_stopped_cleanly(files), 2) == [None]
+    files.unlink(f"{PATH}/quiet-0/leader-epoch-checkpoint")
+    log = loaded(files).logs["quiet", 0]
+    assert log.epochs.entries == [(3, 0)] and not log.has_nothing_to_finish
+    files.run()
+    assert log.has_nothing_to_finish
+
+
 def test_the_newest_epoch_of_a_log_that_was_emptied_is_written(files: MemoryFiles) -> None:
     """It is all that a recovery can learn of this replica."""
     directory = with_three_logs_stopped_cleanly(files)

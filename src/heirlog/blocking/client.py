@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from heirlog.blocking.connections import Connections
 from heirlog.client.call import Call, Conversation
-from heirlog.client.errors import EpochEnd
+from heirlog.client.errors import EpochEnd, TopicRecreated
 from heirlog.client.offsets import CommittedOffset, OffsetAt, TopicPartition
 from heirlog.client.security import PLAINTEXT, Security
 from heirlog.env import Buffer
@@ -39,7 +39,7 @@ from heirlog.protocol.messages import (
     ProduceResponse,
 )
 from heirlog.protocol.primitives import Message
-from heirlog.protocol.types import CoordinatorType, Endpoint
+from heirlog.protocol.types import ZERO_UUID, CoordinatorType, Endpoint
 
 if TYPE_CHECKING:
     from heirlog.blocking.producer import BatchProducer
@@ -301,18 +301,24 @@ class Client:
         isolation: int = READ_UNCOMMITTED,
         max_bytes: int = 1 << 20,
         max_wait_ms: int = 500,
+        topic_id: bytes | None = None,
         timeout_s: float | None = None,
     ) -> FetchResponse.PartitionData:
         """One response: whole batches from `offset` on (the first may start before it). Empty at the high watermark.
 
         With `READ_COMMITTED` it ends at the last stable offset, and names the aborted transactions.
+
+        topic_id: id of the expected topic. Raises TopicRecreated if another one has had the name until the time was up:
+        a broker may be behind.
         """
 
-        def request(topic_id: bytes) -> FetchRequest:
+        def request(found_id: bytes) -> FetchRequest:
+            if topic_id is not None and found_id not in (topic_id, ZERO_UUID):
+                raise TopicRecreated(topic, topic_id, found_id)
             wanted = FetchRequest.FetchPartition(
                 partition=partition, fetch_offset=offset, partition_max_bytes=max_bytes
             )
-            topics = [FetchRequest.FetchTopic(topic_id=topic_id, topic=topic, partitions=[wanted])]
+            topics = [FetchRequest.FetchTopic(topic_id=found_id, topic=topic, partitions=[wanted])]
             return FetchRequest(
                 max_wait_ms=max_wait_ms, min_bytes=1, max_bytes=max_bytes, isolation_level=isolation, topics=topics
             )

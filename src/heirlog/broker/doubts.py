@@ -4,10 +4,13 @@
                                        the record of the election says so, to every later leader (`metadata/basis.py`)
     the log of this replica itself     its machine has stopped, or its disk has lost records (`storage/boot_mark.py`),
                                        and it was elected without being asked: only this process knows
+    the log of a leader before         this replica followed it, and had to cut off committed records: that leader may
+                                       have failed before its coordinator could record what it knew
 
-The second kind is recorded by the coordinator of transactions, which needs it (`transactions/entry.py`), in its own
-log. That may take as long as the ISR is too small. Until then the log keeps the mark: without it a start in between
-would forget the doubts. Other partitions have no coordinator: what their new leader has is what is committed.
+The second and third kind are recorded by the coordinator of transactions, which needs it (`transactions/entry.py`), in
+its own log. That may take as long as the ISR is too small. Until then the log of a leader keeps the mark: without it a
+start in between would forget the doubts. Other partitions have no coordinator: what their new leader has is what is
+committed.
 """
 
 from __future__ import annotations
@@ -46,7 +49,9 @@ class Doubts:
         self._was_left_out = False
         """By the last image it follows, and is neither in the ISR nor in the ELR."""
         self.led_without_them = -1
-        """The newest leader epoch that this replica began with a log that may lack records; -1: it did not."""
+        """The newest leader epoch that this replica began with a log that may lack records, or in which it followed a
+        leader with such a log; -1: there was none.
+        """
 
     @property
     def lossy_epoch(self) -> int:
@@ -95,6 +100,10 @@ class Doubts:
         if state.leader != NO_LEADER and me in state.isr:
             # it has everything that is committed
             self._log.may_lack_records = False
+
+    def give_up_committed(self, leader_epoch: int) -> None:
+        """This replica follows a leader without committed records that it had itself."""
+        self.led_without_them = max(self.led_without_them, leader_epoch)
 
     def are_recorded(self) -> None:
         """The coordinator's log says it now."""

@@ -587,6 +587,8 @@ class Partition:
         return cut.settled
 
     def truncate_to(self, offset: int) -> None:
+        if offset < self.high_watermark:
+            self.doubts.give_up_committed(self.leader_epoch)
         self.log.truncate_to(offset)
         self.high_watermark = min(self.high_watermark, self.log.log_end_offset)
         self._decide_transactions()

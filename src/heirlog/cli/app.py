@@ -1,7 +1,10 @@
 """The command tree, and how it fails.
 
 A command or group of commands is in the module of its name. Exceptions: `node` is below, next to its short way
-(node.py); `groups reset-offsets` and the changes of the quorum have modules of their own.
+(node.py), and some commands of groups have modules of their own (`ELSEWHERE`).
+
+Only the command or group that a command line names is imported and read by typer: all of them take a fifth of a
+second, and as much again.
 
 Imported on the long way only (see main). A command raises CommandError, or lets an error of the client through, and
 `run` turns it into one sentence on stderr and an exit code: 1 failed, 2 misused, 130 interrupted.
@@ -12,51 +15,17 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from typing import Annotated
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib import import_module
+from typing import Annotated, Any, Final
 
 import typer
 
-from heirlog.cli import (
-    acls,
-    audit,
-    broker,
-    cluster,
-    configs,
-    consume,
-    container,
-    context,
-    delete_records,
-    doctor,
-    drill,
-    dump,
-    elect,
-    features,
-    groups,
-    habits,
-    hanging_transactions,
-    log_dirs,
-    offsets,
-    perf,
-    pipeline,
-    produce,
-    quorum,
-    quorum_voters,
-    quotas,
-    reassign,
-    recover,
-    reset_offsets,
-    sim,
-    storage,
-    sweep,
-    tokens,
-    topics,
-    transactions,
-    up,
-    users,
-)
+from heirlog.cli import habits
 from heirlog.cli.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, CommandError, UsageError
 from heirlog.cli.next_steps import with_next_step
-from heirlog.cli.sections import Commands, Sectioned
+from heirlog.cli.sections import SECTIONS, Commands, Sectioned
 from heirlog.local.errors import LocalError
 from heirlog.local.node_command import NodeOptions, run_node
 from heirlog.metadata.config_def import ConfigError
@@ -65,54 +34,52 @@ from heirlog.version import __version__
 
 OUTPUT_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 """Of a file without a name: what a command prints goes to one. Files that commands open have names."""
+ELSEWHERE: Final[Mapping[str, Mapping[str, Sequence[str]]]] = {
+    "transactions": {"hanging_transactions": ("describe-producers", "find-hanging", "abort")},
+    "quorum": {"quorum_voters": ("add-controller", "remove-controller")},
+    "groups": {"reset_offsets": ("reset-offsets",)},
+    "sim": {"sweep": ("sweep",)},
+}
+"""Group: the modules that have more commands of it."""
 
-app = typer.Typer(
-    name="heirlog",
-    cls=Sectioned,
-    no_args_is_help=True,
-    add_completion=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-app.command("up")(up.up)
-app.add_typer(context.app, name="context", cls=Commands)
-app.command("container")(container.container)
-app.add_typer(storage.app, name="storage", cls=Commands)
-app.add_typer(topics.app, name="topics", cls=Commands)
-app.add_typer(configs.app, name="configs", cls=Commands)
-app.add_typer(groups.app, name="groups", cls=Commands)
-app.add_typer(transactions.app, name="transactions", cls=Commands)
-transactions.app.command("describe-producers")(hanging_transactions.describe_producers)
-transactions.app.command("find-hanging")(hanging_transactions.find_hanging)
-transactions.app.command("abort")(hanging_transactions.abort)
-app.add_typer(acls.app, name="acls", cls=Commands)
-app.add_typer(quotas.app, name="quotas", cls=Commands)
-app.add_typer(users.app, name="users", cls=Commands)
-app.add_typer(tokens.app, name="tokens", cls=Commands)
-app.add_typer(broker.app, name="broker", cls=Commands)
-app.add_typer(cluster.app, name="cluster", cls=Commands)
-app.add_typer(perf.app, name="perf", cls=Commands)
-app.command("offsets")(offsets.offsets)
-app.add_typer(features.app, name="features", cls=Commands)
-app.add_typer(quorum.app, name="quorum", cls=Commands)
-quorum.app.command("add-controller")(quorum_voters.add_controller)
-quorum.app.command("remove-controller")(quorum_voters.remove_controller)
-app.command("reassign")(reassign.reassign)
-groups.app.command("reset-offsets")(reset_offsets.reset_offsets)
-app.command("log-dirs")(log_dirs.log_dirs)
-app.command("delete-records")(delete_records.delete_records)
-app.command("produce")(produce.produce)
-app.command("consume")(consume.consume)
-app.command("elect")(elect.elect)
-app.add_typer(recover.app, name="recover", cls=Commands)
-app.command("doctor")(doctor.doctor)
-app.command("dump")(dump.dump)
-app.command("audit")(audit.audit)
-app.add_typer(pipeline.app, name="pipeline", cls=Commands)
-app.add_typer(drill.app, name="drill", cls=Commands)
-app.add_typer(sim.app, name="sim", cls=Commands)
-sim.app.command("sweep")(sweep.sweep)
+
+def tree(arguments: Sequence[str] = ()) -> typer.Typer:
+    """The command or group that the first argument names; all of them if it names none."""
+    names = [name for names in SECTIONS.values() for name in names]
+    app = typer.Typer(
+        name="heirlog",
+        cls=Sectioned,
+        no_args_is_help=True,
+        add_completion=True,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(heirlog)
+    for name in arguments[:1] if set(arguments[:1]) & set(names) else names:
+        command = node if name == "node" else _command(name)
+        if isinstance(command, typer.Typer):
+            app.add_typer(command, name=name, cls=Commands)
+        else:
+            app.command(name)(command)
+    return app
+
+
+@cache
+def _command(name: str) -> Any:
+    """The function of a command, or a group of commands."""
+    module = _module(name)
+    group = getattr(module, "app", None)
+    if group is None:
+        return getattr(module, name.replace("-", "_"))
+    for other, commands in ELSEWHERE.get(name, {}).items():
+        for command in commands:
+            group.command(command)(getattr(_module(other), command.replace("-", "_")))
+    return group
+
+
+def _module(name: str) -> Any:
+    return import_module(f"heirlog.cli.{name.replace('-', '_')}")
 
 
 def _print_version(asked: bool) -> None:
@@ -121,7 +88,6 @@ def _print_version(asked: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def heirlog(
     version: Annotated[
         bool, typer.Option("--version", help="Show the version and exit.", callback=_print_version, is_eager=True)
@@ -130,7 +96,6 @@ def heirlog(
     """A Kafka-wire-compatible replicated log with eligible leader replicas."""
 
 
-@app.command("node")
 def node(
     config: Annotated[str, typer.Option("--config", "-c", help="server.properties of the node.")],
     ledger: Annotated[
@@ -154,7 +119,8 @@ def node(
 def run(arguments: list[str]) -> int:
     """Run one command line; returns the exit code."""
     try:
-        result = app(habits.rewritten(_as_text(arguments)), prog_name="heirlog", standalone_mode=False)
+        words = habits.rewritten(_as_text(arguments))
+        result = tree(words)(words, prog_name="heirlog", standalone_mode=False)
         sys.stdout.flush()
         # typer hands back the code of an Exit instead of raising it
         return result if isinstance(result, int) else 0

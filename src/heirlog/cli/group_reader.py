@@ -29,7 +29,7 @@ from heirlog.cli.errors import CommandError
 from heirlog.cli.group_options import GroupOptions
 from heirlog.cli.group_topics import GroupTopics
 from heirlog.cli.next_steps import with_next_step
-from heirlog.cli.record_reader import Reader
+from heirlog.cli.record_reader import Reader, Recreated
 from heirlog.cli.waiting import Saying, once, say
 from heirlog.client import offsets
 from heirlog.client.assignment import is_cooperative, member_metadata
@@ -79,6 +79,8 @@ class GroupReader:
         self._written: dict[TopicPartition, int] = {}
         """Positions after what was written to the output, of this generation's partitions."""
         self._committed: dict[TopicPartition, int] = {}
+        self._topic_ids: dict[str, bytes | None] = {}
+        """Of the topics that it has read: a committed offset means nothing in another topic of the same name."""
         self._next_heartbeat_s = 0.0
         self._last_error = ErrorCode.NONE
         self._owned = OwnedPartitions()
@@ -119,6 +121,12 @@ class GroupReader:
             try:
                 if (yield from self._reading()):
                     return
+            except Recreated as error:
+                if self._until_end:
+                    raise
+                say(f"topic {error.topic} was deleted and created again: reading the new one from its beginning")
+                self._written = {at: to for at, to in self._written.items() if at[0] != error.topic}
+                self._rejoin()
             except (CommandError, KafkaError):
                 gone = self._topics.missing_of(self._owned.partitions)
                 if not gone or self._until_end:
@@ -261,8 +269,13 @@ class GroupReader:
         self._committed = {at: found.offset for at, found in committed.items()}
         begins = self._client.list_offsets(dict.fromkeys(partitions, EARLIEST)) if partitions else {}
         ends = self._client.list_offsets(dict.fromkeys(partitions, LATEST), self._isolation) if partitions else {}
+        found = self._client.topics({topic for topic, _ in partitions})
+        anew = {name for name, topic in found.items() if self._topic_ids.get(name, topic.topic_id) != topic.topic_id}
         positions = {}
         for at in partitions:
+            if at[0] in anew:
+                positions[at] = begins[at].offset
+                continue
             if at in committed and committed[at].offset < begins[at].offset:
                 raise CommandError(
                     f"group {self._group} stopped at offset {committed[at].offset} of {at[0]}-{at[1]}, which begins at "
@@ -272,7 +285,9 @@ class GroupReader:
             unread = begins[at] if self._from_beginning else ends[at]
             positions[at] = committed[at].offset if at in committed else unread.offset
         stops = {at: ends[at].offset for at in partitions} if self._until_end else None
-        return Reader(self._client, positions, stops, self._isolation, self._left)
+        reader = Reader(self._client, positions, stops, self._isolation, self._left)
+        self._topic_ids |= reader.topic_ids
+        return reader
 
     def _commit(self, timeout_s: float) -> None:
         committing = {at: CommittedOffset(to) for at, to in self._written.items() if to != self._committed.get(at)}

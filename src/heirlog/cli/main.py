@@ -38,8 +38,9 @@ def main() -> NoReturn:
     if options is not None:
         sys.exit(run_node(options))
     # the long way: typer and rich only from here on
-    from heirlog.cli.app import run
+    from heirlog.cli.app import run, tree
 
+    tree(arguments)  # imports what it will run
     if is_interruptible:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     try:

@@ -2,6 +2,8 @@
 
 A partition that cannot be read now, such as one without a leader, does not keep the others from being read: it is
 skipped, and asked again in the next round. If that lasts, it is an error. A sentence on stderr says what is waited for.
+
+Offsets of a topic mean nothing in another topic that has its name, so the ids of the topics are looked up once.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from heirlog.cli.errors import CommandError
 from heirlog.cli.next_steps import with_next_step
 from heirlog.cli.waiting import say
 from heirlog.client.aborted import AbortedTransactions
+from heirlog.client.errors import TopicRecreated
 from heirlog.client.offsets import TopicPartition
 from heirlog.client.retriable import REFRESH_AND_RETRY
 from heirlog.protocol.batch import Record, decode_records, walk
@@ -28,6 +31,17 @@ ANSWER_S = 5.0
 """How long a round waits for the leader of one partition, with retries."""
 UNREADABLE_MAX_S = 30.0
 """So long a partition is skipped before that is an error."""
+
+
+class Recreated(CommandError):
+    """Another topic has the name of the one that was read."""
+
+    def __init__(self, topic: str) -> None:
+        super().__init__(
+            f"topic {topic} was deleted and created again meanwhile: start again to read the new one, for example with "
+            "--from-beginning"
+        )
+        self.topic = topic
 
 
 class Reader:
@@ -51,6 +65,8 @@ class Reader:
         self._stops = stops
         self._isolation = isolation
         self._unreadable_since_s: dict[TopicPartition, float] = {}
+        found = client.topics({topic for topic, _ in positions})
+        self.topic_ids = {name: topic.topic_id for name, topic in found.items()}
 
     def rounds(self) -> Generator[list[tuple[TopicPartition, list[Record]]]]:
         """What each round over the partitions brings, at most one answer of each; an empty list where nothing is new.
@@ -84,8 +100,15 @@ class Reader:
         wanted = self.positions[partition]
         try:
             data = self._client.fetch_at(
-                *partition, wanted, isolation=self._isolation, max_wait_ms=wait_ms, timeout_s=ANSWER_S
+                *partition,
+                wanted,
+                isolation=self._isolation,
+                max_wait_ms=wait_ms,
+                topic_id=self.topic_ids[partition[0]],
+                timeout_s=ANSWER_S,
             )
+        except TopicRecreated as error:
+            raise Recreated(error.topic) from error
         except (KafkaError, OSError) as error:
             if self._is_unreadable_for_long(partition, str(error)):
                 raise

@@ -38,6 +38,8 @@ from heirlog.protocol.errors import ErrorCode, error_code
 from heirlog.rate_limited_log import RateLimitedLog
 
 NAMES_MAX: Final = 10
+NAME_CHARS_MAX: Final = 249
+"""As long as the name of a topic may be; other names have no limit of their own."""
 _NAMES: Final = ("resource_name", "name", "topic", "topic_name", "group_id", "broker_id", "voter_id", "feature")
 
 
@@ -109,13 +111,13 @@ def names_in(request: Any) -> list[str]:
     own = _name_of(request)
     if own is None:
         # a delegation token for another user, by which its bearer can do all that this user can
-        own = getattr(request, "owner_principal_name", None) or None
+        own = _shown(getattr(request, "owner_principal_name", None) or None)
     if own is not None:
         found[own] = None
     for field in request.FIELDS:
         elements = getattr(request, field)
         for element in elements if isinstance(elements, list) else ():
-            name = element if isinstance(element, str) else _name_of(element)
+            name = _shown(element) if isinstance(element, str) else _name_of(element)
             if name is not None:
                 found[name] = None
             if len(found) > NAMES_MAX:
@@ -125,4 +127,8 @@ def names_in(request: Any) -> list[str]:
 
 def _name_of(struct: Any) -> str | None:
     fields = getattr(struct, "FIELDS", ())
-    return next((str(getattr(struct, name)) for name in _NAMES if name in fields), None)
+    return next((_shown(str(getattr(struct, name))) for name in _NAMES if name in fields), None)
+
+
+def _shown(name: str | None) -> str | None:
+    return name if name is None or len(name) <= NAME_CHARS_MAX else f"{name[:NAME_CHARS_MAX]}..."

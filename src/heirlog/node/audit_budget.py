@@ -26,7 +26,7 @@ EXECUTED_PER_S: Final = 10
 REFUSED_PER_S: Final = 1
 BURST_S: Final = 10
 SUMMARY_MS: Final = 10_000
-NAMES_MAX: Final = 100
+NAMES_MAX: Final = 500
 """In the line of what was left out."""
 KINDS_MAX: Final = 1000
 ANY_CLIENT: Final = "..."

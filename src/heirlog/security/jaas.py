@@ -2,9 +2,9 @@
 
     org.apache.kafka.common.security.plain.PlainLoginModule required username="alice" password="it's \\"secret\\"";
 
-Words are separated by white space. A value may be in quotes, in which a backslash escapes the next character. The
-semicolon ends the entry. Errors name the position as a number of characters and never show the text, because most of it
-is secret.
+Words are separated by white space and by comments of Java, which begin where a word could. A value may be in quotes, in
+which a backslash escapes the next character. The semicolon ends the entry. Errors name the position as a number of
+characters and never show the text, because most of it is secret.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ import re
 from dataclasses import dataclass, field
 
 _TOKEN = re.compile(
-    r"""\s*(?: (?P<end>;) | (?P<equals>=) | "(?P<double>(?:[^"\\]|\\.)*)" | '(?P<single>(?:[^'\\]|\\.)*)'
-            | (?P<word>[^\s;="']+) )""",
+    r"""(?: (?P<end>;) | (?P<equals>=) | "(?P<double>(?:[^"\\]|\\.)*)" | '(?P<single>(?:[^'\\]|\\.)*)'
+          | (?P<word>[^\s;="']+) )""",
     re.VERBOSE | re.DOTALL,
 )
+_BETWEEN = re.compile(r"(?:\s+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
 _CONTROL_FLAGS = frozenset({"required", "requisite", "sufficient", "optional"})
 
 
@@ -49,8 +50,8 @@ def parse_jaas(text: str) -> LoginModule:
 
 def _tokens(text: str) -> list[tuple[str, str]]:
     tokens: list[tuple[str, str]] = []
-    position, end = 0, len(text.rstrip())
-    while position < end:
+    position = _after_comments(text, 0)
+    while position < len(text):
         match = _TOKEN.match(text, position)
         if match is None or match.lastgroup is None:
             raise ValueError(f"the quotes that open behind its first {position} characters are never closed")
@@ -59,5 +60,11 @@ def _tokens(text: str) -> list[tuple[str, str]]:
         if kind in ("double", "single"):
             kind, value = "quoted", re.sub(r"\\(.)", r"\1", value, flags=re.DOTALL)
         tokens.append((kind, value))
-        position = match.end()
+        position = _after_comments(text, match.end())
     return tokens
+
+
+def _after_comments(text: str, position: int) -> int:
+    found = _BETWEEN.match(text, position)
+    assert found is not None, "it may be empty"
+    return found.end()

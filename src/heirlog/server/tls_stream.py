@@ -346,11 +346,13 @@ class TlsStream(FrameStream):
         counted, records = 0, RECORDS_AT_ONCE
         has_taken = False
         self._is_drained = self._socket_is_empty = False
+        incoming, size = self._incoming, len(target)
+        read: Callable[[int, memoryview], int] = self._tls.read  # type: ignore[assignment]  # into a buffer
         while count < limit and records and self._failure is None:
-            if self._incoming.pending or self._tls.pending():
-                place = target[count:limit] if count < len(target) else _rest(behind, count - len(target))
+            if incoming.pending or self._tls.pending():
+                place = target[count:limit] if count < size else _rest(behind, count - size)
                 try:
-                    got = int(self._tls.read(len(place), place))
+                    got = read(limit - count, place)
                 except ssl.SSLWantReadError:
                     pass
                 except (ssl.SSLZeroReturnError, ssl.SSLEOFError):

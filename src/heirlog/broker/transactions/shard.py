@@ -48,9 +48,9 @@ from heirlog.protocol.transaction_marker import EPOCH_PER_TRANSACTION
 from heirlog.raft.latency_window import LatencyWindow
 
 COMPLETION_BACKOFF_MS = 1_000
-RECORD_AGAIN_MS = 1_000
-"""Until all doubts are recorded: the ISR may be too small at first."""
 """Pause after which a completion that could not be written is tried again."""
+RECORD_AGAIN_MS = 1_000
+"""Pause until doubts that are not recorded yet are tried again: the ISR may be too small at first."""
 LOGGED_MAX = 20
 """Ids in a line of the log."""
 EXPIRED_PER_BATCH = 500
