@@ -18,6 +18,7 @@ from heirlog.metadata.image import Image
 from heirlog.node.node import Node
 from heirlog.node.router import ListenerRoutes
 from heirlog.node.wire import api_keys
+from heirlog.pending import Pending
 from heirlog.protocol.records import FeatureLevelRecord, PartitionRecord, RegisterBrokerRecord, TopicRecord
 from heirlog.protocol.types import Endpoint
 from heirlog.testing.conformance.body import ManualEnv
@@ -84,6 +85,14 @@ def described_node() -> Any:
     node.sorted_brokers = lambda: Node.sorted_brokers(node)  # type: ignore[arg-type]
     node.any_live_broker = lambda: Node.any_live_broker(node)  # type: ignore[arg-type]
     node.create_missing_topics = lambda names, context=None: node.created.extend(names)
+    node.waiting = []
+
+    def create_missing_topic(name: str, wait_ms: int | None = None) -> Pending[bool]:
+        node.created.append(name)
+        node.waiting.append(Pending())
+        return node.waiting[-1]  # type: ignore[no-any-return]
+
+    node.create_missing_topic = create_missing_topic
     node.env = ManualEnv()
     node.broker = SimpleNamespace(lost_leaders=LostLeaders(node.env))
     node.broker.lost_leaders.on_image(node.image, None)

@@ -12,6 +12,7 @@ from apis.guarded import ADMIN, G_DENIED, GROUP, X_DENIED, Guarded
 from heirlog.apis import find_coordinator
 from heirlog.broker.groups.coordinator import NAME_MAX_CHARACTERS
 from heirlog.metadata.acls import AclOperation, ResourceType
+from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import FindCoordinatorRequest
 from heirlog.protocol.records import TopicRecord
@@ -29,7 +30,18 @@ def ask_coordinator(port: Any) -> Any:
     exists = "__consumer_offsets" in port.image.topic_ids
     port.broker = SimpleNamespace(groups=SimpleNamespace(partition_of=lambda group: 0 if exists else None))
     request = FindCoordinatorRequest(key_type=0, coordinator_keys=["g", "h"])
-    return find_coordinator.handle(port, request, context(4)).coordinators
+    return answered(port, find_coordinator.handle(port, request, context(4))).coordinators
+
+
+def answered(port: Any, reply: Any) -> Any:
+    """The reply, once the topic that it waits for is created, or is not."""
+    if not isinstance(reply, Pending):
+        return reply
+    assert not reply.done
+    port.waiting.pop().complete(True)
+    found: list[Any] = []
+    reply.then(found.append)
+    return found[0]
 
 
 def test_the_first_question_for_a_coordinator_creates_the_topic(port: Any) -> None:
@@ -39,6 +51,24 @@ def test_the_first_question_for_a_coordinator_creates_the_topic(port: Any) -> No
         ("h", ErrorCode.COORDINATOR_NOT_AVAILABLE),
     ]
     assert set(port.created) == {"__consumer_offsets"}
+
+
+def test_the_first_question_is_answered_when_the_topic_is_there(port: Any) -> None:
+    groups = SimpleNamespace(partition_of=lambda group: 0 if "__consumer_offsets" in port.image.topic_ids else None)
+    port.broker = SimpleNamespace(groups=groups)
+    request = FindCoordinatorRequest(coordinator_keys=["g" * (NAME_MAX_CHARACTERS + 1), "g"])
+    reply = find_coordinator.handle(port, request, context(4))
+    port.image = image_with(*offsets_topic(leader=2))
+    codes = {found.error_code: found.node_id for found in answered(port, reply).coordinators}
+    assert codes == {ErrorCode.INVALID_GROUP_ID: -1, ErrorCode.NONE: 2}
+
+
+def test_a_client_that_has_gone_waits_for_no_topic(port: Any) -> None:
+    port.broker = SimpleNamespace(groups=SimpleNamespace(partition_of=lambda group: None))
+    reply = find_coordinator.handle(port, FindCoordinatorRequest(key="g"), context(3))
+    assert isinstance(reply, Pending)
+    reply.abandon()
+    assert port.waiting.pop().done
 
 
 def test_the_coordinator_is_the_leader_of_the_groups_partition(port: Any) -> None:
@@ -54,7 +84,7 @@ def test_the_coordinator_is_the_leader_of_the_groups_partition(port: Any) -> Non
 def test_the_coordinator_of_a_transactional_id_leads_its_partition_of_another_topic(port: Any) -> None:
     port.broker = SimpleNamespace(transactions=SimpleNamespace(partition_of=lambda name: None))
     request = FindCoordinatorRequest(key="t", key_type=CoordinatorType.TRANSACTION)
-    found = find_coordinator.handle(port, request, context(3))
+    found = answered(port, find_coordinator.handle(port, request, context(3)))
     assert (found.error_code, port.created) == (ErrorCode.COORDINATOR_NOT_AVAILABLE, ["__transaction_state"])
     topic = TopicRecord(name="__transaction_state", topic_id=b"x" * 16)
     port.image = image_with(topic, partition(b"x" * 16, 0, leader=2))
@@ -103,5 +133,5 @@ def test_who_may_not_know_of_a_transactional_id_gets_no_coordinator(node: Guarde
     transactions = FindCoordinatorRequest(key="x", key_type=CoordinatorType.TRANSACTION)
     assert node.ask(transactions, 3).error_code == X_DENIED
     node.allow(AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, "x")
-    assert node.ask(transactions, 3).error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert node.ask(transactions, 3).error_code == ErrorCode.NONE
     assert node.ask(FindCoordinatorRequest(key="x", key_type=7), 3).error_code == ErrorCode.INVALID_REQUEST

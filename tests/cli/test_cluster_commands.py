@@ -107,7 +107,7 @@ def test_an_assignment_that_is_none_is_told_what_is_wrong_with_it(
         (),
         ("--list", "--verify"),
         ("--execute",),
-        ("--generate", "--broker-list", "1"),
+        ("--generate", "--topics-to-move-json-file", "x"),
         ("--generate", "--topics-to-move-json-file", "x", "--broker-list", "1,x"),
         ("--generate", "--topics-to-move-json-file", "x", "--broker-list", "1,1"),
     ],
@@ -212,6 +212,7 @@ def test_a_broker_that_is_gone_for_good(heirlog: Heirlog, cluster: Cluster) -> N
     gone = heirlog("broker", "unregister", "--id", "3")
     assert (gone.code, gone.out) == (0, "Broker 3 is no longer registered.\n")
     assert "dark-0" in gone.err and "unclean election" in gone.err
+    assert "have a replica on broker 3, and are under-replicated" in gone.err and "heirlog reassign" in gone.err
     eventually(lambda: [row["broker"] for row in rows(heirlog, "broker", "list")] == [1, 2])
 
 

@@ -4,7 +4,13 @@ from types import SimpleNamespace
 from typing import Any
 
 from heirlog.metadata.config_def import parse_static
-from heirlog.node.auto_topic_creation import ASKED_MAX, LOG_AGAIN_MS, AutoTopicCreationManager, missing_topic
+from heirlog.node.auto_topic_creation import (
+    ASKED_MAX,
+    LOG_AGAIN_MS,
+    WAITING_MAX,
+    AutoTopicCreationManager,
+    missing_topic,
+)
 from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import CreateTopicsResponse
@@ -27,9 +33,11 @@ class Asking:
     def __init__(self) -> None:
         self.now_ms = 0
         self.received: list[tuple[str, str]] = []
+        self.timers: list[tuple[int, Any]] = []
         self.asked: list[tuple[Any, Pending[Any]]] = []
         env = SimpleNamespace(
             now_ms=lambda: self.now_ms,
+            call_later=lambda delay_ms, fn: self.timers.append((delay_ms, fn)),
             log=lambda level, event, **values: self.received.append((event, values["topic"])),
         )
         self.topics = AutoTopicCreationManager(env, STATIC, SimpleNamespace(forward=self._forward))  # type: ignore[arg-type]
@@ -64,6 +72,27 @@ def test_all_who_wait_for_a_topic_continue_with_its_answer() -> None:
     assert not any(each.done for each in waiting)
     asking.answer(ErrorCode.INVALID_REPLICATION_FACTOR)
     assert all(each.done for each in waiting)
+
+
+def test_who_has_waited_for_long_enough_continues_without_the_answer() -> None:
+    asking = Asking()
+    received: list[bool] = []
+    asking.topics.created("t", 500).then(received.append)
+    gone = asking.topics.created("t", 500)
+    gone.abandon()
+    patient = asking.topics.created("t")
+    (_, first), (_, second) = asking.timers
+    first()
+    second()
+    assert received == [False] and not patient.done
+    asking.answer(ErrorCode.NONE)
+    assert received == [False] and patient.done
+
+
+def test_requests_that_wait_for_one_topic_are_bounded() -> None:
+    asking = Asking()
+    waiting = [asking.topics.created("t") for _ in range(WAITING_MAX)]
+    assert not any(each.done for each in waiting) and asking.topics.created("t").done
 
 
 def test_a_request_for_a_topic_that_cannot_even_be_sent_is_answered() -> None:

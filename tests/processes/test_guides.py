@@ -16,6 +16,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -158,7 +159,7 @@ def test_three_machines(tmp_path: Path) -> None:
     machines = Machines(tmp_path, {address: reserved.reserve() for address in addresses})
     found = blocks("guides/three-machines.md")
     configurations = [text for kind, text in found if kind == "properties"]
-    ids, formatting, checking, joining, moving, backup, restore = (
+    ids, formatting, checking, joining, moving, leaving, backup, restore = (
         machines.here(text) for kind, text in found if kind == "sh"
     )
     names = [f"{role}-{machine}" for role in ("controller", "broker") for machine in (1, 2, 3)]
@@ -192,6 +193,15 @@ def test_three_machines(tmp_path: Path) -> None:
         eventually(lambda: shell.run("bash", "-c", verify).count("is completed.") == 6, "all partitions have arrived")
         replicas = json.loads(shell.run("bash", "-c", f"{export}; heirlog topics describe orders --json"))
         assert any(4 in row["isr"] for row in replicas)
+        # it goes again
+        shell.run("bash", "-e", "-c", f"{export}\n{leaving}")
+        moved = json.loads((tmp_path / "moves.json").read_text())["partitions"]
+        eventually(
+            lambda: shell.run("bash", "-c", verify).count("is completed.") == len(moved), "all partitions have left"
+        )
+        nodes.pop("broker-4").send_signal(signal.SIGTERM)
+        unregister = f"{export}; heirlog broker unregister 4 --yes 2>&1"
+        assert "still have a replica" not in shell.run("bash", "-e", "-c", unregister)
         # the loss of a machine
         for name in ("controller-1", "broker-1"):
             nodes[name].kill()

@@ -45,7 +45,7 @@ NEEDED = {
     30: (2, {"X2", "aborted-read", "lost-transaction"}),
     31: (3, {"X7"}),
     32: (2, {"lost-commit", "X15"}),
-    33: (2, {"X17"}),
+    33: (7, {"X17"}),
     34: (27, {"X20"}),
     35: (1, {"late-owner"}),
     36: (1, {"group-owners", "late-owner"}),

@@ -5,8 +5,8 @@ fields, v6 share partitions, for brokers.
 Without an error the message is "NONE", and empty from v4 on, as on Apache Kafka.
 The coordinator of a group leads its partition of `__consumer_offsets`, that of a transactional id its partition of
 `__transaction_state`, that of a share partition (`group:topic id:partition`) its partition of `__share_group_state`.
-The first request creates the topic. Until it has leaders the answer is
-COORDINATOR_NOT_AVAILABLE, and clients ask again.
+The first request creates the topic, and is answered once this broker knows its leaders, but after a second at the
+latest. Without them the answer is COORDINATOR_NOT_AVAILABLE, and clients ask again: librdkafka only after a second.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from heirlog.context import Context, Reply
 from heirlog.controller.error_messages import sentence
 from heirlog.metadata.acls import AclOperation, ResourceType
 from heirlog.metadata.topic_name import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC
+from heirlog.pending import Pending
 from heirlog.protocol.api import ApiKey
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.messages import FindCoordinatorRequest, FindCoordinatorResponse
@@ -32,6 +33,9 @@ BATCHED = 4
 """First version that asks for several keys."""
 SHARE_PARTITIONS = 6
 """First version that asks for coordinators of share partitions."""
+
+WAIT_MS = 1000
+"""For the topic: other requests of the connection wait behind this one."""
 
 Coordinator = FindCoordinatorResponse.Coordinator
 
@@ -76,9 +80,33 @@ def _may_find(call: Call[FindCoordinatorRequest, FindCoordinatorResponse], key_t
     return key_type != CoordinatorType.TRANSACTION or call.may(ResourceType.TRANSACTIONAL_ID, key)
 
 
-def handle(node: Node, request: FindCoordinatorRequest, context: Context) -> FindCoordinatorResponse:
-    keys = request.coordinator_keys if context.api_version >= BATCHED else [request.key]
-    found = [_found(node, request.key_type, key, context) for key in keys]
+def handle(node: Node, request: FindCoordinatorRequest, context: Context) -> Reply[FindCoordinatorResponse]:
+    missing = _missing_topic(node, request, context)
+    if missing is None:
+        return _answer(node, request, context)
+    created = node.create_missing_topic(missing, WAIT_MS)
+    pending: Pending[FindCoordinatorResponse] = Pending(created.abandon)
+    created.then(lambda _: pending.complete(_answer(node, request, context)))
+    return pending
+
+
+def _missing_topic(node: Node, request: FindCoordinatorRequest, context: Context) -> str | None:
+    """The topic of the coordinators, if it does not exist and one of the keys may have one."""
+    for key in _keys(request, context):
+        try:
+            topic, index = _place(node, request.key_type, key, context)
+        except KafkaError:
+            continue
+        return topic if index is None else None
+    return None
+
+
+def _keys(request: FindCoordinatorRequest, context: Context) -> list[str]:
+    return request.coordinator_keys if context.api_version >= BATCHED else [request.key]
+
+
+def _answer(node: Node, request: FindCoordinatorRequest, context: Context) -> FindCoordinatorResponse:
+    found = [_found(node, request.key_type, key, context) for key in _keys(request, context)]
     if context.api_version >= BATCHED:
         return FindCoordinatorResponse(coordinators=found)
     (only,) = found
@@ -100,23 +128,26 @@ def _found(node: Node, key_type: int, key: str, context: Context) -> FindCoordin
         return Coordinator(key=key, node_id=-1, host="", port=-1, error_code=error.code, error_message=error.message)
 
 
-def _coordinator(node: Node, key_type: int, key: str, context: Context) -> FindCoordinatorResponse.Coordinator:
-    """Raises KafkaError."""
+def _place(node: Node, key_type: int, key: str, context: Context) -> tuple[str, int | None]:
+    """The topic of the coordinators, and the partition for the key: None while it does not exist. Raises KafkaError."""
     if key_type == CoordinatorType.TRANSACTION:
-        topic, index = TRANSACTIONS_TOPIC, node.broker.transactions.partition_of(key)
-    elif key_type == CoordinatorType.GROUP:
+        return TRANSACTIONS_TOPIC, node.broker.transactions.partition_of(key)
+    if key_type == CoordinatorType.GROUP:
         wrong = group_id_error(key)
         if wrong is not None:
             raise KafkaError(ErrorCode.INVALID_GROUP_ID, wrong)
-        topic, index = OFFSETS_TOPIC, node.broker.groups.partition_of(key)
-    elif key_type == CoordinatorType.SHARE and context.api_version >= SHARE_PARTITIONS:
+        return OFFSETS_TOPIC, node.broker.groups.partition_of(key)
+    if key_type == CoordinatorType.SHARE and context.api_version >= SHARE_PARTITIONS:
         if not _is_share_partition(key):
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"{key} is not of the form group:topic id:partition")
-        topic, index = SHARE_STATE_TOPIC, node.broker.share_coordinator.partition_of(key)
-    else:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"coordinator key type {key_type} is unknown")
+        return SHARE_STATE_TOPIC, node.broker.share_coordinator.partition_of(key)
+    raise KafkaError(ErrorCode.INVALID_REQUEST, f"coordinator key type {key_type} is unknown")
+
+
+def _coordinator(node: Node, key_type: int, key: str, context: Context) -> FindCoordinatorResponse.Coordinator:
+    """Raises KafkaError."""
+    topic, index = _place(node, key_type, key, context)
     if index is None:
-        node.create_missing_topics([topic])
         raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{topic} is being created")
     state = node.image.partition_named(topic, index)
     if state is None or leader_error(node.image, state, context.listener) is not ErrorCode.NONE:

@@ -222,7 +222,10 @@ def remove(
         what = ", ".join(f"{kind.name.lower()} {name}" for kind, name in resources)
         confirm(f"Remove {'these' if list(entries) else 'all'} ACLs of {what}?")
     with connected(bootstrap_server) as client:
-        removed = client.run(delete_acls(list(dict.fromkeys(filters))))
+        removed = list(client.run(delete_acls(list(dict.fromkeys(filters)))))
+    if not removed:
+        # a script would believe that it has withdrawn a right
+        raise CommandError("no ACL is like that, so none was removed; heirlog acls list shows those that there are")
     _show(removed, as_json)
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from heirlog.cli.cleared import warn, warn_of_cleared_elr
+from heirlog.cli.cleared import counted, warn, warn_of_cleared_elr
 from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
 from heirlog.cli.errors import CommandError
 from heirlog.cli.names import given_once
@@ -76,9 +76,26 @@ def unregister(
             if not yes:
                 confirm(f"Unregister broker {broker_id} all the same?")
         warn_of_cleared_elr(client, f"unregistering broker {broker_id}", only=[broker_id])
+        left = _replicas_on(client, broker_id)
         answer = client.run(to_controller(UnregisterBrokerRequest(broker_id=broker_id), lambda got: [got.error_code]))
     if answer.error_code:
         failure = error_code(answer.error_code)
         reason = f"{failure.name}, {answer.error_message or ''}".rstrip(", ")
         raise CommandError(with_next_step(f"cannot unregister broker {broker_id}: {reason}", failure))
     print(f"Broker {broker_id} is no longer registered.")
+    if left:
+        warn(
+            f"{counted(left)} still have a replica on broker {broker_id}, and are under-replicated until they "
+            "are moved: heirlog reassign (the guide three-machines has the steps)"
+        )
+
+
+def _replicas_on(client: Client, broker_id: int) -> list[str]:
+    from heirlog.client.admin import describe_topic_partitions
+
+    return [
+        f"{topic.name}-{partition.partition_index}"
+        for topic in client.run(describe_topic_partitions(None))
+        for partition in topic.partitions
+        if broker_id in partition.replica_nodes
+    ]

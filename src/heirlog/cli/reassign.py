@@ -72,23 +72,25 @@ class Proposal:
     """What --generate proposes an assignment for."""
 
     topics_to_move_json_file: Annotated[
-        Path | None, typer.Option(help='With --generate: {"topics": [{"topic": "t"}], "version": 1}')
+        Path | None,
+        typer.Option(help='With --generate: {"topics": [{"topic": "t"}], "version": 1}. Default: all topics.'),
     ] = None
     broker_list: Annotated[
         str | None, typer.Option(metavar="ID,...", help="With --generate: the brokers that get the replicas.")
     ] = None
     disable_rack_aware: Annotated[bool, typer.Option("--disable-rack-aware", help="Ignore racks.")] = False
 
-    def topics_and_brokers(self) -> tuple[list[str], list[int]]:
-        """Raises UsageError, CommandError."""
-        if self.topics_to_move_json_file is None or self.broker_list is None:
-            raise UsageError("--generate needs --topics-to-move-json-file and --broker-list")
+    def topics_and_brokers(self) -> tuple[list[str] | None, list[int]]:
+        """Topics: None for all. Raises UsageError, CommandError."""
+        if self.broker_list is None:
+            raise UsageError("--generate needs --broker-list, and --topics-to-move-json-file if not all topics move")
         parts = [part.strip() for part in self.broker_list.split(",")]
         if not all(part.isdecimal() for part in parts):
             raise UsageError(f"--broker-list {self.broker_list} is not a list of broker ids")
         if len(set(parts)) < len(parts):
             raise UsageError(f"--broker-list {self.broker_list} names a broker twice")
-        return topics_from(self.topics_to_move_json_file), [int(part) for part in parts]
+        file = self.topics_to_move_json_file
+        return None if file is None else topics_from(file), [int(part) for part in parts]
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,10 +152,10 @@ def reassign(
             _cancel(client, wanted, preserve_throttles, timeout)
 
 
-def _generate(client: Client, topics: Sequence[str], brokers: Sequence[int], racks: bool, as_json: bool) -> None:
+def _generate(client: Client, topics: Sequence[str] | None, brokers: Sequence[int], racks: bool, as_json: bool) -> None:
     from heirlog.cli.reassignment import proposed
 
-    current = replicas_now(client, topics)
+    current = replicas_now(client, client.topic_names(internal=True) if topics is None else topics)
     future = proposed(client, current, brokers, racks)
     if as_json:
         show_json({"current": json.loads(assignment_json(current)), "proposed": json.loads(assignment_json(future))})

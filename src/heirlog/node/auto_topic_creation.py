@@ -13,6 +13,7 @@ Clients ask repeatedly for topics that cannot be created: the reason is logged w
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from heirlog.context import Context
 from heirlog.env import Env
@@ -32,6 +33,8 @@ CREATE_TOPICS_VERSION = 7
 LOG_AGAIN_MS = 60_000
 LAST_ERRORS_MAX = 1000
 """Limit of the names remembered for that, because clients choose them."""
+WAITING_MAX = 1000
+"""Limit of requests that wait for one topic; a further one is answered at once."""
 ASKED_MAX = 1000
 """Limit of names in one request to the controller: for more, clients ask again."""
 
@@ -90,6 +93,12 @@ def _internal(
     )
 
 
+def _give_up(pending: Pending[bool], waiting: list[Pending[bool]]) -> None:
+    if not pending.done:
+        waiting.remove(pending)
+        pending.complete(False)
+
+
 class AutoTopicCreationManager:
     """Asks the controller, once at a time for each name."""
 
@@ -127,17 +136,20 @@ class AutoTopicCreationManager:
 
         self._forwarder.forward(request, CREATE_TOPICS_VERSION, refused, context).then(answered)
 
-    def created(self, name: str) -> Pending[bool]:
-        """Create a topic, and complete once the controller has answered. If it has created the topic, this broker's
-        image holds it then (`read_your_writes.py`)."""
-        pending: Pending[bool] = Pending()
+    def created(self, name: str, wait_ms: int | None = None) -> Pending[bool]:
+        """Create a topic, and complete once the controller has answered, or after the wait. If it has created the
+        topic, this broker's image holds it then (`read_your_writes.py`)."""
         self.create([name])
         waiting = self._asked.get(name)
-        if waiting is None:
+        if waiting is None or len(waiting) >= WAITING_MAX:
             # there is no room for one more request, or it is answered already
+            pending: Pending[bool] = Pending()
             pending.complete(True)
-        else:
-            waiting.append(pending)
+            return pending
+        pending = Pending(lambda: waiting.remove(pending))
+        waiting.append(pending)
+        if wait_ms is not None:
+            self._env.call_later(wait_ms, partial(_give_up, pending, waiting))
         return pending
 
     def _log_refusal(self, name: str, code: int, why: str | None) -> None:

@@ -272,9 +272,9 @@ class Node:
         """context: of the client that needs them; None: this broker does."""
         self._missing_topics.create(names, context)
 
-    def create_missing_topic(self, name: str) -> Pending[bool]:
-        """Complete once the controller has answered, whether the topic could be created or not."""
-        return self._missing_topics.created(name)
+    def create_missing_topic(self, name: str, wait_ms: int | None = None) -> Pending[bool]:
+        """Complete once the controller has answered, whether the topic could be created or not, or after the wait."""
+        return self._missing_topics.created(name, wait_ms)
 
     # life
 

@@ -144,8 +144,8 @@ class CreatesTopics(Protocol):
     def create_missing_topics(self, names: list[str], context: Context | None = None) -> None:
         """context: of the client that needs them; None: this broker does."""
 
-    def create_missing_topic(self, name: str) -> Pending[bool]:
-        """Complete once the controller has answered, whether the topic could be created or not."""
+    def create_missing_topic(self, name: str, wait_ms: int | None = None) -> Pending[bool]:
+        """Complete once the controller has answered, whether the topic could be created or not, or after the wait."""
 
 
 class HasLogLevels(HasConfig, Protocol):
