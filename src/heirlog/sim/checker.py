@@ -25,6 +25,7 @@ from heirlog.metadata.image import Image
 from heirlog.metadata.journal import ImageJournal
 from heirlog.metadata.min_isr import min_isr_of
 from heirlog.metadata.state import PartitionRegistration
+from heirlog.metadata.topic_name import OFFSETS_TOPIC
 from heirlog.node.node import Node
 from heirlog.protocol.messages import FetchRequest
 from heirlog.protocol.types import BrokerId
@@ -200,6 +201,8 @@ class Checker:
             self.oracle.directory_failed_on.add(line.node)
         if line.event == "log-truncated":
             self.disk_checker.truncated(line)
+        if line.event == "damaged-batch-kept":
+            self._coordinator_skips(f"{line.values['topic']}-{line.values['partition']}")
         if line.event != "log-compacted":
             return
         machine = self.cluster.machines_by_host[line.node]
@@ -210,6 +213,11 @@ class Checker:
                     machine.node_id, int(str(line.values["clean_offset"])), partition.high_watermark
                 )
                 self.oracle.must_not("T13", sentence, f"{partition.topic}-{partition.index}")
+
+    def _coordinator_skips(self, partition: str) -> None:
+        """The only copy in the ISR has rotted: a coordinator loads without that batch, until another copy is there."""
+        if partition.startswith(OFFSETS_TOPIC):
+            self.losses.append(KnownLoss(partition, 0, -1, self.history.now_ms()))
 
     # nodes
 
