@@ -312,6 +312,23 @@ def test_what_consume_prints_can_be_produced(heirlog: Heirlog, cluster: Cluster)
     ]
 
 
+def test_a_line_may_name_its_partition_and_is_refused_with_its_number_if_that_cannot_be(
+    heirlog: Heirlog, cluster: Cluster
+) -> None:
+    assert heirlog("topics", "create", "placed", "--partitions", "3").code == 0
+    produce = [sys.executable, "-m", "heirlog", "produce", "placed", "--input-format", "json"]
+    good = b'{"value": "a", "partition": 2, "topic": "placed"}\n{"value": "b", "partition": 1}\n'
+    for bad, why in (
+        (b'{"value": "c", "partition": 3}\n', b"line 3: placed has partitions 0 to 2, not 3"),
+        (b'{"value": "c", "topic": "other"}\n', b"line 3: the record is for topic other"),
+        (b'{"val": "c"}\n', b"line 3: not a JSON object"),
+    ):
+        done = subprocess.run(produce, input=good + bad, capture_output=True, timeout=60)
+        assert done.returncode == 1 and why in done.stderr
+        assert b"placed: 2 records acknowledged, 1 not acknowledged" in done.stderr
+    assert lines(heirlog, "placed", "-e", "-f", r"%p%s\n") == ["1b", "1b", "1b", "2a", "2a", "2a"]
+
+
 def test_records_without_a_key_go_to_all_partitions_in_turn(heirlog: Heirlog, cluster: Cluster) -> None:
     assert heirlog("topics", "create", "spread", "--partitions", "3").code == 0
     produce = [sys.executable, "-m", "heirlog", "produce", "spread"]

@@ -39,6 +39,14 @@ def test_what_consume_prints_is_read(key: bytes | None, value: bytes | None, hea
     assert parser_of(JSON)(line) == LineRecord(key, value, headers, 1_700_000_000_000)
 
 
+def test_where_a_record_was_read_is_not_where_it_goes_and_without_an_offset_it_is() -> None:
+    parse = parser_of(JSON)
+    read = parse(b'{"value": "v", "topic": "t", "partition": 3, "offset": 0, "delivery_count": 1}')
+    assert (read.partition, read.topic) == (None, None)
+    meant = parse(b'{"value": "v", "topic": "t", "partition": 3}')
+    assert (meant.partition, meant.topic) == (3, "t")
+
+
 def test_options_add_to_a_json_line() -> None:
     parse = parser_of(JSON, key=b"all", headers=["b=2"])
     assert parse(b'{"key": "own", "headers": [["a", "1"]]}') == LineRecord(b"all", None, (("a", b"1"), ("b", b"2")))
@@ -61,12 +69,15 @@ def test_options_add_to_a_json_line() -> None:
         b'{"timestamp_ms": -1}',
         b"{}",
         b'{"topic": "t"}',
+        b'{"value": "v", "topic": 3}',
+        b'{"value": "v", "partition": -1}',
+        b'{"value": "v", "partition": "0"}',
         json.dumps({"timestamp_ms": 2**63}).encode(),
         b"\xff",
     ],
 )
 def test_a_line_that_is_no_record_is_refused(line: bytes) -> None:
-    with pytest.raises(CommandError, match="a line is not a JSON object as heirlog consume --json prints them"):
+    with pytest.raises(CommandError, match="not a JSON object as heirlog consume --json prints them"):
         parser_of(JSON)(line)
 
 

@@ -35,6 +35,9 @@ class WholeFiles:
         """Of all files, also those that were not handed out."""
         return len(self._paths)
 
+    def place(self, behind: int) -> str:
+        return str(self._together[-behind])
+
     def __iter__(self) -> Iterator[list[bytes]]:
         """Their bytes. Raises CommandError, and KeyboardInterrupt only while it reads."""
         together: list[bytes] = []
@@ -77,6 +80,9 @@ class LinesOfFiles:
     def count(self) -> int:
         """Of lines that were read."""
         return sum(lines.count for lines in self._begun)
+
+    def place(self, behind: int) -> str:
+        return f"{self._paths[len(self._begun) - 1]} {self._begun[-1].place(behind)}"
 
     def __iter__(self) -> Iterator[list[bytes]]:
         """As `InputLines`, of one file after the other: the end of a file is the end of a line."""

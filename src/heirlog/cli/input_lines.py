@@ -38,6 +38,10 @@ class InputLines:
         begun = unsplit != b"" and not unsplit.endswith(b"\n")
         return self._handed_out + unsplit.count(b"\n") + begun
 
+    def place(self, behind: int) -> str:
+        """behind: how far before the end of what was handed out; 1 is the last line."""
+        return f"line {self._handed_out - behind + 1}"
+
     def __iter__(self) -> Iterator[list[bytes]]:
         """Their bytes, without line feeds."""
         while chunk := self._read():

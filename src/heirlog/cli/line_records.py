@@ -2,8 +2,9 @@
 
 lines   the line is the value, or what is behind the key separator
 json    an object as `heirlog consume --json` prints: value and key are text, null, or {"base64": ...}; headers are
-        [name, value] pairs; timestamp_ms. Some may be missing. topic, partition, offset and delivery_count are ignored,
-        so that the output of consume can be written to another topic. Any other member is refused: with "payload",
+        [name, value] pairs; timestamp_ms. Some may be missing. With an offset, the record was read: where from (topic,
+        partition, offset, delivery_count) is ignored, so that the output of consume can be written to another topic.
+        Without one, partition and topic say where the record is to go. Any other member is refused: with "payload",
         kcat's word for the value, each record would be a tombstone
 """
 
@@ -21,6 +22,7 @@ from heirlog.protocol.batch import Headers
 TIMESTAMP_MAX = 2**63 - 1
 READ = ("key", "value", "headers", "timestamp_ms")
 IGNORED = ("topic", "partition", "offset", "delivery_count")
+"""The first two only with an offset."""
 
 
 class LineRecord(NamedTuple):
@@ -29,6 +31,9 @@ class LineRecord(NamedTuple):
     headers: Headers = ()
     timestamp_ms: int | None = None
     """None: the time of sending."""
+    partition: int | None = None
+    """None: any, and of `topic` too."""
+    topic: str | None = None
 
 
 class InputFormat(StrEnum):
@@ -106,17 +111,24 @@ def _record_of(line: bytes) -> LineRecord:
         timestamp_ms = members.get("timestamp_ms")
         if timestamp_ms is not None and not (type(timestamp_ms) is int and 0 <= timestamp_ms <= TIMESTAMP_MAX):
             raise ValueError("timestamp_ms is no time in ms")
+        was_read = members.get("offset") is not None
+        partition, topic = (None, None) if was_read else (members.get("partition"), members.get("topic"))
+        if partition is not None and not (type(partition) is int and partition >= 0):
+            raise ValueError("partition is not a number from 0")
+        if topic is not None and not isinstance(topic, str):
+            raise ValueError("topic is not text")
         return LineRecord(
             _bytes(members.get("key")),
             _bytes(members.get("value")),
             tuple(_headers(members.get("headers"))),
             timestamp_ms,
+            partition,
+            topic,
         )
     except (ValueError, TypeError) as error:
         shown = line[:80].decode(errors="replace")
         raise CommandError(
-            f"a line is not a JSON object as heirlog consume --json prints them ({error}): {shown}; what was before "
-            "it is sent"
+            f"not a JSON object as heirlog consume --json prints them ({error}): {shown}; what was before it is sent"
         ) from error
 
 

@@ -34,14 +34,27 @@ class Places:
         """The records by partition; those without a time get the time of now."""
         now_ms = time.time_ns() // 1_000_000
         batches: dict[int, list[NewRecord]] = {}
-        for key, value, headers, timestamp_ms in lines:
+        for key, value, headers, timestamp_ms, partition, _ in lines:
             record = (key, value, headers, now_ms if timestamp_ms is None else timestamp_ms)
-            batches.setdefault(self._place(key), []).append(record)
+            batches.setdefault(self._place(key, partition), []).append(record)
         return batches
 
-    def _place(self, key: bytes | None) -> int:
+    def checked(self, line: LineRecord) -> LineRecord:
+        """The same. Raises CommandError if it names another topic, or a partition that there is not."""
+        strange = None
+        if line.topic is not None and line.topic != self.topic:
+            strange = f"the record is for topic {line.topic}, and this command writes to {self.topic} only"
+        elif line.partition is not None and line.partition >= self.count:
+            strange = no_such_partition(self.topic, self.count, line.partition)
+        if strange is not None:
+            raise CommandError(f"{strange}; what was before it is sent")
+        return line
+
+    def _place(self, key: bytes | None, named: int | None) -> int:
         if self._partition is not None:
             return self._partition
+        if named is not None:
+            return named
         if key is not None:
             return (murmur2(key) & 0x7FFFFFFF) % self.count
         self._turn += 1

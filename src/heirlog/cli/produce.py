@@ -122,7 +122,11 @@ def produce(
         bool, typer.Option("--tombstones", "-Z", help="An empty value is sent as null, which deletes its key.")
     ] = False,
     input_format: Annotated[
-        InputFormat, typer.Option(help="json: each line is an object as heirlog consume --json prints them.")
+        InputFormat,
+        typer.Option(
+            help="json: each line is an object as heirlog consume --json prints them. Its partition counts if it has "
+            "no offset: with one, it says where the record was read."
+        ),
     ] = InputFormat.LINES,
     partition: Annotated[
         int | None,
@@ -192,7 +196,9 @@ def produce(
                 for some in given:
                     records: list[LineRecord] = []
                     try:
-                        records.extend(map(parse, some))
+                        records.extend(map(places.checked, map(parse, some)))
+                    except CommandError as error:
+                        raise CommandError(f"{given.place(len(some) - len(records))}: {error}") from error
                     finally:
                         # also what is before a line that is not a record
                         if records:
