@@ -223,6 +223,8 @@ def test_a_share_group_is_shown_moved_and_deleted_by_the_same_commands(heirlog: 
     assert (state["type"], state["state"], state["protocol"], state["members"]) == ("share", "Empty", "simple", 0)
     shown = rows(heirlog, "groups", "describe", "sharing")
     assert [(row["partition"], row["offset"], row["end_offset"]) for row in shown] == [(0, 0, 10), (1, 4, 10)]
+    heading, _, row, _ = heirlog("groups", "describe", "sharing").out.splitlines()
+    assert heading.split() == ["Group", "Topic", "Partition", "StartOffset", "Lag"] and row.split()[3] == "4"
     move = ("groups", "reset-offsets", "sharing", "--topic", topic, "--to-latest")
     assert [row["new_offset"] for row in rows(heirlog, *move)] == [10, 10]
     assert [row["offset"] for row in rows(heirlog, "groups", "describe", "sharing")] == [0, 4], "only with --execute"

@@ -7,7 +7,7 @@ Resetting offsets is `reset_offsets.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -19,7 +19,7 @@ from heirlog.cli.errors import EXIT_FAILED, CommandError, UsageError
 from heirlog.cli.listed_groups import listed_groups
 from heirlog.cli.names import chosen_parts, given_once, matching, partitions_named
 from heirlog.cli.next_steps import with_next_step
-from heirlog.cli.render import Json, NamesOnly, show_names, show_rows
+from heirlog.cli.render import Json, NamesOnly, show_json, show_names, show_rows
 from heirlog.cli.share_group_offsets import delete_share_offsets, share_offsets
 from heirlog.protocol.errors import ErrorCode, error_code
 
@@ -160,20 +160,30 @@ def describe(
                 columns |= {"type": "Type", "group_epoch": "GroupEpoch", "assignment_epoch": "AssignmentEpoch"}
             show_rows(columns, [_state(one) for one in found], as_json)
         else:
-            columns = {
-                "group": "Group",
-                "topic": "Topic",
-                "partition": "Partition",
-                "offset": "CurrentOffset",
-                "end_offset": "LogEndOffset",
-                "lag": "Lag",
-            }
-            rows = [row for one in found for row in _lags(client, one)]
-            # as in Kafka's table, whose members are "-" in a group without any
-            columns |= {"member": "Member", "host": "Host", "client": "Client"} if _has_members(rows) else {}
-            show_rows(columns, rows, as_json)
-            if not as_json:
-                _show_totals(wanted, rows)
+            rows = {one.group_id: list(_lags(client, one)) for one in found}
+            if as_json:
+                show_json([row for of_group in rows.values() for row in of_group])
+            else:
+                _show_lags(found, rows)
+
+
+def _show_lags(groups: Sequence[ShownGroup], rows: Mapping[str, list[dict[str, Any]]]) -> None:
+    """Share groups in a table of their own, with the columns of kafka-share-groups: behind the start offset some
+    records may be finished and others not, so its distance from the end is not the lag."""
+    place = {"group": "Group", "topic": "Topic", "partition": "Partition"}
+    shared = [one.group_id for one in groups if one.kind == SHARE]
+    others = [one.group_id for one in groups if one.kind != SHARE]
+    if others or not shared:
+        shown = [row for group in others for row in rows[group]]
+        columns = {**place, "offset": "CurrentOffset", "end_offset": "LogEndOffset", "lag": "Lag"}
+        # as in Kafka's table, whose members are "-" in a group without any
+        columns |= {"member": "Member", "host": "Host", "client": "Client"} if _has_members(shown) else {}
+        show_rows(columns, shown, as_json=False)
+        _show_totals(others, shown)
+    if shared:
+        shown = [row for group in shared for row in rows[group]]
+        show_rows({**place, "offset": "StartOffset", "lag": "Lag"}, shown, as_json=False)
+        _show_totals(shared, shown)
 
 
 def _has_members(rows: list[dict[str, Any]]) -> bool:
