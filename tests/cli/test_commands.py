@@ -313,6 +313,7 @@ def test_offsets_are_shown_by_end_and_by_time(heirlog: Heirlog, cluster: Cluster
         return [(row["offset"], row["timestamp"]) for row in rows(heirlog, "offsets", "shown:1", "--time", time)]
 
     assert at("2000") == [(1, 5_000)] == at("1970-01-01T00:00:02") == at("max-timestamp") == at("-3")
+    assert rows(heirlog, "offsets", "shown:1", "--timestamp", "2000")[0]["offset"] == 1
     assert at("6000") == [(None, None)] == at("PT1H")
     assert [offset for offset, _ in at("earliest") + at("latest")] == [1, 3]
     assert {row["topic"] for row in rows(heirlog, "offsets", "--include", "show.")} == {"shown"}

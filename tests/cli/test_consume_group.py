@@ -23,6 +23,7 @@ from patience import eventually
 from heirlog.blocking import Client
 from heirlog.cli.listed_groups import listed_groups
 from heirlog.protocol.batch import encode_batch
+from heirlog.protocol.messages import OffsetCommitRequest
 from heirlog.testing import Cluster
 
 pytestmark = pytest.mark.usefixtures("default_cluster")
@@ -247,9 +248,54 @@ def test_records_that_arrive_between_two_runs_are_read_even_if_the_first_run_rea
 def test_a_static_member_keeps_its_place_when_it_stops(heirlog: Heirlog, cluster: Cluster, client: Client) -> None:
     cluster.create_topic("static", partitions=1)
     write(client, "static", 0, "0")
-    outcome = heirlog("consume", "static", "-g", "static", "-e", "-X", "group.instance.id=till-1")
+    more = ("-X", "group.instance.id=till-1", "-X", "group.protocol=classic", "-o", "stored")
+    outcome = heirlog("consume", "static", "-g", "static", "-e", *more)
     assert (outcome.code, outcome.out) == (0, "0\n")
     assert group_states(client)["static"] == "Stable"
+
+
+def test_an_instance_that_another_consumer_takes_over_ends_with_what_to_do(
+    heirlog: Heirlog, cluster: Cluster, client: Client
+) -> None:
+    cluster.create_topic("twice", partitions=1)
+    write(client, "twice", 0, "0")
+    which = ("twice", "-g", "twice", "--from-beginning", "-X", "group.instance.id=both")
+    with reading(*which, *AT_ONCE) as first:
+        assert first.next() == "0"
+        assert heirlog("consume", *which, "-e").code == 0
+        first.process.wait(WAIT_S)
+        said = first.stop()
+    assert "FENCED_INSTANCE_ID" in said and "give each its own group.instance.id" in said
+
+
+def test_an_offset_behind_the_end_is_answered_with_how_the_group_reads_on(
+    heirlog: Heirlog, cluster: Cluster, client: Client
+) -> None:
+    cluster.create_topic("behind", partitions=1)
+    write(client, "behind", 0, "0")
+    request = OffsetCommitRequest(
+        group_id="behind",
+        topics=[
+            OffsetCommitRequest.OffsetCommitRequestTopic(
+                name="behind",
+                partitions=[
+                    OffsetCommitRequest.OffsetCommitRequestPartition(
+                        partition_index=0, committed_offset=7, committed_metadata=""
+                    )
+                ],
+            )
+        ],
+    )
+    client.send_to_coordinator(
+        "behind", request, error_code=lambda got: int(got.topics[0].partitions[0].error_code), newest=9
+    )
+    outcome = heirlog("consume", "behind", "-g", "behind", "-n", "1")
+    assert outcome.code == 1
+    assert outcome.err == (
+        "heirlog: behind-0 cannot be read at offset 7: OFFSET_OUT_OF_RANGE; its records were deleted meanwhile, an "
+        "election gave them up, or the offset is one of an earlier topic with this name: heirlog groups reset-offsets "
+        "--group behind --topic behind --to-earliest --execute\n"
+    )
 
 
 @pytest.mark.parametrize(
@@ -261,6 +307,8 @@ def test_a_static_member_keeps_its_place_when_it_stops(heirlog: Heirlog, cluster
         (["x", "-g", "g", "-X", "session.timeout.ms=3000"], 2, "must be lower than session.timeout.ms"),
         (["x", "-g", "g", "-X", "auto.offset.reset=earliest"], 2, "use --from-beginning"),
         (["x", "-g", "g", "-X", "fetch.min.bytes=1"], 2, "has no effect here"),
+        (["x", "-g", "g", "-X", "group.protocol=consumer"], 2, "is a member by the classic protocol only"),
+        (["x", "-o", "stored"], 2, "give --group as well"),
         (["x", "-g", "g", "-X", "partition.assignment.strategy=uniform"], 2, "there are range, roundrobin, sticky"),
         (["x", "-g", "g", "-e"], 1, "topic x cannot be used"),
         (["--include", "x", "-g", "g", "-e"], 1, "no topic matches"),

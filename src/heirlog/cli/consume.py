@@ -135,7 +135,7 @@ def consume(
     chosen: Format = as_json if in_json else as_text_with_key if print_key else as_text
     if record_format is not None:
         chosen = format_of(record_format)
-    start = start.checked()
+    start = start.checked(in_group=group is not None)
     if group is not None and (partition or (start.is_given and not start.from_beginning)):
         raise UsageError(
             "--group goes with --from-beginning only, for partitions without a committed offset: the group decides who "

@@ -17,6 +17,8 @@ OPTIONS = {
 }
 """Properties that have an option of their own."""
 
+PROTOCOL, CLASSIC = "group.protocol", "classic"
+
 
 @dataclass(frozen=True, slots=True)
 class GroupOptions:
@@ -39,6 +41,9 @@ def group_options(properties: Sequence[str]) -> GroupOptions:
             raise UsageError(f"--consumer-property {text} is not of the form NAME=VALUE")
         if name in OPTIONS:
             raise UsageError(f"--consumer-property {name}: use {OPTIONS[name]}")
+        if name == PROTOCOL:
+            _check_protocol(value)
+            continue
         if name not in PROPERTIES:
             raise UsageError(
                 f"--consumer-property {name} has no effect here; known are {', '.join(sorted(PROPERTIES))}. What a "
@@ -50,6 +55,15 @@ def group_options(properties: Sequence[str]) -> GroupOptions:
     if options.heartbeat_interval_ms >= options.session_timeout_ms:
         raise UsageError("--consumer-property heartbeat.interval.ms must be lower than session.timeout.ms")
     return options
+
+
+def _check_protocol(value: str) -> None:
+    """Raises UsageError."""
+    if value.lower() != CLASSIC:
+        raise UsageError(
+            f"--consumer-property {PROTOCOL}={value}: heirlog consume is a member by the classic protocol only; the "
+            "cluster serves the consumer protocol to other clients"
+        )
 
 
 def _milliseconds(name: str, value: str) -> int:

@@ -279,15 +279,18 @@ class GroupReader:
             if at in committed and committed[at].offset < begins[at].offset:
                 raise CommandError(
                     f"group {self._group} stopped at offset {committed[at].offset} of {at[0]}-{at[1]}, which begins at "
-                    f"{begins[at].offset} now: the records between were deleted. To go on behind them: heirlog groups "
-                    f"reset-offsets --group {self._group} --topic {at[0]} --to-earliest --execute"
+                    f"{begins[at].offset} now: the records between were deleted. To go on behind them: "
+                    f"{self._to_earliest(at)}"
                 )
             unread = begins[at] if self._from_beginning else ends[at]
             positions[at] = committed[at].offset if at in committed else unread.offset
         stops = {at: ends[at].offset for at in partitions} if self._until_end else None
-        reader = Reader(self._client, positions, stops, self._isolation, self._left)
+        reader = Reader(self._client, positions, stops, self._isolation, self._left, self._to_earliest)
         self._topic_ids |= reader.topic_ids
         return reader
+
+    def _to_earliest(self, at: TopicPartition) -> str:
+        return f"heirlog groups reset-offsets --group {self._group} --topic {at[0]} --to-earliest --execute"
 
     def _commit(self, timeout_s: float) -> None:
         committing = {at: CommittedOffset(to) for at, to in self._written.items() if to != self._committed.get(at)}

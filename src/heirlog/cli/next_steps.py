@@ -52,6 +52,9 @@ NEXT_STEPS: Final = {
     ErrorCode.INCONSISTENT_GROUP_PROTOCOL: (
         "heirlog groups list shows what type each group is of: consume --share-group reads as a member of a share group"
     ),
+    ErrorCode.FENCED_INSTANCE_ID: (
+        "another consumer has joined as the same instance: give each its own group.instance.id"
+    ),
     ErrorCode.NON_EMPTY_GROUP: "stop its consumers first (heirlog groups describe GROUP --members)",
     ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC: "stop its consumers first (heirlog groups describe GROUP --members)",
     ErrorCode.TOPIC_AUTHORIZATION_FAILED: _ACLS,

@@ -26,6 +26,8 @@ def offsets(
     time: Annotated[
         str | None,
         typer.Option(
+            "--time",
+            "--timestamp",
             help="The first record that is not older: 2026-11-21T12:00:00 (UTC), a time in ms, PT1H for an hour ago; "
             f"or {', '.join(NAMED_TIMES)}.",
         ),

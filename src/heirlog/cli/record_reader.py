@@ -9,7 +9,7 @@ Offsets of a topic mean nothing in another topic that has its name, so the ids o
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from typing import TYPE_CHECKING
 
 from heirlog.cli.errors import CommandError
@@ -57,13 +57,18 @@ class Reader:
         stops: Mapping[TopicPartition, int] | None = None,
         isolation: int = 0,
         left: int | None = None,
+        beginning: Callable[[TopicPartition], str] = lambda _: "start again, for example with --from-beginning",
     ) -> None:
-        """stops: offsets not to read any more; None: there is no end. isolation: as the Fetch API numbers it."""
+        """stops: offsets not to read any more; None: there is no end. isolation: as the Fetch API numbers it.
+
+        beginning: how to read a partition from its beginning, for a sentence.
+        """
         self.positions = dict(positions)
         self.left = left
         self._client = client
         self._stops = stops
         self._isolation = isolation
+        self._beginning = beginning
         self._unreadable_since_s: dict[TopicPartition, float] = {}
         found = client.topics({topic for topic, _ in positions})
         self.topic_ids = {name: topic.topic_id for name, topic in found.items()}
@@ -120,8 +125,8 @@ class Reader:
             refused = f"{partition[0]}-{partition[1]} cannot be read at offset {wanted}: {code.name}"
             if code is ErrorCode.OFFSET_OUT_OF_RANGE:
                 raise CommandError(
-                    f"{refused}; its records were deleted meanwhile, or an election gave them up: start again, for "
-                    "example with --from-beginning"
+                    f"{refused}; its records were deleted meanwhile, an election gave them up, or the offset is one of "
+                    f"an earlier topic with this name: {self._beginning(partition)}"
                 )
             raise CommandError(with_next_step(refused, code))
         self._unreadable_since_s.pop(partition, None)

@@ -23,6 +23,8 @@ NAMES = {
     "end": "latest",
 }
 """What `--offset` may name: Kafka's words, kcat's and rpk's."""
+STORED = "stored"
+"""kcat's word for the committed offsets of a group."""
 TIME = "s@"
 """kcat's way to begin at a time."""
 
@@ -38,7 +40,10 @@ class Start:
     offset: Annotated[
         str | None,
         typer.Option(
-            "--offset", "-o", help="Start here: a number, earliest, latest; -N as --last N; s@MS as --timestamp MS."
+            "--offset",
+            "-o",
+            help="Start here: a number, earliest, latest; -N as --last N; s@MS as --timestamp MS. With --group also "
+            "stored: its committed offsets, as without the option.",
         ),
     ] = None
     timestamp: Annotated[
@@ -56,7 +61,7 @@ class Start:
     def is_given(self) -> bool:
         return self.from_beginning or any(one is not None for one in (self.offset, self.timestamp, self.last))
 
-    def checked(self) -> Start:
+    def checked(self, in_group: bool = False) -> Start:
         """With `offset` as a plain number only. Raises UsageError."""
         given = [self.from_beginning, self.offset is not None, self.timestamp is not None, self.last is not None]
         if sum(given) > 1:
@@ -68,6 +73,10 @@ class Start:
             warn_of_seconds("--timestamp", self.timestamp)
         if self.offset is None:
             return self
+        if self.offset == STORED:
+            if not in_group:
+                raise UsageError(f"--offset {STORED} is for the committed offsets of a group: give --group as well")
+            return Start()
         if self.offset in NAMES:
             return Start(from_beginning=True) if NAMES[self.offset] == "earliest" else Start(last=0)
         try:
