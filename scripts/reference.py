@@ -42,7 +42,8 @@ Commands that talk to a cluster take `-b` (`--bootstrap-server`, or the environm
 `HEIRLOG_CONTEXT` for one terminal. `--command-config FILE` has client properties, as for Kafka's tools. Where several
 are given, the first of these counts: `-b`, `--context`, `HEIRLOG_BOOTSTRAP`, `HEIRLOG_CONTEXT`, the default context.
 With `-b`, a context that is named still says how to log in, and the default context does not.
-Every command has `--help`. `heirlog --version` prints the version.
+Every command has `--help`, and takes `--yes`, also if it does not ask for confirmation. `heirlog --version` prints the
+version.
 
 A context is a file of Kafka's client properties below `~/.config/heirlog/contexts` (`XDG_CONFIG_HOME`). `heirlog up`
 writes one with the addresses of all its brokers: `local` if its first port is 9092, `local-9192` if it is 9192.

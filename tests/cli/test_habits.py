@@ -76,7 +76,7 @@ def groups() -> Iterator[Any]:
         (["topics", "describe", "gr\udcfcppe"], r"the argument gr\xfcppe is not UTF-8"),
         (["up", "--controllers", "2"], "give 1, 3 or 5"),
         (["up", "--racks", ""], "--racks: '' cannot be the name of a rack"),
-        (["groups", "delete", "g", "-y"], "this command does not ask"),
+        (["groups", "delete", "g", "--force"], "this command does not ask"),
         (["topics", "create", "--create", "--topic", "t"], "leave it out: the command is its name"),
         (["configs", "alter", "--entity-type", "topics", "--alter"], "leave it out: the command is its name"),
         (["topics", "alter", "t", "--config", "retention.ms=5"], "`heirlog configs alter topic TOPIC NAME=VALUE`"),
@@ -88,6 +88,15 @@ def test_the_sentence_names_what_to_type(heirlog: Heirlog, typed: list[str], sen
     outcome = heirlog(*typed)
     assert (outcome.code, outcome.out) == (2, "")
     assert sentence in outcome.err and outcome.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [["delete-records", "t", "--yes"], ["groups", "delete", "-y"], ["transactions", "force-terminate", "--yes"]],
+)
+def test_a_yes_is_taken_also_where_nothing_is_asked(heirlog: Heirlog, typed: list[str]) -> None:
+    outcome = heirlog(*typed)
+    assert outcome.code == 2 and "--yes" not in outcome.err and "name" in outcome.err, "what else is missing"
 
 
 def test_help_and_version_are_commands_too(heirlog: Heirlog) -> None:

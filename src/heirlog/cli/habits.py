@@ -69,8 +69,6 @@ OPTIONS: Final = {
     "--profile": "--context NAME is a cluster of `heirlog context list`",
     "-C": "consume needs no such option",
     "-P": "produce needs no such option",
-    "--yes": "leave it out: this command does not ask",
-    "-y": "leave it out: this command does not ask",
     "--force": "leave it out: this command does not ask",
     "-q": "leave it out: the standard output has what was asked for, and nothing else",
     "-u": "leave it out: each record is written when it comes",

@@ -7,7 +7,8 @@ before the groups of commands, and cut their first sentences.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from functools import cache
+from typing import Annotated, Any, Final
 
 import typer
 from typer.core import TyperGroup
@@ -34,6 +35,7 @@ SECTIONS: Final = {
     "Rehearsals": ("drill", "sim"),
 }
 """Every command is in one; a test looks for those that are not."""
+YES: Final = ("--yes", "-y")
 GUESSED = "Did you mean"
 
 
@@ -44,6 +46,7 @@ class Commands(TyperGroup):
         super().__init__(**attributes)
         for command in self.commands.values():
             cluster_options.add_to(command)
+            _take_yes(command)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         command = super().get_command(ctx, cmd_name)
@@ -89,6 +92,25 @@ class Sectioned(Commands):
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         for heading, names in SECTIONS.items():
             self._format(formatter, heading, names)
+
+
+def _take_yes(command: Any) -> None:
+    """`--yes` for a command that does not ask: a script gives it to all, and need not know which ones ask."""
+    if hasattr(command, "commands") or any({*YES} & {*parameter.opts} for parameter in command.params):
+        return
+    command.params.append(_unasked_yes())
+
+
+@cache
+def _unasked_yes() -> Any:
+    """The option, as typer reads it; commands share it."""
+    declaring = typer.Typer(add_completion=False)
+    declaring.command()(_declared)
+    return typer.main.get_command(declaring).params[0]
+
+
+def _declared(yes: Annotated[bool, typer.Option(*YES, hidden=True, expose_value=False)] = False) -> None:
+    """The option."""
 
 
 def _show_plain_type(parameter: Any) -> None:
