@@ -306,6 +306,9 @@ def test_a_group_of_the_consumer_protocol_is_shown_with_epochs_and_targets(heirl
         (state,) = rows(heirlog, "groups", "describe", "newer", "--state", "--verbose")
         assert (state["group_epoch"], state["assignment_epoch"], state["protocol"]) == (1, 1, "uniform")
         assert "GroupEpoch" in heirlog("groups", "describe", "newer", "--state", "--verbose").out
+        assert state["coordinator"] in (1, 2, 3)
+        heading, row = heirlog("groups", "describe", "newer", "--members").out.splitlines()
+        assert heading.split()[3:] == ["Host", "Client", "Partitions"] and row.split()[-2:] == ["rdkafka", "1"]
         (shown,) = rows(heirlog, "groups", "describe", "newer")
         assert (shown["topic"], shown["offset"]) == ("assigned", None)
     finally:

@@ -142,6 +142,10 @@ def test_an_open_transaction_is_not_hanging_and_is_not_aborted(
     eventually(lambda: last_stable_offset(client, topic, 0) == 2, "the marker")
 
 
+def _described_as(heirlog: Heirlog, transactional_id: str, state: str) -> list[dict[str, Any]]:
+    return [row for row in rows(heirlog, "transactions", "describe", transactional_id) if row["state"] == state]
+
+
 def test_an_open_transaction_is_ended_by_force_and_its_producer_is_fenced(
     heirlog: Heirlog, client: Client, cluster: Cluster
 ) -> None:
@@ -165,6 +169,12 @@ def test_an_open_transaction_is_ended_by_force_and_its_producer_is_fenced(
     assert not committed_values(cluster, topic, [0])
     (described,) = rows(heirlog, "transactions", "describe", "left-one")
     assert (described["partitions"], described["start_ms"]) == ("", None)
+    later = transactional(cluster, "left-one")
+    later.begin_transaction()
+    later.produce(topic, b"later", partition=0)
+    later.commit_transaction(LIMIT_S)
+    (described,) = eventually(lambda: _described_as(heirlog, "left-one", "CompleteCommit"))
+    assert described["start_ms"] is not None and described["duration_ms"] is None, "it does not grow any more"
     unknown = heirlog("transactions", "force-terminate", "nobody")
     assert unknown.code == 1 and "transactions list" in unknown.err
     assert rows(heirlog, "transactions", "list", "--transactional-id-pattern", "nobody") == []

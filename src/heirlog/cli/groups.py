@@ -21,7 +21,9 @@ from heirlog.cli.names import chosen_parts, given_once, matching, partitions_nam
 from heirlog.cli.next_steps import with_next_step
 from heirlog.cli.render import Json, NamesOnly, show_json, show_names, show_rows
 from heirlog.cli.share_group_offsets import delete_share_offsets, share_offsets
+from heirlog.client.offsets import find_coordinator
 from heirlog.protocol.errors import ErrorCode, error_code
+from heirlog.protocol.types import CoordinatorType
 
 if TYPE_CHECKING:
     from heirlog.blocking import Client
@@ -150,21 +152,26 @@ def describe(
         wanted = named or [row["group"] for row in listed_groups(client)]
         found = [described_group(client, name) for name in wanted]
         if members:
-            columns = {"group": "Group", "member": "Member", "instance": "Instance", "client": "Client", "host": "Host"}
+            columns = {"group": "Group", "member": "Member", "instance": "Instance", "host": "Host", "client": "Client"}
+            columns |= {"partitions": "Partitions"}
             columns |= {"type": "Type", "epoch": "Epoch", "assignment": "Assignment"} if verbose else {}
             columns |= {"target": "Target"} if verbose else {}
-            show_rows(columns, [row for one in found for row in _members(one)], as_json)
+            rows = [row for one in found for row in _members(one)]
+            # a program counts the assignment
+            shown = rows if as_json else [row | {"partitions": len(row["assignment"])} for row in rows]
+            show_rows(columns, shown, as_json)
         elif state:
-            columns = {"group": "Group", "state": "State", "protocol": "Assignor", "members": "Members"}
+            columns = {"group": "Group", "coordinator": "Coordinator", "state": "State", "protocol": "Assignor"}
+            columns |= {"members": "Members"}
             if verbose:
                 columns |= {"type": "Type", "group_epoch": "GroupEpoch", "assignment_epoch": "AssignmentEpoch"}
-            show_rows(columns, [_state(one) for one in found], as_json)
+            show_rows(columns, [_state(client, one) for one in found], as_json)
         else:
-            rows = {one.group_id: list(_lags(client, one)) for one in found}
+            lags = {one.group_id: list(_lags(client, one)) for one in found}
             if as_json:
-                show_json([row for of_group in rows.values() for row in of_group])
+                show_json([row for of_group in lags.values() for row in of_group])
             else:
-                _show_lags(found, rows)
+                _show_lags(found, lags)
 
 
 def _show_lags(groups: Sequence[ShownGroup], rows: Mapping[str, list[dict[str, Any]]]) -> None:
@@ -216,9 +223,12 @@ def _members(group: ShownGroup) -> Iterator[dict[str, Any]]:
         }
 
 
-def _state(group: ShownGroup) -> dict[str, Any]:
+def _state(client: Client, group: ShownGroup) -> dict[str, Any]:
+    answer = client.send_to_any(find_coordinator(group.group_id, CoordinatorType.GROUP))
+    coordinator = answer.coordinators[0] if answer.coordinators else answer
     return {
         "group": group.group_id,
+        "coordinator": None if coordinator.error_code else coordinator.node_id,
         "type": group.kind,
         "state": group.state,
         "protocol": group.assignor,

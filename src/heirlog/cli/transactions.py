@@ -32,6 +32,8 @@ STATES = (
     "PrepareEpochFence",
 )
 """Kafka's names."""
+ENDED = ("Empty", "CompleteCommit", "CompleteAbort", "Dead")
+"""States without an open transaction."""
 FENCING_TIMEOUT_MS = 30_000
 """transaction.timeout.ms of the id after it was fenced, until its next producer names another one."""
 IdArgument = Annotated[
@@ -122,6 +124,7 @@ def describe(
 
 def _row(found: Any) -> dict[str, Any]:
     has_start = found.transaction_start_time_ms >= 0
+    is_open = has_start and found.transaction_state not in ENDED
     return {
         "transactional_id": found.transactional_id,
         "producer_id": found.producer_id,
@@ -129,7 +132,7 @@ def _row(found: Any) -> dict[str, Any]:
         "state": found.transaction_state,
         "timeout_ms": found.transaction_timeout_ms,
         "start_ms": found.transaction_start_time_ms if has_start else None,
-        "duration_ms": int(time.time() * 1000) - found.transaction_start_time_ms if has_start else None,
+        "duration_ms": int(time.time() * 1000) - found.transaction_start_time_ms if is_open else None,
         "partitions": ",".join(f"{topic.topic}-{index}" for topic in found.topics for index in topic.partitions),
     }
 
