@@ -145,6 +145,19 @@ def test_values_with_commas_stand_in_brackets() -> None:
             dict(pairs(wrong))
 
 
+def test_more_in_sync_replicas_than_there_are_replicas_are_taken_with_a_warning(
+    heirlog: Heirlog, cluster: Cluster
+) -> None:
+    value, replicas = "min.insync.replicas=3", ("--replication-factor", "2")
+    warning = "heirlog: warning: min.insync.replicas=3 counts as 2 in topic capped"
+    created = heirlog("topics", "create", "capped", *replicas, "--config", value)
+    assert (created.code, created.err.startswith(warning)) == (0, True), created.err
+    # a broker that does not have the topic yet does not know the number
+    eventually(lambda: heirlog("configs", "alter", "topic", "capped", value).err.startswith(warning))
+    enough = heirlog("configs", "alter", "topic", "capped", "min.insync.replicas=2")
+    assert (enough.code, enough.err) == (0, "")
+
+
 def test_a_duration_is_written_as_in_iso_8601() -> None:
     assert duration_ms("--by-duration", "P1DT2H3M4S") == ((26 * 60 + 3) * 60 + 4) * 1000
     assert (duration_ms("--by-duration", "P7D"), duration_ms("--by-duration", "pt30s")) == (7 * 24 * 3_600_000, 30_000)

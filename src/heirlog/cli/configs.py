@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from heirlog.cli.capped_min_isr import fewest_replicas, warn_of_capped
 from heirlog.cli.cleared import warn_of_cleared_elr
 from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
 from heirlog.cli.deprecated import warn_of_deprecated
@@ -330,6 +331,8 @@ def alter(
             _warn_of_min_isr(client, kind, name, added.get(MIN_ISR))
         request = IncrementalAlterConfigsRequest(resources=[resource])
         _check("alter", kind, name, _ask(client, kind, name, request).responses[0])
+        if kind is EntityType.TOPICS and MIN_ISR in added:
+            warn_of_capped(name, added[MIN_ISR], fewest_replicas(client, name))
     warn_of_deprecated(added)
     print(f"Completed updating config for {kind} {name or '<default>'}.")
 

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from heirlog.cli.capped_min_isr import warn_of_capped
 from heirlog.cli.connect import DEFAULT_BOOTSTRAP, REQUEST_TIMEOUT_S, BootstrapServer, connected
 from heirlog.cli.deprecated import warn_of_deprecated
 from heirlog.cli.errors import CommandError, UsageError
 from heirlog.cli.names import Include, NamedTopics, Names, at_least_one, matching, named, some_matching
 from heirlog.cli.next_steps import with_next_step
 from heirlog.cli.option_groups import grouped
-from heirlog.cli.partition_filters import Filter, Filters, filtered
+from heirlog.cli.partition_filters import MIN_ISR, Filter, Filters, filtered
 from heirlog.cli.render import Json, NamesOnly, Yes, confirm, show_names, show_rows
 from heirlog.cli.watch import WITHIN_S, Interval, Watch, Watching
 from heirlog.local import properties
@@ -76,11 +77,8 @@ def create(
         CreateTopicsRequest.CreatableReplicaAssignment(partition_index=number, broker_ids=brokers)
         for number, brokers in enumerate(_assignments(replica_assignment))
     ]
-    given = {} if config_file is None else properties.read(config_file)
-    configs = [
-        CreateTopicsRequest.CreatableTopicConfig(name=name, value=value)
-        for name, value in (given | dict(map(_pair, config or ()))).items()
-    ]
+    given = ({} if config_file is None else properties.read(config_file)) | dict(map(_pair, config or ()))
+    configs = [CreateTopicsRequest.CreatableTopicConfig(name=name, value=value) for name, value in given.items()]
     request = CreateTopicsRequest(
         topics=[
             CreateTopicsRequest.CreatableTopic(
@@ -115,6 +113,8 @@ def create(
     ]
     if created or as_json:
         show_rows(columns, created, as_json)
+    for row in created:
+        warn_of_capped(row["topic"], given.get(MIN_ISR), row["replication_factor"])
     _raise_first(
         "create",
         ((result.name, result.error_code, result.error_message) for result in response.topics),
