@@ -164,13 +164,16 @@ def test_a_broker_that_is_gone_ends_it_with_the_count(
 
     monkeypatch.setattr("heirlog.cli.input_lines.os", SimpleNamespace(read=read))
     monkeypatch.setattr(inspect.unwrap(connect.connected), "__defaults__", (3.0,))
+    monkeypatch.setattr("heirlog.cli.produce.SAID_AFTER_S", 0.5)
+    monkeypatch.setattr("heirlog.cli.produce.LOOKED_EVERY_S", 0.1)
     try:
         code = run(["produce", "gone", "-b", cluster.bootstrap_servers])
     finally:
         cluster.start(1)
         cluster.wait_until_ready()
-    said, failure = capfd.readouterr().err.splitlines()
+    *waiting, said, failure = capfd.readouterr().err.splitlines()
     assert code == 1
+    assert {*waiting} == {"no leader of gone-0 answers: trying again"}
     assert said == "gone: 2 records acknowledged, 1 not acknowledged", "its leader was not found: it was not sent"
     assert failure.startswith("heirlog: ")
 

@@ -9,6 +9,7 @@ transactions (`produce_transactions.py`).
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from enum import StrEnum
@@ -30,7 +31,7 @@ from heirlog.cli.places import Places
 from heirlog.cli.progress import counted
 from heirlog.cli.record_format import unescaped
 from heirlog.cli.render import Json, show_json
-from heirlog.cli.waiting import Saying, Unanswered
+from heirlog.cli.waiting import SAID_EVERY_S, Saying, Unanswered
 from heirlog.protocol.batch import NewRecord, advance_sequence, encode_batch
 from heirlog.protocol.compression import CODEC_NAMES
 from heirlog.protocol.errors import ErrorCode, error_code
@@ -60,6 +61,8 @@ REFUSED_BEFORE_THE_LOG = frozenset(
 )
 """Errors that prove that this try appended nothing. Leaders answer others after an append too: NOT_LEADER_OR_FOLLOWER
 where another leader was elected meanwhile, KAFKA_STORAGE_ERROR where the disk failed."""
+SAID_AFTER_S, LOOKED_EVERY_S = 2.5, 0.5
+"""A batch that has no answer for so long is named on stderr: an election after a failure takes up to ten seconds."""
 ACKNOWLEDGED = (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER)
 """The second: an earlier try is stored and replicated."""
 
@@ -191,7 +194,7 @@ def produce(
             print(f"each line becomes a record of {topic}; Ctrl-D ends", file=sys.stderr, flush=True)
         try:
             # a person who types lines sees them; a bar would be drawn over what is typed
-            waiting = Saying(writer.unanswered.said) if isinstance(writer, Writer) else nullcontext()
+            waiting = Saying(writer.unanswered.said, LOOKED_EVERY_S) if isinstance(writer, Writer) else nullcontext()
             with counted(f"{topic}: acknowledged", as_json or is_typed) as show, waiting:
                 for some in given:
                     records: list[LineRecord] = []
@@ -257,14 +260,19 @@ class Writer:
         """Of the batch that is not acknowledged, for each request that was made: its error code, None without one."""
         self.offsets: dict[int, list[int]] = {}
         self._sending_to = 0
-        self.unanswered = Unanswered(self._waits_for)
+        self.unanswered = Unanswered(self._waits_for, SAID_AFTER_S)
 
     def _waits_for(self) -> str | None:
         """None while a first answer may only be slow."""
+        place = f"{self._topic}-{self._sending_to}"
         refused = [code for code in self._tries if code is not None]
-        if not refused:
-            return None
-        return f"{self._topic}-{self._sending_to} refuses records now ({error_code(refused[-1]).name}): trying again"
+        if refused:
+            return f"{place} refuses records now ({error_code(refused[-1]).name}): trying again"
+        if len(self._tries) != 1:
+            return f"no leader of {place} answers: trying again"
+        asked_at_s = self.unanswered.asked_at_s
+        is_slow = asked_at_s is not None and time.monotonic() - asked_at_s >= SAID_EVERY_S
+        return f"the leader of {place} has not answered yet: waiting" if is_slow else None
 
     @property
     def may_be_stored(self) -> int:

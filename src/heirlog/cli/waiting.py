@@ -16,11 +16,13 @@ SAID_EVERY_S = 5.0
 
 
 class Saying:
-    """A context manager that calls `said` every five seconds, in a thread of its own: also while the command waits for
+    """A context manager that calls `said` every few seconds, in a thread of its own: also while the command waits for
     an answer. It prints what it returns, if that is not None."""
 
-    def __init__(self, said: Callable[[], str | None]) -> None:
+    def __init__(self, said: Callable[[], str | None], every_s: float | None = None) -> None:
+        """every_s: None for `SAID_EVERY_S`."""
         self._said = said
+        self._every_s = SAID_EVERY_S if every_s is None else every_s
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
@@ -35,21 +37,25 @@ class Saying:
         self._thread.join()
 
     def _run(self) -> None:
-        while not self._ended.wait(SAID_EVERY_S):
+        while not self._ended.wait(self._every_s):
             sentence = self._said()
             if sentence is not None:
                 say(sentence)
 
 
 class Unanswered:
-    """For a `Saying` around many questions: the sentence, once for each that has had no answer for five seconds.
+    """For a `Saying` around many questions: the sentence, once for each that has had no answer for some seconds.
 
     A context manager around each question.
     """
 
-    def __init__(self, sentence: str | Callable[[], str | None]) -> None:
-        """sentence: or what returns it, and None where there is nothing to say yet."""
+    def __init__(self, sentence: str | Callable[[], str | None], after_s: float | None = None) -> None:
+        """sentence: or what returns it, and None where there is nothing to say yet.
+
+        after_s: None for `SAID_EVERY_S`.
+        """
         self._sentence = sentence
+        self._after_s = after_s
         self._asked_at_s: float | None = None
         self._said_of_s: float | None = None
 
@@ -68,7 +74,8 @@ class Unanswered:
 
     def said(self) -> str | None:
         asked_at_s = self.asked_at_s
-        if asked_at_s is None or asked_at_s == self._said_of_s or time.monotonic() - asked_at_s < SAID_EVERY_S:
+        after_s = SAID_EVERY_S if self._after_s is None else self._after_s
+        if asked_at_s is None or asked_at_s == self._said_of_s or time.monotonic() - asked_at_s < after_s:
             return None
         sentence = self._sentence if isinstance(self._sentence, str) else self._sentence()
         if sentence is not None:
