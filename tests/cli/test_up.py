@@ -304,7 +304,8 @@ def pid_of(name: str, lines: list[str]) -> int:
 def test_a_secured_cluster_takes_its_own_context_and_follows_its_folder(tmp_path: Path) -> None:
     port = free_ports(2)
     options = ("--nodes", "1", "--controllers", "1", "--port", str(port))
-    with up(tmp_path / "a", "--secure", *options) as (process, lines):
+    tokens = ("--config", "delegation.token.secret.key=x y")
+    with up(tmp_path / "a", "--secure", *tokens, *options) as (process, lines):
         client = tmp_path / "a" / "client.properties"
         said = "\n".join(lines)
         assert f"client properties  {client} (user admin" in said
@@ -317,10 +318,13 @@ def test_a_secured_cluster_takes_its_own_context_and_follows_its_folder(tmp_path
         run("context", "use", f"local-{port}")
         run("topics", "create", "precious")
         run("users", "set", "alice", stdin="secret\n")
+        assert "HMAC" in run("tokens", "create")
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=120)
     (tmp_path / "a").rename(tmp_path / "b")
-    with up(tmp_path / "b", "--secure"):
+    other = refused(tmp_path / "b", "--config", "delegation.token.secret.key=z")
+    assert "has another delegation.token.secret.key: --config is for a new folder. Edit server.properties" in other
+    with up(tmp_path / "b", "--secure", *tokens):
         login = ("--command-config", str(tmp_path / "b" / "client.properties"))
         assert "alice" in run("users", "list", *login)
         assert "precious" in run("topics", "list", *login)
