@@ -24,6 +24,7 @@ from server.metrics.scraped import stored
 import heirlog
 from heirlog.blocking import Client
 from heirlog.cli import up as up_command
+from heirlog.cli.errors import CommandError
 from heirlog.client.offsets import find_coordinator
 from heirlog.local import contexts, properties
 from heirlog.local import layout as layouts
@@ -279,6 +280,21 @@ def test_lines_to_paste_have_the_command_as_it_is_typed(
     for absolute in (str(tmp_path / called), called):
         monkeypatch.setattr(sys, "argv", [absolute])
         assert up_command._this_command() == shown
+
+
+def test_the_advice_on_a_busy_port_has_the_command_as_it_was_typed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "heirlog").touch(mode=0o755)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["bin/heirlog"])
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(CommandError, match=f": bin/heirlog up --port {port + 100} --data data-{port + 100}$"):
+            up_command._refuse_busy_ports([port], Path("data"))
 
 
 def test_a_node_that_dies_is_reported_and_the_others_go_on(tmp_path: Path) -> None:

@@ -282,7 +282,8 @@ def _refuse_busy_ports(ports: Sequence[int], data: Path, known: bool = False) ->
         # its nodes have the same ids: they would take the place of the other folder's
         f"the cluster in {data} keeps its ports, and a copy cannot run at the same time as what it was copied from"
         if known
-        else f"or start a cluster next to it: heirlog up --port {ports[0] + 100} --data {data}-{ports[0] + 100}"
+        else f"or start a cluster next to it: {_this_command()} up --port {ports[0] + 100} --data "
+        f"{data}-{ports[0] + 100}"
     )
     for port in ports:
         with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
