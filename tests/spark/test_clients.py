@@ -29,9 +29,7 @@ def test_a_read_from_addresses_where_nothing_listens_ends_long_before_its_timeou
 ) -> None:
     monkeypatch.setattr(clients, "REFUSED_S", 0.1)
     options = read_options({"kafka.bootstrap.servers": address(bound), "subscribe": "t"}, streaming=False)
-    with pytest.raises(
-        ConnectionRefusedError, match=f"^{address(bound)}: connection refused; no broker answers: start"
-    ):
+    with pytest.raises(ConnectionRefusedError, match=f"^cannot connect to {address(bound)}: Conn.* no broker answers"):
         ask(options, lambda client: client.topic_names(), at_start=True)
 
 

@@ -85,8 +85,8 @@ def _refuse_where_nothing_listens(key: _Key) -> None:
     while all(_refuses(endpoint.host, endpoint.port, timeout_s) for endpoint in servers):
         if time.monotonic() > end:
             raise ConnectionRefusedError(
-                f"{key[1]}: connection refused; no broker answers: start the cluster, or give the address of a running "
-                "broker with kafka.bootstrap.servers"
+                f"cannot connect to {', '.join(map(str, servers))}: Connection refused; no broker answers: start the "
+                "cluster, or give the address of a running broker with kafka.bootstrap.servers"
             )
         time.sleep(PAUSE_S)
 
