@@ -144,7 +144,7 @@ def test_a_folder_that_cannot_be_made_is_an_error_before_anything_starts(tmp_pat
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout) == (1, "")
     (sentence,) = done.stderr.splitlines()
-    assert f"{tmp_path / 'file'} is not a folder" in sentence and "--out" in sentence
+    assert f"{tmp_path / 'file'}/folder cannot be created (Not a directory)" in sentence and "--out" in sentence
 
 
 def test_each_acknowledged_record_is_one_json_line(with_elr: Played, tmp_path: Path) -> None:
