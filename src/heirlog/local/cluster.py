@@ -278,20 +278,22 @@ class Cluster:
         found: set[int] = set()
 
         security = self._security()
-        known_s = time.monotonic()
+        missing_since_s: float | None = None
 
         def is_missing() -> bool:
             return all(topics.is_missing(address, topic, partition, security) for address in self._addresses())
 
         def led() -> bool:
-            nonlocal known_s
+            nonlocal missing_since_s
             running = {process.node_id for process in self._active(self._known().brokers)}
             leaders = {topics.leader(address, topic, partition, security) for address in self._addresses()}
             found.clear()
             found.update(running & leaders)
             if leaders != {None} or not is_missing():
-                known_s = time.monotonic()
-            elif time.monotonic() - known_s > MISSING_S:
+                missing_since_s = None
+            elif missing_since_s is None:
+                missing_since_s = time.monotonic()
+            elif time.monotonic() - missing_since_s > MISSING_S:
                 raise ClusterError(f"no running broker knows of {topic}-{partition}: it does not exist")
             return len(found) == 1
 
