@@ -65,6 +65,17 @@ def test_format_writes_meta_properties_of_the_right_node(heirlog: Heirlog, broke
     }
 
 
+@pytest.mark.parametrize(
+    ("given", "code", "sentence"), [("bad", 0, "warning: the cluster id 'bad'"), (" ", 2, "empty")]
+)
+def test_a_cluster_id_that_was_hardly_meant_is_noticed(
+    heirlog: Heirlog, broker: NodeLayout, given: str, code: int, sentence: str
+) -> None:
+    outcome = heirlog("storage", "format", "-c", broker.properties_path, "-t", given)
+    assert (outcome.code, broker.log_dir.exists()) == (code, code == 0), outcome.err
+    assert sentence in outcome.err
+
+
 def test_a_standalone_controller_names_itself_the_only_voter(heirlog: Heirlog, controller: NodeLayout) -> None:
     outcome = heirlog("storage", "format", "-c", controller.properties_path, "-t", CLUSTER, "--standalone")
     assert outcome.code == 0, outcome.err

@@ -24,6 +24,7 @@ from server.metrics.scraped import stored
 import heirlog
 from heirlog.blocking import Client
 from heirlog.cli import up as up_command
+from heirlog.cli.errors import CommandError
 from heirlog.client.offsets import find_coordinator
 from heirlog.local import contexts, properties
 from heirlog.local import layout as layouts
@@ -281,6 +282,21 @@ def test_lines_to_paste_have_the_command_as_it_is_typed(
         assert up_command._this_command() == shown
 
 
+def test_the_advice_on_a_busy_port_has_the_command_as_it_was_typed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "heirlog").touch(mode=0o755)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["bin/heirlog"])
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(CommandError, match=f": bin/heirlog up --port {port + 100} --data data-{port + 100}$"):
+            up_command._refuse_busy_ports([port], Path("data"))
+
+
 def test_a_node_that_dies_is_reported_and_the_others_go_on(tmp_path: Path) -> None:
     port = free_ports(3)
     with up(tmp_path, "--nodes", "2", "--controllers", "1", "--port", str(port)) as (process, lines):
@@ -304,7 +320,8 @@ def pid_of(name: str, lines: list[str]) -> int:
 def test_a_secured_cluster_takes_its_own_context_and_follows_its_folder(tmp_path: Path) -> None:
     port = free_ports(2)
     options = ("--nodes", "1", "--controllers", "1", "--port", str(port))
-    with up(tmp_path / "a", "--secure", *options) as (process, lines):
+    tokens = ("--config", "delegation.token.secret.key=x y")
+    with up(tmp_path / "a", "--secure", *tokens, *options) as (process, lines):
         client = tmp_path / "a" / "client.properties"
         said = "\n".join(lines)
         assert f"client properties  {client} (user admin" in said
@@ -317,10 +334,13 @@ def test_a_secured_cluster_takes_its_own_context_and_follows_its_folder(tmp_path
         run("context", "use", f"local-{port}")
         run("topics", "create", "precious")
         run("users", "set", "alice", stdin="secret\n")
+        assert "HMAC" in run("tokens", "create")
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=120)
     (tmp_path / "a").rename(tmp_path / "b")
-    with up(tmp_path / "b", "--secure"):
+    other = refused(tmp_path / "b", "--config", "delegation.token.secret.key=z")
+    assert "has another delegation.token.secret.key: --config is for a new folder. Edit server.properties" in other
+    with up(tmp_path / "b", "--secure", *tokens):
         login = ("--command-config", str(tmp_path / "b" / "client.properties"))
         assert "alice" in run("users", "list", *login)
         assert "precious" in run("topics", "list", *login)

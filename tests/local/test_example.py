@@ -53,6 +53,7 @@ def test_nothing_is_overwritten(heirlog: Heirlog, tmp_path: Path) -> None:
         (["a", "a"], "an address of its own"),
         (["a/b"], "is not the name or the address of a machine"),
         (["a", "--broker-port", "9193"], "different ports"),
+        (["a", "--data", "data"], "is not absolute"),
     ],
 )
 def test_what_cannot_be_a_cluster_is_refused(heirlog: Heirlog, tmp_path: Path, arguments: list[str], said: str) -> None:

@@ -71,6 +71,14 @@ def test_a_leader_that_is_not_there_is_waited_for_in_vain(cluster: Cluster) -> N
         cluster.leader("led", partition=7, timeout_s=SHORT_S)
 
 
+def test_a_topic_of_which_no_broker_knows_is_not_waited_for_to_the_end(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("heirlog.local.cluster.MISSING_S", SHORT_S)
+    with pytest.raises(ClusterError, match=r"^no running broker knows of nowhere-0: it does not exist$"):
+        cluster.leader("nowhere")
+
+
 def test_without_a_running_broker_every_call_says_so() -> None:
     with Cluster(nodes=1) as cluster:
         cluster.kill(1)

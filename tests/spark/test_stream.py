@@ -17,6 +17,7 @@ from heirlog.spark.decode import arrow_schema
 from heirlog.spark.loss import DataLoss, OtherTopics
 from heirlog.spark.offsets import MEMBER, stream_offset
 from heirlog.spark.options import read_options
+from heirlog.spark.partitioners import topic_to_write
 from heirlog.spark.resolve import NoOffset, epochs_before
 from heirlog.spark.source import HeirlogReader, spark_schema
 from heirlog.spark.stream import HeirlogStreamReader
@@ -220,6 +221,15 @@ def test_a_question_is_asked_as_often_as_the_options_say(topics: Topics, caplog:
     with pytest.raises(KafkaError, match="UNKNOWN_TOPIC_OR_PARTITION"):
         reader(topics, "no-such-topic", **options).initialOffset()
     assert [record.levelname for record in caplog.records if "retry in 1 ms" in record.message] == ["WARNING"] * 2
+
+
+def test_a_topic_that_a_write_creates_is_named_in_a_warning(topics: Topics, caplog: pytest.LogCaptureFixture) -> None:
+    there, absent = topics.create(2), f"{topics.create()}-misspelt"
+    with Client(topics.servers) as client:
+        assert [len(topic_to_write(client, name).partitions) for name in (there, absent, absent)] == [2, 1, 1]
+    assert [record.message.split(":")[0] for record in caplog.records if record.name == "heirlog.spark"] == [
+        f"topic {absent} does not exist"
+    ]
 
 
 def test_offsets_must_name_every_partition_unless_there_is_a_default(topics: Topics) -> None:

@@ -88,5 +88,6 @@ def test_without_effect():
     assert "1 passed" in said and "2 errors" in said, said
     assert "@pytest.mark.heirlog has no argument node; did you mean nodes?" in said
     assert "did you mean num.partitions?" in said
+    assert "During handling" not in said, "each sentence once"
     assert "@pytest.mark.heirlog has no effect" in said
     assert "plugin.py:" not in said and "def __init__" not in said, "no source of heirlog"

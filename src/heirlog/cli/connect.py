@@ -51,8 +51,9 @@ CONTROLLERS = 2
 _HOST = re.compile(r"[A-Za-z0-9._-]*[A-Za-z._-][A-Za-z0-9._-]*|\d+(\.\d+){3}|\[[0-9A-Fa-f:.]+\]")
 """A name, which has a letter, an IPv4 address, or an IPv6 address in brackets. A number alone is a forgotten host."""
 _TIMED_OUT = (
-    "that broker does not run (heirlog broker list shows which do), or waits for the active controller: "
-    "heirlog quorum describe --bootstrap-controller ADDRESS asks the controllers themselves"
+    "that broker does not run (heirlog broker list shows which do), hangs, for example on a disk that is full (its own "
+    "output says so), or waits for the active controller: heirlog quorum describe --bootstrap-controller ADDRESS asks "
+    "the controllers themselves"
 )
 """A broker holds what it forwards until a controller is active, as Kafka's does: the client gives up first, and would
 name the broker alone."""

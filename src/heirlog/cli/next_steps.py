@@ -61,6 +61,10 @@ NEXT_STEPS: Final = {
     ErrorCode.GROUP_AUTHORIZATION_FAILED: _ACLS,
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED: _ACLS,
     ErrorCode.SECURITY_DISABLED: "set authorizer.class.name on every node (docs/guides/secure.md)",
+    ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED: (
+        "of heirlog up these files are in the data folder that it prints, in a folder for each node; a new cluster has "
+        "it from heirlog up --config delegation.token.secret.key=SECRET"
+    ),
     ErrorCode.TOPIC_DELETION_DISABLED: "set delete.topic.enable=true in server.properties of the controller",
     ErrorCode.MESSAGE_TOO_LARGE: "heirlog configs alter topic TOPIC max.message.bytes=BYTES raises the limit",
     ErrorCode.OFFSET_OUT_OF_RANGE: "give an offset from the log start to the high watermark, or -1",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,6 +18,8 @@ app = typer.Typer(
     help="Format a node's log directories, and inspect them; write files for a new cluster.", no_args_is_help=True
 )
 
+_CLUSTER_ID = re.compile(r"[A-Za-z0-9_-]{22}")
+"""What random-uuid prints; Kafka and heirlog take any text."""
 Config = Annotated[str, typer.Option("--config", "-c", help="server.properties of the node.")]
 
 
@@ -67,12 +71,20 @@ def format_directories(
     from heirlog.cli import format_options
     from heirlog.local.format import format_node
 
+    if not cluster_id.strip():
+        raise UsageError("--cluster-id is empty: heirlog storage random-uuid prints a new one")
     static = properties.read_static(config)
     voters = format_options.voters_wanted(static, standalone, initial_controllers, no_initial_controllers)
     features = format_options.features_wanted(static, release_version, feature or [], voters != [])
     users = format_options.scram_wanted(add_scram or [])
     for line in format_node(static, cluster_id, features, voters, ignore_formatted=ignore_formatted, records=users):
         print(line)
+    if not _CLUSTER_ID.fullmatch(cluster_id):
+        print(
+            f"warning: the cluster id {cluster_id!r} is not one of heirlog storage random-uuid (22 letters, digits, - "
+            "and _); a node works only with nodes that have the same",
+            file=sys.stderr,
+        )
 
 
 @app.command("example")
@@ -96,6 +108,8 @@ def example(
 
     if broker_port == controller_port:
         raise UsageError("brokers and controllers need different ports")
+    if not os.path.isabs(data):
+        raise UsageError(f"--data {data} is not absolute: nodes would look for it in the folder where they are started")
     for host in hosts:
         if not re.fullmatch(r"[A-Za-z0-9_.:-]+", host) or host.startswith("-"):
             raise UsageError(f"{host!r} is not the name or the address of a machine")

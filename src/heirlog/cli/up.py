@@ -18,7 +18,7 @@ import shutil
 import socket
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -27,7 +27,7 @@ import typer
 from heirlog.cli.connect import BOOTSTRAP_VARIABLE
 from heirlog.cli.errors import CommandError, UsageError
 from heirlog.cli.interrupts import signals_interrupt
-from heirlog.local import client_names, contexts, data_folder, fork_server, properties, secure
+from heirlog.local import client_names, contexts, data_folder, fork_server, given_configs, properties, secure
 from heirlog.local import layout as layouts
 from heirlog.local.cluster import COMBINED_MAX, CONTROLLERS
 from heirlog.local.errors import LocalError
@@ -96,6 +96,14 @@ def up(
             "setup installs it.",
         ),
     ] = None,
+    config: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE",
+            help="For server.properties of every node of a new cluster; repeatable. Later, edit the files in the data "
+            "folder.",
+        ),
+    ] = None,
     accept_older_metadata: Annotated[
         bool,
         typer.Option(
@@ -106,6 +114,10 @@ def up(
 ) -> None:
     """Start a cluster on this machine. Ctrl-C stops it and keeps its data."""
     data_folder.refuse_name(data)
+    try:
+        configs = given_configs.parsed(config or ())
+    except LocalError as error:
+        raise UsageError(f"--config: {error}") from error
     if layouts.load(data) is None:
         # before anything is written
         data_folder.refuse_others(data)
@@ -120,7 +132,7 @@ def up(
     # it imports while the folder is made
     fork_server.prepare(child_environment())
     try:
-        _run(*_prepared(data, nodes, port, combined, racks, controllers, is_secure), accept_older_metadata)
+        _run(*_prepared(data, nodes, port, combined, racks, controllers, is_secure, configs), accept_older_metadata)
     finally:
         os.close(held)
 
@@ -133,6 +145,7 @@ def _prepared(
     racks: str | None,
     controllers: int | None,
     is_secure: bool | None,
+    configs: Mapping[str, str],
 ) -> tuple[Layout, bool]:
     """The cluster of the folder, formatted, and whether it was there before. Raises CommandError."""
     from heirlog.local.format import format_cluster
@@ -154,11 +167,12 @@ def _prepared(
             racks=_racks(racks, nodes),
             # they have no password, and say who connects and what topics there are
             metrics_ports=() if is_secure else _metrics_ports(port, nodes, voters, bool(combined)),
-            config=None if closed is None else closed.properties,
+            config={**({} if closed is None else closed.properties), **configs},
             listener="PLAINTEXT" if closed is None else closed.listener,
         )
     else:
         _refuse_contradictions(layout, nodes, port, combined, racks, controllers, is_secure)
+        given_configs.refuse_others(layout, configs)
         metrics = [found.port for found in (node.metrics_endpoint() for node in layout.nodes) if found is not None]
         ports = [*(port for node in layout.nodes for port in node.ports()), *metrics]
         data_folder.refuse_running(layout)
@@ -268,7 +282,8 @@ def _refuse_busy_ports(ports: Sequence[int], data: Path, known: bool = False) ->
         # its nodes have the same ids: they would take the place of the other folder's
         f"the cluster in {data} keeps its ports, and a copy cannot run at the same time as what it was copied from"
         if known
-        else f"or start a cluster next to it: heirlog up --port {ports[0] + 100} --data {data}-{ports[0] + 100}"
+        else f"or start a cluster next to it: {_this_command()} up --port {ports[0] + 100} --data "
+        f"{data}-{ports[0] + 100}"
     )
     for port in ports:
         with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:

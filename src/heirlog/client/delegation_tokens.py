@@ -24,7 +24,8 @@ from heirlog.protocol.messages import (
 )
 
 SENTENCES: Final = {
-    ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED: "they are off: set delegation.token.secret.key on every node",
+    ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED: "they are off: set delegation.token.secret.key in "
+    "server.properties of every node, and restart them",
     ErrorCode.DELEGATION_TOKEN_NOT_FOUND: "there is no such delegation token",
     ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH: "only the token's owner and its renewers may do this",
     ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED: "log in with a password or a certificate over a listener that is "

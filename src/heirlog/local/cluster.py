@@ -20,6 +20,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -55,6 +56,8 @@ TEST_CONFIG = {"group.initial.rebalance.delay.ms": "0"}
 """What a new cluster sets in addition to `layout.standard_config`: a test's consumer group need not wait for others."""
 READY_TIMEOUT_S = 120.0
 TOPIC_TIMEOUT_S = 30.0
+MISSING_S = 2.0
+"""How long all running brokers must know nothing of a topic: they learn of a new one within milliseconds."""
 SHOWN = 5
 """Partitions in a message."""
 STOP_TIMEOUT_S = 120.0
@@ -270,25 +273,34 @@ class Cluster:
     def leader(self, topic: str, partition: int = 0, timeout_s: float = TOPIC_TIMEOUT_S) -> int:
         """Id of the running broker that leads the partition; waits for one, as after the death of the last leader.
 
-        Raises ClusterError: none in time.
+        Raises ClusterError: none in time, or for two seconds no running broker knows of the partition.
         """
         found: set[int] = set()
 
         security = self._security()
+        missing_since_s: float | None = None
+
+        def is_missing() -> bool:
+            return all(topics.is_missing(address, topic, partition, security) for address in self._addresses())
 
         def led() -> bool:
+            nonlocal missing_since_s
             running = {process.node_id for process in self._active(self._known().brokers)}
+            leaders = {topics.leader(address, topic, partition, security) for address in self._addresses()}
             found.clear()
-            found.update(
-                running & {topics.leader(address, topic, partition, security) for address in self._addresses()}
-            )
+            found.update(running & leaders)
+            if leaders != {None} or not is_missing():
+                missing_since_s = None
+            elif missing_since_s is None:
+                missing_since_s = time.monotonic()
+            elif time.monotonic() - missing_since_s > MISSING_S:
+                raise ClusterError(f"no running broker knows of {topic}-{partition}: it does not exist")
             return len(found) == 1
 
         try:
-            self._wait(led, timeout_s, f"the running brokers agree on a leader of {topic}-{partition}")
-        except ClusterError as error:
-            missing = all(topics.is_missing(address, topic, partition, security) for address in self._addresses())
-            raise ClusterError(f"{error}; {topic}-{partition} does not exist" if missing else str(error)) from None
+            topics.wait_until(led, timeout_s, f"the running brokers agree on a leader of {topic}-{partition}")
+        except LocalError as error:
+            raise ClusterError(f"{error}; {topic}-{partition} does not exist" if is_missing() else str(error)) from None
         return found.pop()
 
     def wait_until_in_sync(self, timeout_s: float = READY_TIMEOUT_S) -> None:

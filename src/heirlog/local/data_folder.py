@@ -263,7 +263,7 @@ def _refusal(entry: OutsidePath) -> str:
     leads = "" if real == entry.path else f" (that is {real})"
     return (
         f"{entry.node.properties_path} has {entry.name}={entry.path}{leads}, which is outside the data folder "
-        f"{entry.node.directory.parent}: this cluster would use files that may belong to another cluster. Move them to "
-        f"{entry.node.log_dir} and set {entry.name} to that, or start each node without `up`: "
-        "heirlog node --config server.properties"
+        f"{entry.node.directory.parent}: this cluster would use files that may belong to another cluster. Move them "
+        f"into {entry.node.log_dir}, or another folder in {entry.node.directory}, and set {entry.name} to that, or "
+        "start each node without `up`: heirlog node --config server.properties"
     )

@@ -12,7 +12,7 @@ from heirlog.local.errors import LocalError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from heirlog.metadata.config_def import StaticConfig
+    from heirlog.metadata.config_def import ConfigError, StaticConfig
 
 
 FOR_ONE_START = {"heirlog.accept.older.metadata": "--accept-older-metadata"}
@@ -98,7 +98,6 @@ def read_static(path: str | Path, overrides: Mapping[str, str] | None = None) ->
     Raises LocalError naming the file and, in it, the property.
     """
     from heirlog.metadata.config_def import ConfigError, parse_static
-    from heirlog.metadata.definition import MISSPELT
 
     found = read(path)
     for name, flag in FOR_ONE_START.items():
@@ -110,12 +109,17 @@ def read_static(path: str | Path, overrides: Mapping[str, str] | None = None) ->
     try:
         return parse_static({**found, **(overrides or {})})
     except ConfigError as error:
-        from heirlog.local.similar_names import server_config_like
+        raise LocalError(f"{path}: {config_sentence(error)}") from error
 
-        # a value that is wrong has a name that exists
-        like = server_config_like(error.name) if error.sentence.endswith(MISSPELT) else None
-        hint = f"; did you mean {like}?" if like else ""
-        raise LocalError(f"{path}: {error}{hint}") from error
+
+def config_sentence(error: ConfigError) -> str:
+    """The error, and the name that was meant where there is one."""
+    from heirlog.local.similar_names import server_config_like
+    from heirlog.metadata.definition import MISSPELT
+
+    # a value that is wrong has a name that exists
+    like = server_config_like(error.name) if error.sentence.endswith(MISSPELT) else None
+    return f"{error}; did you mean {like}?" if like else str(error)
 
 
 def refuse_copied(path: str, config: StaticConfig) -> None:

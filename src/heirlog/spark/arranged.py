@@ -16,7 +16,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.types import IntegerType, StructField, StructType
 
 from heirlog.spark import clients, worker
-from heirlog.spark.partitioners import TopicPartitioners
+from heirlog.spark.partitioners import TopicPartitioners, topic_to_write
 from heirlog.spark.sink import check_schema
 from heirlog.spark.sink_options import SinkOptions, sink_options
 
@@ -45,7 +45,7 @@ def by_partition(rows: DataFrame, options: Mapping[str, str]) -> DataFrame:
         at = at + f.crc32(f.col("topic"))
     else:
         with clients.lend(sink.properties) as client:
-            tasks = min(len(client.topics([sink.topic], create=True)[sink.topic].partitions), TASKS_MAX)
+            tasks = min(len(topic_to_write(client, sink.topic).partitions), TASKS_MAX)
     return placed.repartitionById(tasks, f.pmod(at, f.lit(tasks)).cast("int"))
 
 

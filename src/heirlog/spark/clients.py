@@ -8,16 +8,21 @@ client. A client that was unused for a minute is closed. A forked process does n
 from __future__ import annotations
 
 import os
+import socket
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from heirlog.blocking import Client, Security, security_from_properties
+from heirlog.client.cluster import parse_bootstrap
 from heirlog.spark.option_values import OptionError
 
 IDLE_S = 60.0
 DEFAULT_TIMEOUT_MS = 60_000
 """Kafka's default.api.timeout.ms."""
+REFUSED_S = 5.0
+"""How long every address must refuse a first connection. A broker that starts again mostly listens by then."""
+PAUSE_S = 0.2
 
 _Key = tuple[int, str, Security, str, float]
 _idle: dict[_Key, list[tuple[float, Client]]] = {}
@@ -26,7 +31,23 @@ _idle: dict[_Key, list[tuple[float, Client]]] = {}
 @contextmanager
 def lend(properties: Mapping[str, str]) -> Iterator[Client]:
     """A client as Kafka's client properties describe it. Raises OptionError, SecurityError."""
+    with _lent(_key(properties)) as client:
+        yield client
+
+
+@contextmanager
+def lend_at_start(properties: Mapping[str, str]) -> Iterator[Client]:
+    """`lend` for what a person has just started, with addresses that may be wrong. Also raises ConnectionRefusedError:
+    nothing listens at any of them. An address that does not answer at all is waited for as ever."""
     key = _key(properties)
+    if not _idle.get(key):
+        _refuse_where_nothing_listens(key)
+    with _lent(key) as client:
+        yield client
+
+
+@contextmanager
+def _lent(key: _Key) -> Iterator[Client]:
     _close_idle()
     kept = _idle.get(key)
     client = kept.pop()[1] if kept else _connect(key)
@@ -56,6 +77,28 @@ def _key(properties: Mapping[str, str]) -> _Key:
 def _connect(key: _Key) -> Client:
     _, bootstrap, security, client_id, timeout_s = key
     return Client(bootstrap, security=security, client_id=client_id, timeout_s=timeout_s)
+
+
+def _refuse_where_nothing_listens(key: _Key) -> None:
+    servers, timeout_s = parse_bootstrap(key[1]), key[-1]
+    end = time.monotonic() + min(REFUSED_S, timeout_s)
+    while all(_refuses(endpoint.host, endpoint.port, timeout_s) for endpoint in servers):
+        if time.monotonic() > end:
+            raise ConnectionRefusedError(
+                f"cannot connect to {', '.join(map(str, servers))}: Connection refused; no broker answers: start the "
+                "cluster, or give the address of a running broker with kafka.bootstrap.servers"
+            )
+        time.sleep(PAUSE_S)
+
+
+def _refuses(host: str, port: int, timeout_s: float) -> bool:
+    try:
+        socket.create_connection((host, port), min(REFUSED_S, timeout_s)).close()
+    except ConnectionRefusedError:
+        return True
+    except OSError:
+        return False
+    return False
 
 
 def _close_idle() -> None:

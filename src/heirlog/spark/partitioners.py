@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from heirlog.blocking import Client
+from heirlog.blocking import Client, Topic
+from heirlog.protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from heirlog.spark.encode import Partitioner
+
+
+_log = logging.getLogger("heirlog.spark")
 
 
 class TopicPartitioners:
@@ -29,7 +34,7 @@ class TopicPartitioners:
         from heirlog.spark.encode import Partitioner
 
         if topic not in self._partitioners:
-            count = len(self._client.topics([topic], create=True)[topic].partitions)
+            count = len(topic_to_write(self._client, topic).partitions)
             self._partitioners[topic] = Partitioner(count, self._start % count, self.batch_bytes)
         return self._partitioners[topic]
 
@@ -58,3 +63,14 @@ class TopicPartitioners:
         for name in found:
             chosen = compute.equal(topics, name)
             yield name, batch.filter(chosen), np.flatnonzero(np.asarray(chosen))
+
+
+def topic_to_write(client: Client, name: str) -> Topic:
+    """Brokers may create it, as they do for Spark's own sink. Raises KafkaError, OSError."""
+    try:
+        return client.topics([name])[name]
+    except KafkaError as error:
+        # one without a leader is waited for, too
+        if error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            _log.warning("topic %s does not exist: brokers with auto.create.topics.enable create it now", name)
+    return client.topics([name], create=True)[name]

@@ -34,15 +34,17 @@ class Subscribed:
     topic_ids: Mapping[str, bytes]
 
 
-def ask(options: Options, question: Callable[[Client], T]) -> T:
+def ask(options: Options, question: Callable[[Client], T], *, at_start: bool = False) -> T:
     """The cluster's answer, after as many attempts as `fetchOffset.*` grant. Raises what the last of them raised.
+
+    at_start: of a read that was just started; where nothing listens it ends soon.
 
     A client retries on its own while a partition has no leader or no broker answers. A further attempt starts from the
     configured brokers, and repeats refused requests, for example for a topic that is not known yet.
     """
     for left in reversed(range(options.attempts)):
         try:
-            with clients.lend(options.properties) as client:
+            with (clients.lend_at_start if at_start else clients.lend)(options.properties) as client:
                 return question(client)
         except AuthenticationFailed:
             raise

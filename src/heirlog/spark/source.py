@@ -162,7 +162,7 @@ class HeirlogReader(SentToWorkers, DataSourceReader):
     @in_one_sentence
     def partitions(self) -> list[InputPartition]:
         """As of now. Raises DataLoss for offsets that are not there, NoOffset, KafkaError, OSError."""
-        ranges = resolve.ask(self._options, self._narrowed)
+        ranges = resolve.ask(self._options, self._narrowed, at_start=True)
         split_ranges = sizes.tasks(self._options, ranges)
         # without partitions Spark makes one of its own, which reads an empty range
         return [InputPartition(part) for part in split_ranges] or [InputPartition(None)]

@@ -67,7 +67,7 @@ class HeirlogStreamReader(SentToWorkers, DataSourceStreamReader, SupportsTrigger
     @in_one_sentence
     def initialOffset(self) -> dict[str, Any]:
         if self._started is None:
-            self._started = resolve.ask(self._options, self._initial).as_json()
+            self._started = resolve.ask(self._options, self._initial, at_start=True).as_json()
         return self._started
 
     def _initial(self, client: Client) -> StreamOffset:

@@ -67,10 +67,14 @@ def _started(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[Cluster
     from heirlog.testing.cluster import Cluster, ClusterError
 
     with ExitStack() as stack:
+        refused = ""
         try:
             cluster = stack.enter_context(Cluster(*args, **kwargs))
         except ClusterError as error:
-            pytest.fail(str(error), pytrace=False)
+            refused = str(error)
+        if refused:
+            # outside of `except`: pytest would show the same sentence twice
+            pytest.fail(refused, pytrace=False)
         yield cluster
 
 
