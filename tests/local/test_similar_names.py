@@ -122,3 +122,10 @@ def test_properties_of_kafka_and_of_other_clients_are_not_taken_for_misspelt_one
     check_client_properties("c", dict.fromkeys([*SERVER_CONFIGS, *(key.name for key in SECURITY)], "x"))
     for name in (*SERVER_CONFIGS, *(key.name for key in SECURITY)):
         check_client_properties("c", {name: "x"})
+
+
+def test_a_file_that_holds_no_property_is_not_the_one_that_was_meant() -> None:
+    with pytest.raises(LocalError, match="readme holds no property of a client"):
+        check_client_properties("readme", {"heirlog": "", "A": "Kafka-wire-compatible", "log.": "of records"})
+    check_client_properties("empty", {})
+    check_client_properties("c", {"acks": "all"})

@@ -52,6 +52,8 @@ _OF_LIBRDKAFKA: Final = {
 """And which of Kafka's says the same."""
 
 
+_PROPERTY: Final = re.compile(r"[a-z][a-z0-9_-]*(\.[\w-]+)+|acks|debug|listeners|retries")
+"""What names of properties look like; words of a text do not."""
 _UNKNOWN_CONFIG: Final = re.compile(r"Unknown (?P<kind>topic|broker|group) config name: (?P<name>[^\s;]+)")
 """What heirlog and Apache Kafka say."""
 
@@ -93,7 +95,11 @@ def server_config_like(name: str) -> str | None:
 
 
 def check_client_properties(path: str, properties: Mapping[str, str]) -> None:
-    """Raises LocalError for a name that is almost one which a command reads, or is librdkafka's for one it needs."""
+    """Raises LocalError for a name that is almost one which a command reads, or is librdkafka's for one it needs, and
+    for a file of another kind.
+    """
+    if properties and not any(_PROPERTY.fullmatch(name) for name in properties):
+        raise LocalError(f"{path} holds no property of a client, such as security.protocol: is it the file you mean?")
     parts = properties.get("security.protocol", "").strip().upper().split("_")
     for name in properties:
         kafkas = _OF_LIBRDKAFKA.get(name)
