@@ -177,19 +177,20 @@ def describe(
 def _show_lags(groups: Sequence[ShownGroup], rows: Mapping[str, list[dict[str, Any]]]) -> None:
     """Share groups in a table of their own, with the columns of kafka-share-groups: behind the start offset some
     records may be finished and others not, so its distance from the end is not the lag."""
-    place = {"group": "Group", "topic": "Topic", "partition": "Partition"}
     shared = [one.group_id for one in groups if one.kind == SHARE]
     others = [one.group_id for one in groups if one.kind != SHARE]
     if others or not shared:
         shown = [row for group in others for row in rows[group]]
-        columns = {**place, "offset": "CurrentOffset", "end_offset": "LogEndOffset", "lag": "Lag"}
+        columns = {"group": "Group", "topic": "Topic", "partition": "Partition"}
+        columns |= {"offset": "CurrentOffset", "end_offset": "LogEndOffset", "lag": "Lag"}
         # as in Kafka's table, whose members are "-" in a group without any
         columns |= {"member": "Member", "host": "Host", "client": "Client"} if _has_members(shown) else {}
         show_rows(columns, shown, as_json=False)
         _show_totals(others, shown)
     if shared:
         shown = [row for group in shared for row in rows[group]]
-        show_rows({**place, "offset": "StartOffset", "lag": "Lag"}, shown, as_json=False)
+        starts = {"group": "Group", "topic": "Topic", "partition": "Partition", "offset": "StartOffset", "lag": "Lag"}
+        show_rows(starts, shown, as_json=False)
         _show_totals(shared, shown)
 
 
