@@ -74,7 +74,7 @@ def pip_install(directory: Path, *arguments: str | Path) -> None:
         # pip's own last line says that a version does not exist
         raise SetupError(
             "no package index could be reached. Once there is a network, or PIP_INDEX_URL names a mirror or "
-            f"PIP_FIND_LINKS a folder with the wheels, run make again: it goes on where it was\nsetup: {error}"
+            f"PIP_FIND_LINKS a folder with the wheels, run make again: it continues where it was\nsetup: {error}"
         ) from error
 
 
