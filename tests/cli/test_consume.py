@@ -19,7 +19,7 @@ from patience import eventually
 
 from heirlog.blocking import Client
 from heirlog.cli import record_reader, waiting
-from heirlog.cli.record_reader import Reader
+from heirlog.cli.record_reader import Reader, topic_ids
 from heirlog.cli.waiting import Saying, once
 from heirlog.protocol.batch import encode_batch
 from heirlog.protocol.messages import DeleteRecordsRequest
@@ -159,7 +159,7 @@ def test_what_is_waited_for_without_brokers_is_said_once(
     monkeypatch.setattr(record_reader, "ANSWER_S", 0.5)
     cluster.create_topic("outage", 2)
     with Client(cluster.bootstrap_servers) as client:
-        rounds = Reader(client, {("outage", 0): 0, ("outage", 1): 0}).rounds()
+        rounds = Reader(client, {("outage", 0): 0, ("outage", 1): 0}, topic_ids(client, [("outage", 0)])).rounds()
         assert next(rounds) == []
         capfd.readouterr()
         cluster.kill(cluster.brokers[0])

@@ -14,7 +14,7 @@ from heirlog.cli import record_reader
 from heirlog.cli.group_options import GroupOptions
 from heirlog.cli.group_reader import GroupReader
 from heirlog.cli.group_topics import GroupTopics
-from heirlog.cli.record_reader import Reader, Recreated
+from heirlog.cli.record_reader import Reader, Recreated, topic_ids
 from heirlog.client.offsets import TopicPartition
 from heirlog.protocol.batch import Record, encode_batch
 from heirlog.testing import Cluster
@@ -60,13 +60,17 @@ def recreate(heirlog: Heirlog, topic: str) -> None:
 def test_without_a_group_it_is_an_error(heirlog: Heirlog, cluster: Cluster, client: Client) -> None:
     cluster.create_topic("alone", partitions=1)
     write(client, "alone", "0", "1")
-    rounds = Reader(client, {("alone", 0): 0}).rounds()
+    ids = topic_ids(client, [("alone", 0)])
+    rounds = Reader(client, {("alone", 0): 0}, ids).rounds()
     assert read(rounds, 2) == [b"0", b"1"]
     recreate(heirlog, "alone")
     write(client, "alone", "2", "3", "4")
     with pytest.raises(Recreated, match="topic alone was deleted and created again meanwhile: start again"):
         for _ in rounds:
             pass
+    # created again after the ids were looked up, and before the first record was read
+    with pytest.raises(Recreated):
+        next(Reader(client, {("alone", 0): 1}, ids).rounds())
 
 
 @pytest.mark.parametrize("heartbeat_ms", [1, 10_000], ids=["at each round", "later"])

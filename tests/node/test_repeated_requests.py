@@ -69,7 +69,7 @@ class Client:
         header = RequestHeader(request.API_KEY, version, next(self.numbers), client_id)
         frame = bytearray(b"".join(map(bytes, encode_request(header, request)))[4:])  # type: ignore[arg-type]
         self.connection.received_frame(memoryview(frame))
-        # what is kept must be a copy: the buffer belongs to whoever read the frame
+        # what is kept must be a copy: whoever has read the frame uses the buffer again
         frame[:] = bytes(len(frame))
         return self.brain.handled[-1][0]
 

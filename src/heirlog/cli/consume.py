@@ -24,7 +24,7 @@ from heirlog.cli.option_groups import grouped
 from heirlog.cli.output import Output
 from heirlog.cli.places import partition_count
 from heirlog.cli.record_format import Format, as_json, as_shared_json, as_text, as_text_with_key, format_of
-from heirlog.cli.record_reader import Reader
+from heirlog.cli.record_reader import Reader, topic_ids
 from heirlog.cli.share_reader import ShareReader
 from heirlog.cli.start_offsets import Start
 from heirlog.cli.waiting import Saying, once, say
@@ -193,11 +193,14 @@ def consume(
             names = topics or some_matching(client.topic_names(), include or "")
             waits = f"waiting for the leaders of {', '.join(names)}: heirlog topics describe --unavailable-partitions"
             with Saying(once(lambda: waits)):
-                begins, ends = start.offsets(client, list(_partitions(client, names, partition)), isolation)
+                read_from = list(_partitions(client, names, partition))
+                ids = topic_ids(client, read_from)
+                begins, ends = start.offsets(client, read_from, isolation)
         if not start.is_given:
             # what is typed first shows nothing on a topic that has records
             _say_on_terminal("waiting for new records; --from-beginning prints those that are there; Ctrl-C ends")
-        _write(Reader(client, begins, ends if until_end else None, isolation, max_records).rounds(), chosen, output)
+        reader = Reader(client, begins, ids, ends if until_end else None, isolation, max_records)
+        _write(reader.rounds(), chosen, output)
 
 
 def _say_on_terminal(sentence: str) -> None:

@@ -29,7 +29,7 @@ from heirlog.cli.errors import CommandError
 from heirlog.cli.group_options import GroupOptions
 from heirlog.cli.group_topics import GroupTopics
 from heirlog.cli.next_steps import with_next_step
-from heirlog.cli.record_reader import Reader, Recreated
+from heirlog.cli.record_reader import Reader, Recreated, topic_ids
 from heirlog.cli.waiting import Saying, once, say
 from heirlog.client import offsets
 from heirlog.client.assignment import is_cooperative, member_metadata
@@ -263,14 +263,14 @@ class GroupReader:
         ]
         from heirlog.blocking import EARLIEST, LATEST
 
+        ids = topic_ids(self._client, partitions)
+        anew = {name for name, topic_id in ids.items() if self._topic_ids.get(name, topic_id) != topic_id}
         committed = self._client.committed(self._group, partitions) if partitions else {}
         # the first position in a partition is committed too, as Kafka's consumers do: a member that begins at the end
         # would otherwise begin at the end again, and skip what was appended between two runs
         self._committed = {at: found.offset for at, found in committed.items()}
         begins = self._client.list_offsets(dict.fromkeys(partitions, EARLIEST)) if partitions else {}
         ends = self._client.list_offsets(dict.fromkeys(partitions, LATEST), self._isolation) if partitions else {}
-        found = self._client.topics({topic for topic, _ in partitions})
-        anew = {name for name, topic in found.items() if self._topic_ids.get(name, topic.topic_id) != topic.topic_id}
         positions = {}
         for at in partitions:
             if at[0] in anew:
@@ -285,9 +285,8 @@ class GroupReader:
             unread = begins[at] if self._from_beginning else ends[at]
             positions[at] = committed[at].offset if at in committed else unread.offset
         stops = {at: ends[at].offset for at in partitions} if self._until_end else None
-        reader = Reader(self._client, positions, stops, self._isolation, self._left, self._to_earliest)
-        self._topic_ids |= reader.topic_ids
-        return reader
+        self._topic_ids |= ids
+        return Reader(self._client, positions, ids, stops, self._isolation, self._left, self._to_earliest)
 
     def _to_earliest(self, at: TopicPartition) -> str:
         return f"heirlog groups reset-offsets --group {self._group} --topic {at[0]} --to-earliest --execute"

@@ -3,13 +3,14 @@
 A partition that cannot be read now, such as one without a leader, does not keep the others from being read: it is
 skipped, and asked again in the next round. If that lasts, it is an error. A sentence on stderr says what is waited for.
 
-Offsets of a topic mean nothing in another topic that has its name, so the ids of the topics are looked up once.
+Offsets of a topic mean nothing in another topic that has its name. So the ids of the topics are looked up once, before
+the offsets to begin at.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from heirlog.cli.errors import CommandError
@@ -44,6 +45,12 @@ class Recreated(CommandError):
         self.topic = topic
 
 
+def topic_ids(client: Client, partitions: Iterable[TopicPartition]) -> dict[str, bytes | None]:
+    """By name. Raises KafkaError for a topic that does not exist."""
+    names = {topic for topic, _ in partitions}
+    return {name: topic.topic_id for name, topic in client.topics(names).items()} if names else {}
+
+
 class Reader:
     """positions: for each partition the offset after the last record that `rounds` has brought.
 
@@ -54,12 +61,14 @@ class Reader:
         self,
         client: Client,
         positions: Mapping[TopicPartition, int],
+        topic_ids: Mapping[str, bytes | None],
         stops: Mapping[TopicPartition, int] | None = None,
         isolation: int = 0,
         left: int | None = None,
         beginning: Callable[[TopicPartition], str] = lambda _: "start again, for example with --from-beginning",
     ) -> None:
-        """stops: offsets not to read any more; None: there is no end. isolation: as the Fetch API numbers it.
+        """topic_ids: of the topics that the positions are of. stops: offsets not to read any more; None: there is no
+        end. isolation: as the Fetch API numbers it.
 
         beginning: how to read a partition from its beginning, for a sentence.
         """
@@ -70,8 +79,7 @@ class Reader:
         self._isolation = isolation
         self._beginning = beginning
         self._unreadable_since_s: dict[TopicPartition, float] = {}
-        found = client.topics({topic for topic, _ in positions})
-        self.topic_ids = {name: topic.topic_id for name, topic in found.items()}
+        self._topic_ids = topic_ids
 
     def rounds(self) -> Generator[list[tuple[TopicPartition, list[Record]]]]:
         """What each round over the partitions brings, at most one answer of each; an empty list where nothing is new.
@@ -109,7 +117,7 @@ class Reader:
                 wanted,
                 isolation=self._isolation,
                 max_wait_ms=wait_ms,
-                topic_id=self.topic_ids[partition[0]],
+                topic_id=self._topic_ids[partition[0]],
                 timeout_s=ANSWER_S,
             )
         except TopicRecreated as error:

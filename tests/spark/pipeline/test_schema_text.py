@@ -1,4 +1,4 @@
-"""A mistake in a schema is told in the words of the schema, not of what is written around it."""
+"""A mistake in a schema is named as the user wrote it, not with what heirlog writes around it."""
 
 from __future__ import annotations
 
