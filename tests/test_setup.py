@@ -100,6 +100,41 @@ def test_an_environment_of_another_python_is_made_anew(
     assert made == [tmp_path / ".venv"]
 
 
+def test_an_optimised_build_of_the_same_version_is_taken(
+    setup: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    major, minor = sys.version_info[:2]
+    found = {
+        folder: program(tmp_path / folder / f"python{major}.{minor}", body)
+        for folder, body in (
+            ("older", "exit 1"),
+            ("slow", f'exec {sys.executable} "$@"'),
+            ("without-venv", f'case "$2" in *ensurepip*) exit 1;; esac; exec {sys.executable} "$@"'),
+            ("fast", f'exec {sys.executable} "$@"'),
+        )
+    }
+    monkeypatch.setenv("PATH", os.pathsep.join(str(tmp_path / folder) for folder in found))
+    monkeypatch.delenv("PYTHON", raising=False)
+    monkeypatch.setattr(setup, "is_optimised", lambda python: python in (found["without-venv"], found["fast"]))
+    assert setup.fastest_build() == found["fast"]
+    monkeypatch.setattr(setup, "is_optimised", lambda python: False)
+    assert setup.fastest_build() == sys.executable
+    monkeypatch.setattr(setup, "is_optimised", lambda python: python != sys.executable)
+    monkeypatch.setenv("PYTHON", sys.executable)
+    assert setup.fastest_build() == sys.executable, "PYTHON is what a person chose"
+
+
+def test_builds_of_distributions_and_those_that_say_so_are_optimised(setup: ModuleType, tmp_path: Path) -> None:
+    for prefix, options, optimised in (
+        ("/usr", "", True),
+        ("/home/a/.pyenv/versions/3.11.7", "--enable-shared", False),
+        ("/home/a/.pyenv/versions/3.11.7", "--enable-optimizations", True),
+    ):
+        built = f"sys.base_prefix = {prefix!r}; sysconfig.get_config_vars()['CONFIG_ARGS'] = {options!r}"
+        python = program(tmp_path / "python", f'exec {sys.executable} -c "import sys, sysconfig; {built}; $2"')
+        assert setup.is_optimised(python) is optimised, (prefix, options)
+
+
 def test_without_network_the_first_line_says_so(setup: ModuleType, tmp_path: Path) -> None:
     program(
         tmp_path / "bin" / "python", "echo 'WARNING: Retrying after connection broken by ...'; echo 'ERROR: No'; exit 1"
