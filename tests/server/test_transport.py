@@ -213,6 +213,7 @@ def test_a_large_region_is_sent_with_sendfile_also_after_its_file_was_closed(
             writer.write(framed(n))
             expected = b"head" + content[1000:8_001_000] + b"between" + content[5:105] + b"tail"
             assert (await read_frame(reader))[4:] == expected
+        writer.close()
         node.server.stop()
 
     before = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0

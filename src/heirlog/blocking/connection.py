@@ -25,6 +25,7 @@ from heirlog.client.handshake import Authentication, Handshake, HandshakeRefused
 from heirlog.env import Buffer, Region
 from heirlog.protocol.frames import RequestHeader, decode_response, encode_request
 from heirlog.protocol.primitives import Malformed, Message
+from heirlog.tls.ends import PEER_HAS_GONE
 
 if TYPE_CHECKING:
     from heirlog.blocking.credentials import Credentials
@@ -285,7 +286,7 @@ class Connection:
         """The exception to raise for `error`, after which the connection is over."""
         if isinstance(error, Unsupported) or self._broken is not None:
             return error
-        if isinstance(error, ssl.SSLError) and not isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError):
+        if isinstance(error, ssl.SSLError) and not isinstance(error, PEER_HAS_GONE):
             failure = tls_failure(error)
             self._broken = failure.message
             self._sock.close()

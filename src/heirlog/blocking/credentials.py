@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import secrets
 import socket
-import ssl
 
 from heirlog.client.sasl import Mechanism, OAuthBearer, Plain, Scram
 from heirlog.client.security import Security, TokenEndpoint
 from heirlog.oauth.tokens import Tokens
 from heirlog.tls.contexts import client_context
+from heirlog.tls.ends import PEER_HAS_GONE
 
 NONCE_BYTES = 24
 
@@ -39,7 +39,7 @@ class Credentials:
             return sock
         try:
             return self._tls.wrap_socket(sock, server_hostname=host)
-        except (ssl.SSLEOFError, ConnectionResetError) as error:
+        except (*PEER_HAS_GONE, ConnectionResetError) as error:
             raise ConnectionError("closed during the TLS handshake") from error
 
     def mechanism(self) -> Mechanism:

@@ -47,6 +47,7 @@ from heirlog.server.certificate_ends import has_ended
 from heirlog.server.files import cut_from_outside
 from heirlog.server.send_queue import FILE_TOO_SHORT, WRITE_PER_TURN, FilePart, RegionGone, SendQueue
 from heirlog.server.stream import READ_PER_TURN, FrameStream, Receiver
+from heirlog.tls.ends import PEER_HAS_GONE
 
 PIECE = 64 * 1024
 """Of plain bytes that are encrypted at once. Pieces of 32 to 256 KiB cost the same, 1 MiB a quarter more (measured)."""
@@ -283,7 +284,7 @@ class TlsStream(FrameStream):
                 self._end(f"{reason} during the TLS handshake")
             return
         except OSError as error:
-            is_end = isinstance(error, ssl.SSLEOFError)  # a probe of the port, for example
+            is_end = isinstance(error, PEER_HAS_GONE)  # a probe of the port, for example
             self._failure = f"{CLOSED_BY_PEER} during the TLS handshake" if is_end else reason_of(error)
             self._flush_control_bytes()
             self._end(self._failure)
@@ -355,7 +356,7 @@ class TlsStream(FrameStream):
                     got = read(limit - count, place)
                 except ssl.SSLWantReadError:
                     pass
-                except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
+                except PEER_HAS_GONE:
                     self._failure = CLOSED_BY_PEER
                     break
                 except OSError as error:
