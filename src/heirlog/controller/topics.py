@@ -33,7 +33,7 @@ from heirlog.controller.placement import place
 from heirlog.controller.record_limit import MAX_RECORDS_PER_USER_OP, too_large
 from heirlog.env import Random
 from heirlog.metadata.config_def import StaticConfig
-from heirlog.metadata.configs import describe_topic
+from heirlog.metadata.configs import ConfigEntry, describe_topic
 from heirlog.metadata.image import TOPIC_RESOURCE, Image, partition_record
 from heirlog.metadata.state import Ids
 from heirlog.metadata.topic_configs import TOPIC_CONFIGS, validate_topic_configs
@@ -82,6 +82,7 @@ def create_topics(
     records: list[Any] = []
     made = 0
     results: list[Created] = []
+    unset: list[ConfigEntry] = []
     for asked in {topic.name: topic for topic in request.topics}.values():
         try:
             _check_name(image, asked.name, twice, taken)
@@ -97,7 +98,9 @@ def create_topics(
         taken[collision_key(asked.name)] = asked.name
         if not request.validate_only:
             records += creation.records
-        results.append(_created(image, static, asked, creation))
+        # what a topic without values of its own has, which takes a while to find and is the same for all
+        unset = unset or describe_topic(image, static, asked.name)
+        results.append(_created(asked, creation, unset))
     response = CreateTopicsResponse(topics=results)
     # a topic without its partitions would be worse than none
     return ControllerResult(lambda base_offset: response, all_or_none(_NAME, records))
@@ -199,10 +202,10 @@ def _new_topic_id(image: Image, random: Random) -> Uuid:
             return topic_id
 
 
-def _created(image: Image, static: StaticConfig, asked: Asked, creation: _Creation) -> Created:
+def _created(asked: Asked, creation: _Creation, unset: list[ConfigEntry]) -> Created:
     given = {config.name: config.value for config in asked.configs}
     configs = []
-    for entry in describe_topic(image, static, asked.name):
+    for entry in unset:
         own = given.get(entry.name)
         configs.append(
             CreatedConfig(

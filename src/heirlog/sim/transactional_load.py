@@ -13,11 +13,12 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 from random import Random
-from typing import Protocol
+from typing import Any, Protocol
 
 from heirlog.broker.transactions.shard import TransactionShard
 from heirlog.broker.transactions.state import TransactionState
 from heirlog.node.node import Node
+from heirlog.protocol.messages import InitProducerIdRequest
 from heirlog.protocol.transaction_marker import EPOCH_PER_TRANSACTION
 from heirlog.sim import group_history
 from heirlog.sim.checker import Checker
@@ -33,7 +34,7 @@ from heirlog.sim.group_history import GroupHistory
 from heirlog.sim.history import Finding, History, KnownLoss
 from heirlog.sim.history_checks import transactions
 from heirlog.sim.plan import RunPlan
-from heirlog.sim.world import LogLine
+from heirlog.sim.world import LogLine, Process
 
 COPY_GROUP = "copiers"
 WRITERS = {"writer-1": "shared", "writer-2": "shared", "writer-3": "alone"}
@@ -50,7 +51,6 @@ END_LIMIT_MS = 40_000
 """A request to a coordinator is given up after ten seconds; a producer that ends may make some of them."""
 SETTLE_LIMIT_MS = 30_000
 AUDIT_LIMIT_MS = 20_000
-AGING_MS = 5
 DROWSY, BEYOND_LIMIT = 0.3, 0.15
 REPEATS = 0.2
 """Chance that an answered request is sent once more."""
@@ -170,25 +170,26 @@ class TransactionalLoad:
             )
         if self._plan.two_phase_commit:
             run.cluster.world.log_listeners.append(self._on_log)
-        self._age()
+        if self._young:
+            run.cluster.network.answer_listeners.append(self._age)
         self._readers.append(run.reader(COMMITTED_READER, [output], reads_committed=True))
 
     def _on_log(self, line: LogLine) -> None:
         if line.event == "transaction-timed-out" and line.values["transactional_id"] == TWO_PHASE:
             self._timed_out.append(str(line))
 
-    def _age(self) -> None:
-        """Raise the epoch of each id once, in its coordinator's memory, before its first transaction. The next record
-        has the new epoch; if the coordinator fails before, the id stays young.
+    def _age(self, server: Process, request: Any, response: Any) -> None:
+        """Raise the epoch of each id once, in its coordinator's memory, as the coordinator answers that the id has a
+        producer. The next record has the new epoch; if the coordinator fails before, the id stays young.
         """
-        for node in self._nodes():
-            for shard in node.broker.transactions.shards():
-                for name in sorted(self._young):
-                    if shard.loaded and age(shard, name):
-                        self._young.remove(name)
-                        self._run.checker.transactions.log.aged[name] = FIRST_AGED_EPOCH
-        if self._young:
-            self._run.cluster.after(AGING_MS, "ageing", self._age)
+        if not isinstance(request, InitProducerIdRequest) or request.transactional_id not in self._young:
+            return
+        name = request.transactional_id
+        node = self._run.cluster.machines_by_host[server.host.name].running
+        shard = None if node is None else node.broker.transactions.shard_of(name)
+        if isinstance(shard, TransactionShard) and age(shard, name):
+            self._young.remove(name)
+            self._run.checker.transactions.log.aged[name] = FIRST_AGED_EPOCH
 
     def _who(self, transactional_id: str) -> TransactionalId:
         who = self._drawn(transactional_id)
