@@ -31,6 +31,7 @@ from typing import TypeAlias
 
 from heirlog.env import Buffer, File
 from heirlog.server.boot_id import read_boot_id
+from heirlog.server.file_identity import file_identity
 from heirlog.server.disk_errors import advised, with_advice
 
 Deliver: TypeAlias = Callable[[Callable[[], None]], object]
@@ -364,6 +365,10 @@ class OsFiles:
     @property
     def boot_id(self) -> str:
         return read_boot_id()
+
+    def identity(self, path: str) -> str:
+        with advised(path):
+            return file_identity(path)
 
     def open(self, path: str, create: bool = False) -> OsFile:
         with advised(path):
