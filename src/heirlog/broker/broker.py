@@ -86,6 +86,10 @@ from heirlog.storage.clean_shutdown import decide_previous_broker_epoch
 from heirlog.storage.log_directory import LogDirectory
 
 
+LOGGED_MAX = 20
+"""Names in a line of the log."""
+
+
 class Broker:
     def __init__(
         self,
@@ -315,6 +319,11 @@ class Broker:
                         end_offset=log.log_end_offset,
                         bytes=log.cut_bytes,
                     )
+            if directory.removed.kept:
+                names = directory.removed.kept
+                self._env.log(
+                    "warning", "stray-logs-kept", directory=directory.path, count=len(names), names=names[:LOGGED_MAX]
+                )
             for (topic, partition), flushed, end in directory.missing:
                 self._env.log(
                     "error",
