@@ -85,7 +85,6 @@ from heirlog.raft.older_metadata import mark_registered, unregistered_copies
 from heirlog.storage.clean_shutdown import decide_previous_broker_epoch
 from heirlog.storage.log_directory import LogDirectory
 
-
 LOGGED_MAX = 20
 """Names in a line of the log."""
 

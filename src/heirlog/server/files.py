@@ -31,8 +31,8 @@ from typing import TypeAlias
 
 from heirlog.env import Buffer, File
 from heirlog.server.boot_id import read_boot_id
-from heirlog.server.file_identity import file_identity
 from heirlog.server.disk_errors import advised, with_advice
+from heirlog.server.file_identity import file_identity
 
 Deliver: TypeAlias = Callable[[Callable[[], None]], object]
 """Runs a function on the loop soon, called from any thread (`loop.call_soon_threadsafe`)."""
