@@ -97,8 +97,8 @@ def run(
     `spark` is a session to use; without one, `master` and `conf` create one. `on_step` is called with (`staged` |
     `renamed` | `committed`, batch number), and `on_look` every second with what runs. Brokers
     that do not answer at the start are waited for `brokers_timeout_s`, and `on_wait` gets a sentence soon. Raises
-    PipelineError if none answers by then, if the file is wrong, if it does not fit its table or checkpoint, or if a batch
-    failed. Visible rows stay visible, and the next run continues from there.
+    PipelineError if none answers by then, if the file is wrong, if it does not fit its table or checkpoint, or if a
+    batch failed. Visible rows stay visible, and the next run continues from there.
     """
     if not isinstance(pipeline, Pipeline):
         pipeline = load(pipeline)
