@@ -73,6 +73,11 @@ class Files(Protocol):
     def boot_id(self) -> str:
         """Names the current start of the machine: with another one the page cache is another one. Empty: unknown."""
 
+    def identity(self, path: str) -> str:
+        """Names a file or directory and its volume, as far as the system tells: another one that takes its place has
+        another identity, and so has this one once its volume was attached again.
+        """
+
     def open(self, path: str, create: bool = False) -> File:
         """Raises FileNotFoundError if it is not there and `create` is false."""
 

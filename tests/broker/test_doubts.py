@@ -49,6 +49,28 @@ def test_a_follower_that_gives_up_committed_records_knows_what_its_leader_lacked
     assert (ahead.doubts.epoch, ahead.doubts.is_recorded) == (-1, True), "what was not committed is no loss"
 
 
+@pytest.mark.parametrize(
+    ("basis", "written_in", "doubtful_epoch"),
+    [(Basis.LAST_KNOWN, 5, 6), (Basis.LAST_KNOWN, 6, -1), (Basis.ISR, 5, -1)],
+)
+def test_a_replica_that_was_not_asked_either_may_lack_what_the_last_known_leader_lacks(
+    basis: Basis, written_in: int, doubtful_epoch: int
+) -> None:
+    """All machines have stopped, nobody was asked, and the leader fails after the other one has joined its ISR, and
+    before its doubts are recorded.
+    """
+    election = None if basis is Basis.ISR else ElectionBasis(basis, BrokerId(2), LeaderEpoch(6))
+    partition = partition_on(FakeEnv(), end_offset=5)
+    partition.log.epochs.assign(written_in, 4)
+    partition.log.may_lack_records = True
+    for isr in ([2], [1, 2]):
+        partition.become_follower(state([1, 2], isr, leader=2, leader_epoch=6, basis=election), 1)
+    assert not partition.log.may_lack_records
+    partition.become_leader(state([1, 2], leader_epoch=7, partition_epoch=2, basis=election), 1, 0)
+    assert partition.doubts.epoch == doubtful_epoch
+    assert partition.doubts.is_recorded is (doubtful_epoch == -1)
+
+
 ANSWER = ReplicaAnswer(BrokerId(1), BrokerEpoch(101), 5, 5, may_lack_records=True)
 RECORDED = ElectionBasis(Basis.RECOVERED, BrokerId(1), LeaderEpoch(6), replicas=(ANSWER,))
 

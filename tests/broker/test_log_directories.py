@@ -30,6 +30,7 @@ def test_a_log_that_the_metadata_do_not_know_at_start_is_set_aside_and_never_del
     assert again.env.files.open(f"/data/{stray}/{0:020d}.log").size == len(batch(3))
     received = [values for event, values in again.env.events if event == "stray-log-set-aside"]
     assert received == [{"topic": "foo", "partition": 0, "path": f"/data/{stray}"}]
+    assert again.directories[0].removed.kept == [stray]
 
 
 def test_a_log_that_was_set_aside_comes_back_at_the_start_at_which_the_metadata_know_its_topic_id_again() -> None:
@@ -40,8 +41,12 @@ def test_a_log_that_was_set_aside_comes_back_at_the_start_at_which_the_metadata_
     assert strays(without)
     again = restarted(without)
     again.set_partition(state([1]))
+    (stray,) = strays(again)
     again.started()
     assert (again.partition().log.log_end_offset, strays(again)) == (3, [])
+    said = [values for event, values in again.env.events if event == "stray-logs-kept"]
+    assert said == [{"directory": "/data", "count": 1, "names": [stray]}]
+    assert again.directories[0].removed.kept == []
 
 
 def test_a_log_that_was_set_aside_stays_aside_where_another_topic_has_its_name_or_the_partition_has_a_log() -> None:

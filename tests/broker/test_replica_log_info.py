@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from heirlog.broker.replica_log_info import PARTITIONS_MAX
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages import GetReplicaLogInfoRequest
+from heirlog.protocol.messages import BrokerRegistrationResponse, GetReplicaLogInfoRequest
 
-from .fakes import TOPIC_IDS, Rig, batch, state
+from .fakes import TOPIC_IDS, Rig, batch, restarted, state
 
 TOPIC = TOPIC_IDS["foo"]
 
@@ -48,6 +50,34 @@ def test_an_answer_says_whether_the_log_may_lack_records() -> None:
     assert not info(rig, 0)[0].may_lack_records
     partition.log.may_lack_records = True
     assert info(rig, 0)[0].may_lack_records
+
+
+@pytest.mark.parametrize(("before", "may_lack"), [(99, False), (101, False), (150, True)])
+@pytest.mark.parametrize("seen", ["at-start", "while-registering", "not-before-the-registration"])
+def test_a_log_may_lack_records_if_the_cluster_knows_a_later_start_than_the_one_that_stopped_cleanly(
+    before: int, may_lack: bool, seen: str
+) -> None:
+    """Its directory was put back from a backup, whose clean-shutdown file is as old as its logs."""
+    rig = Rig().started()
+    rig.show(state([1], leader_epoch=5))
+    rig.produce(1, batch(3))
+    rig = restarted(rig)
+    if seen == "at-start":
+        rig.set_broker(1, before)
+    rig.broker.start()
+    rig.env.advance(10)
+    registration = rig.env.take("heartbeat")
+    assert registration.request.previous_broker_epoch == 101
+    if seen == "while-registering":
+        rig.set_broker(1, before)
+        rig.broker.on_metadata_applied()
+        rig.set_broker(1, 200, incarnation_id=rig.broker.lifecycle.incarnation_id)
+    registration.on_result(BrokerRegistrationResponse(broker_epoch=200))
+    if seen == "not-before-the-registration":
+        rig.set_broker(1, before)
+        rig.broker.on_metadata_applied()
+    (log,) = rig.directories[0].logs.values()
+    assert log.may_lack_records is may_lack
 
 
 def test_an_epoch_that_was_begun_and_never_written_does_not_rank_a_log() -> None:

@@ -7,12 +7,14 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from threading import Event
 from typing import Any
 
 import pytest
 from patience import eventually
 
 from heirlog.blocking import LATEST, Client
+from heirlog.blocking.transactions import TransactionalBatchProducer
 from heirlog.cli.app import run
 from heirlog.protocol.batch import encode_batch
 from heirlog.testing import Cluster
@@ -128,6 +130,40 @@ def test_a_commit_without_an_answer_may_be_committed(
         f"{topic}: 0 records committed in 0 transactions, 2 not committed (the commit of 2 of them had no answer: they "
         f"may be committed)"
     )
+
+
+@pytest.mark.parametrize(
+    ("call", "waits"),
+    [
+        ("initialize", "slow has no producer id yet: waiting for its coordinator"),
+        ("flush", "records of {topic} are not stored yet: waiting for their leaders"),
+        ("commit", "slow has not committed yet: waiting for its coordinator"),
+    ],
+)
+def test_it_says_what_it_waits_for(
+    cluster: Cluster, topic: str, call: str, waits: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    has_said = Event()
+
+    def say(sentence: str) -> None:
+        said.append(sentence)
+        has_said.set()
+
+    original = getattr(TransactionalBatchProducer, call)
+
+    def slow(self: TransactionalBatchProducer) -> None:
+        assert has_said.wait(60)
+        original(self)
+
+    monkeypatch.setattr(TransactionalBatchProducer, call, slow)
+    monkeypatch.setattr("heirlog.cli.waiting.say", say)
+    monkeypatch.setattr("heirlog.cli.produce_transactions.SAID_AFTER_S", 0.1)
+    monkeypatch.setattr("heirlog.cli.produce.LOOKED_EVERY_S", 0.1)
+    lines = iter([b"one\n", b""])
+    monkeypatch.setattr("heirlog.cli.input_lines.os.read", lambda *_: next(lines))
+    assert run(["produce", topic, "--transactional-id", "slow", "-b", cluster.bootstrap_servers]) == 0
+    assert said and said[0].startswith(waits.format(topic=topic))
 
 
 @pytest.mark.parametrize(

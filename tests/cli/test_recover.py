@@ -84,6 +84,21 @@ def test_a_plan_says_who_holds_what_and_what_each_choice_costs(capsys: pytest.Ca
     assert "designation 3 unknown not known: what 2 holds" in text
 
 
+def test_a_plan_says_whose_logs_may_lack_records(capsys: pytest.CaptureFixture[str]) -> None:
+    """Where no other replica has them, no count of lost records has them either."""
+    recovery_plan.show_all([("orders", WAITING)], manager_enabled=True)
+    assert "MayLackRecords" not in capsys.readouterr().out
+    replicas = [changed(WAITING.replicas[0], may_lack_records=True), *WAITING.replicas[1:]]
+    lacking = changed(WAITING, replicas=replicas)
+    recovery_plan.show_all([("orders", lacking)], manager_enabled=True)
+    text = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    assert "1 LastKnownELR can lead 5 2000 0.3 s ago yes" in text
+    assert "3 - can lead 5 988 0.3 s ago -" in text
+    assert any(line.startswith("records may be missing from the end of the log of 1, ") for line in text)
+    received = partition_as_json("orders", lacking, manager_enabled=True)
+    assert [replica["may_lack_records"] for replica in received["replicas"]] == [True, None, False]
+
+
 def test_many_plans_begin_with_the_brokers_to_start() -> None:
     other = Partition(state="WaitingForEligible", waits_for=[3, 2])
     operator = Partition(state="ManualElectionRequired")

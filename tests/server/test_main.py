@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from heirlog.metadata.config_def import parse_static
-from heirlog.server.main import LOCK_NAME, StartRefused, directories_of, lock_directories
+from heirlog.server.main import LOCK_NAME, StartRefused, directories_of, lock_directories, watched_directories
 
 
 def test_a_directory_belongs_to_one_process(tmp_path: Path) -> None:
@@ -49,6 +49,17 @@ def test_the_directory_of_the_metadata_log_is_locked_once(tmp_path: Path) -> Non
     for own, more in (("", []), ("log", []), ("alias", []), ("own", ["own"])):
         config = parse_static(known | ({"metadata.log.dir": str(tmp_path / own)} if own else {}))
         assert directories_of(config) == [str(tmp_path / name) for name in ("log", *more)]
+
+
+def test_the_directory_of_the_metadata_log_is_watched_by_its_own_name(tmp_path: Path) -> None:
+    """A node that knows it by another name would only take a log directory offline, and write metadata into it."""
+    (tmp_path / "log").mkdir()
+    (tmp_path / "alias").symlink_to(tmp_path / "log")
+    roles = {"process.roles": "broker", "node.id": "1", "controller.listener.names": "C"}
+    known = roles | {"controller.quorum.bootstrap.servers": "localhost:1", "log.dirs": str(tmp_path / "log")}
+    for own, watched in (("log", ["log"]), ("alias", ["log", "alias"])):
+        config = parse_static(known | {"metadata.log.dir": str(tmp_path / own)})
+        assert watched_directories(config) == [str(tmp_path / name) for name in watched]
 
 
 CHILD = """

@@ -6,10 +6,12 @@ import socket
 from collections.abc import Iterator
 
 import pytest
+from pyspark.sql.types import StringType, StructField, StructType
 
 from heirlog.spark import clients
 from heirlog.spark.options import read_options
 from heirlog.spark.resolve import ask
+from heirlog.spark.source import HeirlogDataSource
 
 
 @pytest.fixture
@@ -48,3 +50,23 @@ def test_a_broker_that_listens_or_begins_to_is_waited_for(
             with pytest.raises(OSError):
                 client.metadata([], timeout_s=0.05)
     clients.close()
+
+
+def test_a_write_to_addresses_where_nothing_listens_says_that_it_waits(
+    bound: socket.socket, caplog: pytest.LogCaptureFixture
+) -> None:
+    properties = {"bootstrap.servers": address(bound), "default.api.timeout.ms": "2500"}
+    clients.warn_where_nothing_listens(properties)
+    (said,) = caplog.messages
+    assert said.startswith(f"no broker listens at {address(bound)}: the write waits for one, for at most 2.5 s")
+    bound.listen()
+    clients.warn_where_nothing_listens(properties)
+    assert caplog.messages == [said]
+
+
+def test_both_sinks_warn_where_nothing_listens(bound: socket.socket, caplog: pytest.LogCaptureFixture) -> None:
+    schema = StructType([StructField("value", StringType())])
+    source = HeirlogDataSource({"kafka.bootstrap.servers": address(bound), "topic": "t", "checkpointLocation": "/c"})
+    source.writer(schema, overwrite=False)
+    source.streamWriter(schema, overwrite=False)
+    assert len(caplog.messages) == 2

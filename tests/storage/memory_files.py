@@ -55,9 +55,14 @@ class MemoryFiles:
         self.pending: list[Callable[[], None]] = []
         self.wall_ms = 0
         self.boot_id = "boot-1"
+        self.identities: dict[str, str] = {}
+        """Other than the path."""
         self.failing_appends: set[str] = set()
         self.flush_error: OSError | None = None
         self.operations: list[str] = []
+
+    def identity(self, path: str) -> str:
+        return self.identities.get(path, path)
 
     def fail_if_due(self, path: str) -> None:
         if any(path.endswith(suffix) for suffix in self.failing_appends):

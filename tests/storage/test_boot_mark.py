@@ -87,6 +87,64 @@ def test_after_another_start_of_the_machine_records_may_be_missing(files: Memory
     assert may_lack(started(files))
 
 
+@pytest.mark.parametrize("replaced", [PATH, f"{PATH}/meta.properties"])
+def test_another_directory_in_the_place_of_this_one_may_lack_records(files: MemoryFiles, replaced: str) -> None:
+    files.identities[replaced] = "of a backup, or a volume that was attached again"
+    assert may_lack(started(files))
+    settle(files, loaded(files))
+    assert not may_lack(started(files))
+
+
+def test_a_directory_may_move_between_a_clean_stop_and_the_next_start(files: MemoryFiles) -> None:
+    stop(files, started(files))
+    files.identities[PATH] = "of a new disk"
+    directory = started(files)
+    assert not may_lack(directory)
+    assert not may_lack(started(files))
+
+
+@pytest.mark.parametrize("is_written_again", [False, True])
+def test_after_a_failed_flush_records_may_be_missing(files: MemoryFiles, is_written_again: bool) -> None:
+    """In the same start of the machine: the page cache drops what it could not write."""
+    directory = started(files)
+    log = directory.logs["t", 0]
+    log.append_as_leader(batch("b"), 0, 0)
+    log.roll()
+    files.flush_error = OSError(5, "Input/output error")
+    if is_written_again:
+        log.may_lack_records = True
+        directory.write_checkpoints({})
+    files.run()
+    files.flush_error = None
+    files.run()
+    assert directory.failure is not None
+    assert not files.exists(FILE)
+    assert may_lack(started(files))
+
+
+def test_a_stop_does_not_wait_for_a_mark_that_was_removed(files: MemoryFiles) -> None:
+    directory = started(files)
+    directory.logs["t", 0].may_lack_records = True
+    stopped: list[OSError | None] = []
+    directory.close_cleanly(BrokerEpoch(5), stopped.append)
+    error = OSError(5, "Input/output error")
+    directory._write_failed(error)
+    files.run()
+    assert stopped == [error]
+    assert not files.exists(f"{PATH}/.kafka_cleanshutdown")
+
+
+@pytest.mark.parametrize(("newest", "doubts"), [(4, False), (5, False), (6, True)])
+def test_a_copy_from_before_a_later_start_may_lack_records(files: MemoryFiles, newest: int, doubts: bool) -> None:
+    stop(files, started(files))
+    directory = loaded(files)
+    directory.doubt_older_copy(BrokerEpoch(newest))
+    directory.claim(lambda error: None)
+    files.run()
+    assert may_lack(directory) is doubts
+    assert may_lack(started(files)) is doubts, "also a start later"
+
+
 def test_a_clean_stop_has_flushed_everything(files: MemoryFiles) -> None:
     stop(files, started(files))
     lose_power(files)

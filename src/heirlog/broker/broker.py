@@ -85,6 +85,9 @@ from heirlog.raft.older_metadata import mark_registered, unregistered_copies
 from heirlog.storage.clean_shutdown import decide_previous_broker_epoch
 from heirlog.storage.log_directory import LogDirectory
 
+LOGGED_MAX = 20
+"""Names in a line of the log."""
+
 
 class Broker:
     def __init__(
@@ -116,6 +119,8 @@ class Broker:
         """Directories whose clean-shutdown file is being removed; None until the broker is registered."""
         self._is_caught_up = False
         self._previous_broker_epoch = NO_BROKER_EPOCH
+        self._newest_start = NO_BROKER_EPOCH
+        """Broker epoch of the newest earlier start of this broker that is known."""
         self._has_image = False
         self._on_shut_down: Callable[[], None] | None = None
         self.registered_brokers = RegisteredBrokers(static.node_id, image().brokers)
@@ -232,6 +237,7 @@ class Broker:
         """The logs may be changed once the clean-shutdown files are removed."""
         if self._claiming is not None:
             return
+        self._doubt_older_copies()
         self._periodic_tasks.start()
         for path in self._unregistered_copies():
             try:
@@ -246,6 +252,17 @@ class Broker:
             except OSError as error:
                 self.replicas.directories.failed(directory, error)
                 self._claimed(error)
+
+    def _doubt_older_copies(self) -> None:
+        """A directory that was stopped cleanly, but not as the last time, was put back from a backup. (Or it was not in
+        use in later starts: nothing tells the two apart.)
+        """
+        known = self._image().brokers.get(self.registered_brokers.broker_id)
+        if known is not None and known.incarnation_id != self.lifecycle.incarnation_id:
+            self._newest_start = max(self._newest_start, known.epoch)
+        stops = [each.clean_broker_epoch for each in self._directories if each.clean_broker_epoch is not None]
+        for directory in self._directories:
+            directory.doubt_older_copy(max(self._newest_start, *stops, NO_BROKER_EPOCH))
 
     def _unregistered_copies(self) -> list[str]:
         path = self._static.metadata_log_dir
@@ -301,6 +318,11 @@ class Broker:
                         end_offset=log.log_end_offset,
                         bytes=log.cut_bytes,
                     )
+            if directory.removed.kept:
+                names = directory.removed.kept
+                self._env.log(
+                    "warning", "stray-logs-kept", directory=directory.path, count=len(names), names=names[:LOGGED_MAX]
+                )
             for (topic, partition), flushed, end in directory.missing:
                 self._env.log(
                     "error",
@@ -314,6 +336,8 @@ class Broker:
 
     def on_metadata_applied(self) -> None:
         """The image has new records; it may not be published to us yet."""
+        if not self._is_caught_up:
+            self._doubt_older_copies()
         self.lifecycle.metadata_applied()
 
     def on_image(self, image: Image, changed: ImageJournal | None) -> None:

@@ -5,7 +5,8 @@
     the log of this replica itself     its machine has stopped, or its disk has lost records (`storage/boot_mark.py`),
                                        and it was elected without being asked: only this process knows
     the log of a leader before         this replica followed it, and had to cut off committed records: that leader may
-                                       have failed before its coordinator could record what it knew
+                                       have failed before its coordinator could record what it knew. Or both may lack
+                                       the same records: no replica was asked when that leader was elected
 
 The second and third kind are recorded by the coordinator of transactions, which needs it (`transactions/entry.py`), in
 its own log. That may take as long as the ISR is too small. Until then the log of a leader keeps the mark: without it a
@@ -97,12 +98,25 @@ class Doubts:
         """Another replica leads, or none."""
         self._was_left_out = me not in state.isr and me not in state.elr
         self._elections = _lossy_elections(state)
+        if self._log.may_lack_records and self._is_before_unasked_election():
+            # the leader may lack the same records, and fail before it has recorded that
+            self.give_up_committed(self._elections[0].leader_epoch)
         if state.leader != NO_LEADER and me in state.isr:
             # it has everything that is committed
             self._log.may_lack_records = False
 
+    def _is_before_unasked_election(self) -> bool:
+        """Whether all records of this log are older than the newest election, of the last known leader."""
+        newest = self._elections[0] if self._elections else None
+        return (
+            newest is not None
+            and newest.basis is Basis.LAST_KNOWN
+            and not newest.replicas
+            and self._log.epochs.latest < newest.leader_epoch
+        )
+
     def give_up_committed(self, leader_epoch: int) -> None:
-        """This replica follows a leader without committed records that it had itself."""
+        """This replica follows a leader without committed records that it has, or had, itself."""
         self.led_without_them = max(self.led_without_them, leader_epoch)
 
     def are_recorded(self) -> None:

@@ -17,6 +17,7 @@ from heirlog.cli.errors import EXIT_INTERRUPTED, CommandError
 from heirlog.cli.progress import batches
 from heirlog.cli.render import Json, laid_out, show_json
 from heirlog.cli.spark import Conf, Master, needs_spark, settings_of
+from heirlog.cli.waiting import say
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Move data in and out with Spark, as a TOML file describes it.", no_args_is_help=True)
 
 File = Annotated[Path, typer.Argument(metavar="FILE.toml", help="The pipeline file.", show_default=False)]
+BROKERS_TIMEOUT_S = 10.0
 _LOOK_EVERY_S = 1.0
 SHOW_CURSOR = b"\x1b[?25h"
 """A bar hides it while it is on the terminal."""
@@ -44,6 +46,9 @@ def run(
             "--metrics-port", help="Serve Prometheus metrics on this port of localhost meanwhile; 0: any port."
         ),
     ] = None,
+    brokers_timeout: Annotated[
+        float, typer.Option(metavar="SECONDS", min=0.1, help="How long brokers need not answer before Spark starts.")
+    ] = BROKERS_TIMEOUT_S,
     json: Json = False,
 ) -> None:
     """Run a pipeline until its input is read, or a continuous one until Ctrl-C; prints a report."""
@@ -64,7 +69,15 @@ def run(
                 port = stack.enter_context(served(pipeline, metrics_port))
                 print(f"metrics on http://127.0.0.1:{port}/metrics", file=sys.stderr)
             show = stack.enter_context(batches(pipeline.name, hidden=json))
-            report = run_pipeline(pipeline, master=master, conf=settings_of(conf), until=ending, on_look=show)
+            report = run_pipeline(
+                pipeline,
+                master=master,
+                conf=settings_of(conf),
+                until=ending,
+                on_look=show,
+                brokers_timeout_s=brokers_timeout,
+                on_wait=say,
+            )
         _show_report(pipeline, report, json)
         if not ending.is_asked:
             return

@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -31,7 +31,7 @@ from heirlog.cli.places import Places
 from heirlog.cli.progress import counted
 from heirlog.cli.record_format import unescaped
 from heirlog.cli.render import Json, show_json
-from heirlog.cli.waiting import SAID_EVERY_S, Saying, Unanswered
+from heirlog.cli.waiting import LOOKED_EVERY_S, SAID_AFTER_S, SAID_EVERY_S, Saying, Unanswered
 from heirlog.protocol.batch import NewRecord, advance_sequence, encode_batch
 from heirlog.protocol.compression import CODEC_NAMES
 from heirlog.protocol.errors import ErrorCode, error_code
@@ -61,8 +61,6 @@ REFUSED_BEFORE_THE_LOG = frozenset(
 )
 """Errors that prove that this try appended nothing. Leaders answer others after an append too: NOT_LEADER_OR_FOLLOWER
 where another leader was elected meanwhile, KAFKA_STORAGE_ERROR where the disk failed."""
-SAID_AFTER_S, LOOKED_EVERY_S = 2.5, 0.5
-"""A batch that has no answer for so long is named on stderr: an election after a failure takes up to ten seconds."""
 ACKNOWLEDGED = (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER)
 """The second: an earlier try is stored and replicated."""
 
@@ -194,8 +192,10 @@ def produce(
             print(f"each line becomes a record of {topic}; Ctrl-D ends", file=sys.stderr, flush=True)
         try:
             # a person who types lines sees them; a bar would be drawn over what is typed
-            waiting = Saying(writer.unanswered.said, LOOKED_EVERY_S) if isinstance(writer, Writer) else nullcontext()
-            with counted(f"{topic}: acknowledged", as_json or is_typed) as show, waiting:
+            with (
+                counted(f"{topic}: acknowledged", as_json or is_typed) as show,
+                Saying(writer.unanswered.said, LOOKED_EVERY_S),
+            ):
                 for some in given:
                     records: list[LineRecord] = []
                     try:

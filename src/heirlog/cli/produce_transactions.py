@@ -14,6 +14,7 @@ from heirlog.cli.interrupts import Interrupts
 from heirlog.cli.line_records import LineRecord
 from heirlog.cli.places import Places
 from heirlog.cli.render import show_json
+from heirlog.cli.waiting import SAID_AFTER_S, Saying, Unanswered, once
 from heirlog.protocol.batch import encode_batch
 
 if TYPE_CHECKING:
@@ -39,7 +40,15 @@ class TransactionalWriter:
         self._size = size
         self._compression = compression
         self._producer = client.transactional_producer(transactional_id)
-        self._producer.initialize()
+        self._waits_for = ""
+        self.unanswered = Unanswered(lambda: self._waits_for, SAID_AFTER_S)
+        waits = (
+            f"{transactional_id} has no producer id yet: waiting for its coordinator, which leads a partition of "
+            "__transaction_state, or for the end of its last transaction: heirlog transactions describe "
+            f"{transactional_id}"
+        )
+        with Saying(once(lambda: waits), SAID_AFTER_S):
+            self._producer.initialize()
         self._open = 0
         """Records of the open transaction."""
         self.count = 0
@@ -92,15 +101,20 @@ class TransactionalWriter:
         if not self._open:
             self._producer.begin()
         self._open += len(lines)
+        self._waits_for = f"records of {self._places.topic} are not stored yet: waiting for their leaders"
         for partition, records in self._places.batches(lines).items():
             batch = bytearray(encode_batch(records, compression=self._compression))
-            with self._interrupts.allowed():
+            with self._interrupts.allowed(), self.unanswered:
                 self._producer.send(self._places.topic, partition, batch)
 
     def _commit(self) -> None:
         try:
             with self._interrupts.allowed():
-                self._producer.commit()
+                with self.unanswered:
+                    self._producer.flush()
+                self._waits_for = f"{self._transactional_id} has not committed yet: waiting for its coordinator"
+                with self.unanswered:
+                    self._producer.commit()
         finally:
             # also where a signal came right behind the answer
             if self._producer.is_idle:

@@ -48,10 +48,18 @@ def show(alike: Sequence[tuple[str, RecoveryPartition]], manager_enabled: bool) 
         "end_offset": "EndOffset",
         "answered": "Answered",
     }
+    lacking = [replica.broker_id for replica in partition.replicas if replica.may_lack_records]
+    if lacking:
+        columns["may_lack_records"] = "MayLackRecords"
     show_rows(columns, [_replica_row(partition, replica) for replica in partition.replicas], as_json=False)
     found = list(choices(partition, manager_enabled))
     columns = {"choice": "Choice", "leader": "Leader", "loss": "RecordsLost", "note": "Note"}
     show_rows(columns, [choice_row(choice) for choice in found], as_json=False)
+    if lacking:
+        print(
+            f"  records may be missing from the end of the log of {', '.join(map(str, lacking))}, after a stop of the "
+            "machine or damage: RecordsLost counts only what another replica has"
+        )
     print()
 
 
@@ -115,6 +123,7 @@ def _replica_row(partition: RecoveryPartition, replica: Replica) -> dict[str, An
         "last_epoch": replica.last_written_leader_epoch if answered and not replica.error_code else None,
         "end_offset": replica.log_end_offset if answered and not replica.error_code else None,
         "answered": _answered(replica),
+        "may_lack_records": "yes" if replica.may_lack_records else "-",
     }
 
 
@@ -222,6 +231,7 @@ def _replica_as_json(replica: Replica) -> dict[str, Any]:
         "current_leader_epoch": replica.current_leader_epoch if answered else None,
         "last_written_leader_epoch": replica.last_written_leader_epoch if answered else None,
         "end_offset": _known(replica.log_end_offset),
+        "may_lack_records": replica.may_lack_records if answered else None,
         "error": error_code(replica.error_code).name if replica.error_code else None,
         "error_message": replica.error_message,
     }

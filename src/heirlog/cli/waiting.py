@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from heirlog.blocking import Client
 
 SAID_EVERY_S = 5.0
+SAID_AFTER_S, LOOKED_EVERY_S = 2.5, 0.5
+"""Records that have no answer for so long are named on stderr: an election after a failure takes up to ten seconds."""
 
 
 class Saying:

@@ -32,6 +32,7 @@ from typing import TypeAlias
 from heirlog.env import Buffer, File
 from heirlog.server.boot_id import read_boot_id
 from heirlog.server.disk_errors import advised, with_advice
+from heirlog.server.file_identity import file_identity
 
 Deliver: TypeAlias = Callable[[Callable[[], None]], object]
 """Runs a function on the loop soon, called from any thread (`loop.call_soon_threadsafe`)."""
@@ -364,6 +365,10 @@ class OsFiles:
     @property
     def boot_id(self) -> str:
         return read_boot_id()
+
+    def identity(self, path: str) -> str:
+        with advised(path):
+            return file_identity(path)
 
     def open(self, path: str, create: bool = False) -> OsFile:
         with advised(path):

@@ -111,6 +111,11 @@ def directories_of(config: StaticConfig) -> list[str]:
     return [*found, own] if own not in found else found
 
 
+def watched_directories(config: StaticConfig) -> list[str]:
+    """By all names that the node uses: it stops where the metadata log's is not the same any more."""
+    return list(dict.fromkeys((*config.log_dirs, config.metadata_log_dir)))
+
+
 def lock_directories(paths: Sequence[str], unusable: dict[str, str]) -> list[int]:
     """Descriptors that hold the directories' `.lock`, as Kafka names it. Raises Refused where another process has one.
 
@@ -194,7 +199,9 @@ class NodeServer:
         )
 
         self._watch = DirectoryWatch(
-            self._loop, (path for path in directories_of(config) if path not in unusable), self._node.directory_replaced
+            self._loop,
+            (path for path in watched_directories(config) if path not in unusable),
+            self._node.directory_replaced,
         )
         self._metrics: MetricsListener | None = None
         self._metrics_at: Endpoint | None = None

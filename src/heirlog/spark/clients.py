@@ -7,6 +7,7 @@ client. A client that was unused for a minute is closed. A forked process does n
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 import time
@@ -23,6 +24,9 @@ DEFAULT_TIMEOUT_MS = 60_000
 REFUSED_S = 5.0
 """How long every address must refuse a first connection. A broker that starts again mostly listens by then."""
 PAUSE_S = 0.2
+CONNECT_S = 1.0
+"""Limit of a connection that only shows whether something listens."""
+_log = logging.getLogger("heirlog.spark")
 
 _Key = tuple[int, str, Security, str, float]
 _idle: dict[_Key, list[tuple[float, Client]]] = {}
@@ -65,13 +69,18 @@ def connect(properties: Mapping[str, str], timeout_s: float) -> Client:
     return _connect((*_key(properties)[:-1], timeout_s))
 
 
-def _key(properties: Mapping[str, str]) -> _Key:
+def _timeout_s(properties: Mapping[str, str]) -> float:
     text = properties.get("default.api.timeout.ms", str(DEFAULT_TIMEOUT_MS)).strip()
     if not text.isdecimal() or not int(text):
         raise OptionError(f"kafka.default.api.timeout.ms is '{text}'; it must be a positive number")
+    return int(text) / 1000
+
+
+def _key(properties: Mapping[str, str]) -> _Key:
+    timeout_s = _timeout_s(properties)
     security = security_from_properties(properties)
     client_id = properties.get("client.id", "heirlog-spark")
-    return os.getpid(), properties["bootstrap.servers"], security, client_id, int(text) / 1000
+    return os.getpid(), properties["bootstrap.servers"], security, client_id, timeout_s
 
 
 def _connect(key: _Key) -> Client:
@@ -99,6 +108,17 @@ def _refuses(host: str, port: int, timeout_s: float) -> bool:
     except OSError:
         return False
     return False
+
+
+def warn_where_nothing_listens(properties: Mapping[str, str]) -> None:
+    """Of a write, which waits: a broker may be starting again. Raises OptionError, ValueError."""
+    servers, timeout_s = parse_bootstrap(properties["bootstrap.servers"]), _timeout_s(properties)
+    if all(_refuses(each.host, each.port, CONNECT_S) for each in servers):
+        _log.warning(
+            "no broker listens at %s: the write waits for one, for at most %g s (kafka.default.api.timeout.ms)",
+            ", ".join(map(str, servers)),
+            timeout_s,
+        )
 
 
 def _close_idle() -> None:

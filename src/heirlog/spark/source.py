@@ -32,7 +32,7 @@ from pyspark.sql.types import (
 )
 
 from heirlog.blocking import Client
-from heirlog.spark import loss, option_names, resolve, sizes
+from heirlog.spark import clients, loss, option_names, resolve, sizes
 from heirlog.spark.current_state import CurrentState
 from heirlog.spark.loss import Cause, Loss
 from heirlog.spark.narrow import Narrowing, narrowing
@@ -103,12 +103,16 @@ class HeirlogDataSource(DataSource):
         if overwrite:
             raise OptionError("save mode overwrite is not allowed for a topic: records are only ever added; use append")
         option_names.warn_of_ineffective(self.options)
-        return HeirlogWriter(sink_options(self.options), schema)
+        options = sink_options(self.options)
+        clients.warn_where_nothing_listens(options.properties)
+        return HeirlogWriter(options, schema)
 
     @in_one_sentence
     def streamWriter(self, schema: StructType, overwrite: bool) -> HeirlogStreamWriter:
         option_names.warn_of_ineffective(self.options)
-        return HeirlogStreamWriter(sink_options(self.options, streaming=True), schema)
+        options = sink_options(self.options, streaming=True)
+        clients.warn_where_nothing_listens(options.properties)
+        return HeirlogStreamWriter(options, schema)
 
 
 def _refuse_other_schema(schema: StructType, options: Options) -> None:

@@ -78,7 +78,7 @@ class LogDirectory:
         self._boot_mark = BootMark(files, path, stopped_cleanly=clean_epoch is not None)
         self._open_files = OpenFileLimit()
         self._log_listener = LogListener(
-            on_failure=self._failed,
+            on_failure=self._write_failed,
             on_truncated=self._checkpoints.write_recovery_points,
             on_start_moved=IGNORED.on_start_moved if listener is None else listener.log_start_moved,
         )
@@ -148,6 +148,13 @@ class LogDirectory:
             failure = error
             self._failed(error)
         on_loaded(failure)
+
+    def doubt_older_copy(self, newest: BrokerEpoch) -> None:
+        """newest: of the starts of this broker before the current one that are known elsewhere. If the clean stop was
+        that of an earlier start, this is an older copy of the directory, such as a backup."""
+        if self.clean_broker_epoch is not None and self.clean_broker_epoch < newest:
+            for log in self.logs.values():
+                log.may_lack_records = True
 
     def claim(self, on_claimed: OnDurable) -> None:
         """This incarnation is registered and is about to write: the clean stop before it no longer counts.
@@ -434,7 +441,12 @@ class LogDirectory:
 
     def _background_done(self, error: OSError | None) -> None:
         if error is not None:
-            self._failed(error)
+            self._write_failed(error)
+
+    def _write_failed(self, error: OSError) -> None:
+        """In the background: a flush, after which the page cache may be without what it could not write."""
+        self._boot_mark.remove()
+        self._failed(error)
 
     def _failed(self, error: OSError) -> None:
         if self.failure is None:

@@ -53,7 +53,9 @@ class RemovedLogs:
         self._deleted: list[str] = []
         """Directories of logs that an earlier incarnation deleted."""
         self.strays: list[Stray] = []
-        """Logs that an earlier incarnation set aside."""
+        """Logs that an earlier incarnation set aside, and that can be taken back."""
+        self.kept: list[str] = []
+        """Directories of all logs that are set aside."""
         self.checked: list[Stray] = []
         """Those `strays` that have been checked, finished and closed since: only they may be taken back."""
 
@@ -70,7 +72,8 @@ class RemovedLogs:
                 self._checkpoints.distrust(*key, is_cut=is_cut)
 
     def found_stray(self, name: str) -> None:
-        """`name` ends with `STRAY_SUFFIX`. A directory without a topic id cannot be taken back, so it is ignored."""
+        """`name` ends with `STRAY_SUFFIX`. A directory without a topic id cannot be taken back."""
+        self.kept.append(name)
         partition = stray_partition(name)
         topic_id = PartitionMetadataFile(self._files, f"{self._path}/{name}").topic_id
         if partition is not None and topic_id is not None:
@@ -103,6 +106,7 @@ class RemovedLogs:
         name = self._move_away(log, STRAY_SUFFIX)
         self._once_forgotten(log, marker, lambda: None)()
         log.flush_and_close(self._on_done)
+        self.kept.append(name)
         return f"{self._path}/{name}"
 
     def take_back(self, stray: Stray, topic: str) -> str:
@@ -112,6 +116,7 @@ class RemovedLogs:
         self._files.sync_dir(self._path, self._on_done)
         self.strays.remove(stray)
         self.checked.remove(stray)
+        self.kept.remove(stray.name)
         return dir_path
 
     def _free_name(self, log: Log, suffix: str) -> str:

@@ -29,6 +29,15 @@ def test_replicas_can_be_asked_where_nothing_recovers() -> None:
     assert 3 not in cluster.asked(), "an operator's question is not repeated for ever"
 
 
+def test_a_description_says_whose_logs_may_lack_records() -> None:
+    cluster = back(lost(unclean_recovery_strategy="None"), 1, 3)
+    cluster.describe(ask_replicas=True)
+    cluster.reply(1, 3, 30, may_lack_records=True)
+    cluster.reply(3, 3, 30)
+    seen = cluster.describe().topics[0].partitions[0]
+    assert [replica.may_lack_records for replica in seen.replicas] == [True, False, False]
+
+
 def test_a_description_comes_in_pages() -> None:
     cluster = lost(partitions=5)
     first = cluster.describe(topics=[], response_partition_limit=3)

@@ -40,10 +40,12 @@ def test_a_cluster_that_does_not_run_is_named_before_spark_starts(
     pipeline = parse(text, tmp_path / "copy.toml")
     with pytest.raises(PipelineError, match=rf"{closed}, of \[source\]: .*{closed}.*Connection refused"):
         refuse_silent(pipeline, timeout_s=0.2)
-    monkeypatch.setattr("heirlog.spark.pipeline.run.ANSWER_S", 0.2)
+    monkeypatch.setattr("heirlog.spark.pipeline.brokers.SAID_AFTER_S", 0.1)
+    said: list[str] = []
     # a master that Spark does not know is refused only when Spark starts
     with pytest.raises(PipelineError, match="Connection refused"):
-        run(pipeline, master="nonsense")
+        run(pipeline, master="nonsense", brokers_timeout_s=0.3, on_wait=said.append)
+    assert said == [f"no broker answers at {closed}, of [source]: waiting for at most 0.3 s"]
     assert [problem.line for problem in problems(pipeline, 0.2)] == [5, 8]
 
 

@@ -18,6 +18,7 @@ from tempfile import SpooledTemporaryFile
 
 from heirlog.env import Buffer, File
 from heirlog.server.boot_id import read_boot_id
+from heirlog.server.file_identity import file_identity
 
 IN_MEMORY_BYTES = 1 << 20
 
@@ -160,6 +161,9 @@ class OverlayFiles:
     @property
     def boot_id(self) -> str:
         return read_boot_id()
+
+    def identity(self, path: str) -> str:
+        return file_identity(path)
 
     def open(self, path: str, create: bool = False) -> File:
         content = self._files.get(path) if path in self._files else self._real(path)

@@ -247,3 +247,4 @@ class _Describing:
             report.current_leader_epoch = answer.current_leader_epoch
             report.last_written_leader_epoch = answer.last_written_epoch
             report.log_end_offset = answer.end_offset
+            report.may_lack_records = answer.may_lack_records

@@ -264,6 +264,14 @@ def _log_directories(node: Node, broker: Broker) -> Iterator[Family | None]:
         "1 for a log directory that cannot be used.",
         [({"logDirectory": path}, path not in online) for path in paths],
     )
+    yield gauges(
+        "heirlog_stray_logs",
+        "Logs in a log directory that are set aside (`-stray`), as found at the start and with those since.",
+        [
+            ({"logDirectory": directory.path}, len(directory.removed.kept))
+            for directory in broker.replicas.directories.online
+        ],
+    )
 
 
 def _partitions(broker: Broker) -> Iterator[Family | None]:

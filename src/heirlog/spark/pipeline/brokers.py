@@ -6,7 +6,7 @@ a minute until Kafka's client gives up.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from heirlog.protocol.errors import KafkaError
 from heirlog.spark import clients
@@ -15,6 +15,7 @@ from heirlog.spark.pipeline.spec import Pipeline, PipelineError, Problem, Topics
 
 ANSWER_S = 10.0
 """For the brokers of a run to answer. They may have just been started."""
+SAID_AFTER_S = 1.0
 
 
 def topic_sinks(pipeline: Pipeline) -> list[tuple[str, TopicSink]]:
@@ -41,8 +42,11 @@ def problems(pipeline: Pipeline, timeout_s: float) -> list[Problem]:
     return found
 
 
-def refuse_silent(pipeline: Pipeline, timeout_s: float) -> None:
-    """Raises PipelineError if no broker of the source or of a sink answers."""
+def refuse_silent(pipeline: Pipeline, timeout_s: float, on_wait: Callable[[str], None] = lambda sentence: None) -> None:
+    """Raises PipelineError if no broker of the source or of a sink answers.
+
+    on_wait: gets a sentence once brokers have not answered for a second.
+    """
     asked = set()
     for name, place, _ in _places(pipeline):
         bootstrap = place.bootstrap_servers
@@ -50,7 +54,13 @@ def refuse_silent(pipeline: Pipeline, timeout_s: float) -> None:
             continue
         asked.add(bootstrap)
         try:
-            _topics_at(place, timeout_s)
+            try:
+                _topics_at(place, min(SAID_AFTER_S, timeout_s))
+            except OSError:
+                if timeout_s <= SAID_AFTER_S:
+                    raise
+                on_wait(f"no broker answers at {bootstrap}, of [{name}]: waiting for at most {timeout_s:g} s")
+                _topics_at(place, timeout_s - SAID_AFTER_S)
         except OSError as error:
             raise PipelineError(f"{bootstrap}, of [{name}]: {error}") from error
         except (KafkaError, ValueError):

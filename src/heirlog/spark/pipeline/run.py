@@ -89,13 +89,16 @@ def run(
     until: Callable[[], bool] = lambda: False,
     on_step: Step = no_step,
     on_look: Callable[[Look], None] | None = None,
+    brokers_timeout_s: float = ANSWER_S,
+    on_wait: Callable[[str], None] = _log.warning,
 ) -> Report:
     """Run until the input is read (batch) or `until()` is true (continuous); what this run did.
 
     `spark` is a session to use; without one, `master` and `conf` create one. `on_step` is called with (`staged` |
-    `renamed` | `committed`, batch number), and `on_look` every second with what runs. Raises PipelineError if the file
-    is wrong, if it does not fit its table or checkpoint, or if a batch failed. Visible rows stay visible, and the next
-    run continues from there.
+    `renamed` | `committed`, batch number), and `on_look` every second with what runs. Brokers
+    that do not answer at the start are waited for `brokers_timeout_s`, and `on_wait` gets a sentence soon. Raises
+    PipelineError if none answers by then, if the file is wrong, if it does not fit its table or checkpoint, or if a
+    batch failed. Visible rows stay visible, and the next run continues from there.
     """
     if not isinstance(pipeline, Pipeline):
         pipeline = load(pipeline)
@@ -107,7 +110,7 @@ def run(
                 held.enter_context(locked(table.path))
                 table.refuse_other_owner(checkpoint_id(part.checkpoint), meaning(part))
                 table.clear_staging()
-        refuse_silent(pipeline, ANSWER_S)
+        refuse_silent(pipeline, brokers_timeout_s, on_wait)
         before = sums_of(pipeline)
         log = None
         if spark is None:

@@ -312,6 +312,7 @@ class DescribeRecoveryResponse(Message):
             "current_leader_epoch": "Leader epoch in the replica's metadata; -1 if unknown.",
             "last_written_leader_epoch": "Leader epoch of the last record in the replica's log; -1 if unknown.",
             "log_end_offset": "Offset after the last record of the log; -1 if unknown.",
+            "may_lack_records": "Whether the replica's machine has stopped, so that records at the end of its log may be gone.",
             "error_code": "Kafka's error code; 0 means success.",
             "error_message": "What was refused, why, and what to do next; null if there is nothing to add to the error code.",
         }
@@ -332,6 +333,7 @@ class DescribeRecoveryResponse(Message):
             current_leader_epoch: int = -1,
             last_written_leader_epoch: int = -1,
             log_end_offset: int = -1,
+            may_lack_records: bool = False,
             error_code: int = 0,
             error_message: str | None = None,
         ) -> None:
@@ -348,6 +350,7 @@ class DescribeRecoveryResponse(Message):
             self.current_leader_epoch: int = current_leader_epoch
             self.last_written_leader_epoch: int = last_written_leader_epoch
             self.log_end_offset: int = log_end_offset
+            self.may_lack_records: bool = may_lack_records
             self.error_code: int = error_code
             self.error_message: str | None = error_message
 
@@ -410,23 +413,43 @@ def _read_response_replica_report(buf: memoryview, pos: int, count: int, version
     items: list[DescribeRecoveryResponse.ReplicaReport] = []
     for _ in range(count):
         x = new(DescribeRecoveryResponse.ReplicaReport)
+        x.may_lack_records = False
         (x.broker_id, x.is_registered, x.is_fenced, x.is_acceptable, x.serves_recovery, x.registered_epoch, x.is_being_asked, x.is_valid, x.answer_age_ms, x.broker_epoch, x.current_leader_epoch, x.last_written_leader_epoch, x.log_end_offset, x.error_code) = _unpack_iooooqooqqiiqh(buf, pos)
         pos += 52
         x.error_message, pos = p.read_compact_nullable_string(buf, pos)
         tags = buf[pos]
         pos += 1
         if tags:
-            pos = p.skip_tags(buf, pos, tags)
+            if tags >= 128:
+                tags, pos = p.more_uvarint(buf, pos, tags)
+            for _ in range(tags):
+                tag, pos, end = p.read_tag(buf, pos)
+                if tag == 10000:
+                    (x.may_lack_records,) = _unpack_o(buf, pos)
+                    pos += 1
+                    if pos != end:
+                        raise p.bad_tag("MayLackRecords")
+                else:
+                    pos = end
         items.append(x)
     return items, pos
 
 
 def _write_response_replica_report(out: Out, items: Sequence[DescribeRecoveryResponse.ReplicaReport], version: int) -> None:
     w = out.small.append
+    tagged: list[tuple[int, Out]]
     for x in items:
         w(_pack_iooooqooqqiiqh(x.broker_id, x.is_registered, x.is_fenced, x.is_acceptable, x.serves_recovery, x.registered_epoch, x.is_being_asked, x.is_valid, x.answer_age_ms, x.broker_epoch, x.current_leader_epoch, x.last_written_leader_epoch, x.log_end_offset, x.error_code))
         w(p.compact_nullable_string(x.error_message))
-        w(b"\0")
+        tagged = []
+        if x.may_lack_records:
+            inner = Out()
+            inner.small.append(_pack_o(x.may_lack_records))
+            tagged.append((10000, inner))
+        if tagged:
+            p.write_tags(out, tagged)
+        else:
+            w(b"\0")
 
 
 def _read_response_recovery_partition(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[DescribeRecoveryResponse.RecoveryPartition], int]:
