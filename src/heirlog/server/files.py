@@ -13,6 +13,7 @@ Traps:
   `fdatasync` would answer success for bytes that are gone: every later flush of that file repeats the first error.
 * A descriptor is closed only when no flush of it is in progress and no connection sends from it. Otherwise its number
   could be reused for another file, and that one would be flushed or sent instead.
+* A file that is in use need not have a descriptor: `descriptors.py` closes those that were not used for a while.
 * Appends name their position, so that a write which failed half-way is cut off again and never followed by another.
 
 What was appended last is kept for a moment, in the buffer in which it came (`RecentAppends`): followers that wait get
@@ -27,10 +28,12 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TypeAlias
 
 from heirlog.env import Buffer, File
 from heirlog.server.boot_id import read_boot_id
+from heirlog.server.descriptors import Descriptors, Parkable
 from heirlog.server.disk_errors import advised, with_advice
 from heirlog.server.file_identity import file_identity
 
@@ -93,14 +96,18 @@ class OsFile:
 
     __slots__ = (
         "_closing",
+        "_descriptors",
         "_fd",
         "_flush_error",
         "_holders",
+        "_parked_as",
         "_recent_appends",
         "_size",
+        "at_risk",
         "path",
         "recent",
         "recent_at",
+        "used",
     )
 
     def __init__(self, path: str, fd: int, recent_appends: RecentAppends | None = None) -> None:
@@ -115,15 +122,27 @@ class OsFile:
         """Flushes in progress, and responses that are being sent from it."""
         self._flush_error: OSError | None = None
         self._closing = False
+        self._parked_as = (0, 0)
+        """Device and inode, while it is parked."""
+        self._descriptors: Descriptors | None = None
+        self.used = True
+        self.at_risk = self._size > 0
 
     @property
     def size(self) -> int:
         return self._size
 
     def fileno(self) -> int:
+        """Raises OSError where it was parked and cannot be opened again."""
+        if self._fd < 0:
+            self.reopen()
+        self.used = True
         return self._fd
 
     def append(self, data: Buffer | Sequence[Buffer]) -> int:
+        if self._fd < 0:
+            self.reopen()
+        self.used = True
         position = self._size
         if isinstance(data, bytes | bytearray | memoryview):
             length = len(data)
@@ -140,6 +159,8 @@ class OsFile:
             self._append_rest([memoryview(part) for part in data], 0, position)
             self.recent = None
         self._size = position + length
+        # after the write: a flush that begins in between clears it, and need not cover the write
+        self.at_risk = True
         return position
 
     def _keep(self, data: memoryview, position: int) -> None:
@@ -166,10 +187,14 @@ class OsFile:
                 rest = drop(rest, written)
         except OSError as error:
             os.ftruncate(self._fd, position)
+            self.at_risk = True
             raise with_advice(error, self.path) from None
 
     def pread(self, size: int, position: int) -> bytes:
         """Raises OSError also where the file has become shorter than what was written to it."""
+        if self._fd < 0:
+            self.reopen()
+        self.used = True
         try:
             data = os.pread(self._fd, size, position)
             while len(data) < size and position + len(data) < self._size:
@@ -186,30 +211,44 @@ class OsFile:
 
     def pwrite(self, data: Buffer, position: int) -> None:
         assert position + len(data) <= self._size, "pwrite never extends a file"
+        fd = self.fileno()
         self.recent = None
         rest = memoryview(data)
         try:
             while rest:
-                written = os.pwrite(self._fd, rest, position)
+                written = os.pwrite(fd, rest, position)
                 position += written
                 rest = rest[written:]
         except OSError as error:
             raise with_advice(error, self.path) from None
+        finally:
+            self.at_risk = True
 
     def truncate(self, size: int) -> None:
+        fd = self.fileno()
         self.recent = None
         try:
-            os.ftruncate(self._fd, size)
+            os.ftruncate(fd, size)
         except OSError as error:
             raise with_advice(error, self.path) from None
         self._size = size
+        self.at_risk = True
 
     def close(self) -> None:
+        if self._holders and self._fd < 0:
+            with suppress(OSError):  # the flush that waits will find out why
+                self.reopen()
         self._closing = True
+        if self._descriptors is not None:
+            self._descriptors.closed(self)
         self._close_if_idle()
 
     def hold(self) -> None:
-        """Until `release` the descriptor stays, also of a file that was closed or removed meanwhile."""
+        """Until `release` the descriptor stays, also of a file that was closed or removed meanwhile.
+
+        Raises OSError as `fileno` does.
+        """
+        self.fileno()
         self._holders += 1
 
     def release(self) -> None:
@@ -218,24 +257,82 @@ class OsFile:
 
     def flush_begins(self) -> None:
         assert not self._closing, f"flush of the closed file {self.path}"
-        self.hold()
+        # one that is parked stays so: its flush opens it, and thousands may be asked for at once
+        self._holders += 1
 
     def flush_now(self) -> OSError | None:
         """In the flusher's thread. Only the first failure is asked of the kernel."""
         if self._flush_error is None:
+            self.at_risk = False
             try:
-                sync_data(self._fd)
+                self._sync()
             except OSError as error:
+                self.at_risk = True
                 self._flush_error = with_advice(error, self.path)
         return self._flush_error
 
+    def _sync(self) -> None:
+        descriptors = self._descriptors
+        if descriptors is None or self._fd >= 0:
+            sync_data(self._fd)
+            return
+        with descriptors.names:
+            parked = self._fd < 0
+            fd = self._same(os.open(self.path, os.O_RDWR)) if parked else self._fd
+        try:
+            sync_data(fd)
+        finally:
+            if parked:
+                os.close(fd)
+
     def _close_if_idle(self) -> None:
-        if self._closing and not self._holders and self._fd >= 0:
+        if self._closing and not self._holders:
             self.recent = None
             if self._recent_appends is not None:
                 self._recent_appends.remove(self)
-            os.close(self._fd)
-            self._fd = -1
+            if self._fd >= 0:
+                os.close(self._fd)
+                self._fd = -1
+
+    # parking, see `descriptors.py`
+
+    @property
+    def is_held(self) -> bool:
+        return self._holders > 0
+
+    @property
+    def is_parked(self) -> bool:
+        return self._fd < 0
+
+    def may_be_parked_by(self, descriptors: Descriptors | None) -> None:
+        self._descriptors = descriptors
+
+    def park(self) -> None:
+        found = os.fstat(self._fd)
+        self._parked_as = found.st_dev, found.st_ino
+        os.close(self._fd)
+        self._fd = -1
+
+    def reopen(self) -> None:
+        """Not of a closed file: its next call fails as a call on a closed descriptor does."""
+        if self._closing or self._descriptors is None:
+            return
+        with advised(self.path):
+            fd = self._same(self._descriptors.open(self.path, os.O_RDWR))
+        if os.fstat(fd).st_size < self._size:
+            os.close(fd)
+            raise cut_from_outside(self.path)
+        self._fd = fd
+        self.used = True
+        self._descriptors.opened(self)
+
+    def _same(self, fd: int) -> int:
+        """`fd`, if it is of the file that was parked. Raises OSError."""
+        found = os.fstat(fd)
+        if (found.st_dev, found.st_ino) == self._parked_as:
+            return fd
+        os.close(fd)
+        raise OSError(errno.ESTALE, "another file has taken the place of the one that this node has opened", self.path)
 
 
 def cut_from_outside(path: str) -> OSError:
@@ -358,9 +455,11 @@ def sync_directory(path: str) -> OSError | None:
 class OsFiles:
     """See `heirlog.env.Files`."""
 
-    def __init__(self, deliver: Deliver) -> None:
+    def __init__(self, deliver: Deliver, files_open: int | None = None) -> None:
+        """files_open: how many files have a descriptor; None: half of those that the process may have."""
         self._flusher = Flusher(deliver)
         self._recent_appends = RecentAppends()
+        self._descriptors = Descriptors(self._flush_to_park, files_open)
 
     @property
     def boot_id(self) -> str:
@@ -372,8 +471,14 @@ class OsFiles:
 
     def open(self, path: str, create: bool = False) -> OsFile:
         with advised(path):
-            fd = os.open(path, os.O_RDWR | (os.O_CREAT if create else 0), 0o644)
-        return OsFile(path, fd, self._recent_appends)
+            fd = self._descriptors.open(path, os.O_RDWR | (os.O_CREAT if create else 0))
+        file = OsFile(path, fd, self._recent_appends)
+        self._descriptors.add(file)
+        return file
+
+    def _flush_to_park(self, file: Parkable, on_flushed: OnSynced) -> None:
+        assert isinstance(file, OsFile)
+        self.flush(file, on_flushed)
 
     def flush(self, file: File, on_flushed: OnSynced) -> None:
         assert isinstance(file, OsFile)
@@ -383,12 +488,18 @@ class OsFiles:
         self._flusher.ask(path, on_synced)
 
     def rename(self, source: str, target: str) -> None:
-        with advised(source):
-            os.rename(source, target)
+        with advised(source), self._descriptors.renaming(source, target):
+            self._rename(source, target)
+
+    def _rename(self, source: str, target: str) -> None:
+        os.rename(source, target)
 
     def unlink(self, path: str) -> None:
-        with advised(path):
-            os.unlink(path)
+        with advised(path), self._descriptors.removing(path):
+            self._unlink(path)
+
+    def _unlink(self, path: str) -> None:
+        os.unlink(path)
 
     def mkdirs(self, path: str) -> None:
         with advised(path):

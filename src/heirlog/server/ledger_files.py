@@ -114,7 +114,9 @@ class LedgerFiles(OsFiles):
                 lambda: os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644)),
                 None,
             )
-        return self._opened(self._guard, path, os.open(path, os.O_RDWR))
+        file = self._opened(self._guard, path, self._descriptors.open(path, os.O_RDWR))
+        self._descriptors.add(file)
+        return file
 
     def _opened(self, guard: LedgerGuard, path: str, fd: int) -> LedgerFile:
         return LedgerFile(guard, path, fd, self._recent_appends)
@@ -141,21 +143,21 @@ class LedgerFiles(OsFiles):
 
         super().sync_dir(path, answered)
 
-    def rename(self, source: str, target: str) -> None:
+    def _rename(self, source: str, target: str) -> None:
         occupied = os.path.isdir(target) and os.listdir(target)
         if source == target or occupied:
-            super().rename(source, target)  # nothing to do, or nothing that can be done
+            super()._rename(source, target)  # nothing to do, or nothing that can be done
             return
         self._guard.change(
             lambda ledger: ledger.enter("rename", os.path.abspath(target), os.path.abspath(source)),
-            lambda: super(LedgerFiles, self).rename(source, target),
+            lambda: super(LedgerFiles, self)._rename(source, target),
             do,
         )
 
-    def unlink(self, path: str) -> None:
+    def _unlink(self, path: str) -> None:
         self._guard.change(
             lambda ledger: ledger.enter("remove", os.path.abspath(path)),
-            lambda: super(LedgerFiles, self).unlink(path),
+            lambda: super(LedgerFiles, self)._unlink(path),
             do,
         )
 

@@ -94,7 +94,7 @@ def run_node(
 
 
 def raise_file_limit() -> None:
-    """To what the system allows, as a JVM does: each replica keeps a file open, and a shell gives 1,024."""
+    """To what the system allows, as a JVM does: a shell gives 1,024. A connection needs one, and a replica in use."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         with suppress(ValueError, OSError):  # macOS names a hard limit that it does not grant

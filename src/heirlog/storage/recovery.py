@@ -131,8 +131,9 @@ def _tidy(files: Files, dir_path: str) -> tuple[list[int], set[int]]:
 
     Returns the base offsets of the segments, and of those with an index of aborted transactions.
     """
-    complete_swaps(files, dir_path)
     names = files.list(dir_path)
+    if complete_swaps(files, dir_path, names):
+        names = files.list(dir_path)
     bases = [int(name[:-4]) for name in names if name.endswith(".log") and name[:-4].isdecimal()]
     known = {f"{base:020d}" for base in bases}
     for name in names:
@@ -267,10 +268,11 @@ def rebuild_producers(
     segment is removed, too: of what came after it, markers among it, nothing is left to read, so a transaction that it
     calls open might stay open.
     """
-    had_none = not snapshot_offsets(files, dir_path)
-    remove_snapshots(files, dir_path, lambda offset: not segments[0].base_offset <= offset <= loaded_from)
-    newest = read_newest_snapshot(files, dir_path, loaded_from)
-    if had_none and trust_absence:
+    newest = None
+    if snapshot_offsets(files, dir_path):
+        remove_snapshots(files, dir_path, lambda offset: not segments[0].base_offset <= offset <= loaded_from)
+        newest = read_newest_snapshot(files, dir_path, loaded_from)
+    elif trust_absence:
         return ProducerStateManager()
     start, states = newest or (segments[0].base_offset, ProducerStateManager())
     work_bytes = 0

@@ -100,16 +100,20 @@ def _put_into_place(files: Files, dir_path: str, base_offset: int) -> None:
             files.rename(path + SWAP_SUFFIX, path)
 
 
-def complete_swaps(files: Files, dir_path: str) -> None:
-    """Finish a swap that a crash interrupted, when a log is loaded. Raises OSError.
+def complete_swaps(files: Files, dir_path: str, names: Sequence[str]) -> bool:
+    """Finish a swap that a crash interrupted, when a log is loaded; whether there was one. Raises OSError.
+
+    names: those in the directory.
 
     A file was durable before it was renamed to `.swap`, so one that cannot be read was damaged later. It is dropped,
     and loading checks the remaining files.
     """
-    for name in files.list(dir_path):
+    found = False
+    for name in names:
         stem = name.removesuffix(".log" + SWAP_SUFFIX)
         if stem == name or not stem.isdecimal():
             continue
+        found = True
         base_offset = int(stem)
         end_offset = _end_of(files, dir_path, base_offset)
         if end_offset is None:
@@ -121,6 +125,7 @@ def complete_swaps(files: Files, dir_path: str) -> None:
             if is_segment and base_offset <= int(other_stem) < end_offset:
                 files.unlink(f"{dir_path}/{other}")
         _put_into_place(files, dir_path, base_offset)
+    return found
 
 
 def _end_of(files: Files, dir_path: str, base_offset: int) -> int | None:
