@@ -80,8 +80,8 @@ class PartitionView:
         return "unassigned"
 
     def rank(self, log: ReplicaLog) -> int:
-        """The higher, the more the metadata say that it is right."""
-        return _RANKS.get(self.role(log), 0)
+        """The higher, the more the metadata say that it is right. A damaged log is not right, whatever its role is."""
+        return -1 if log.is_damaged else _RANKS.get(self.role(log), 0)
 
     @property
     def reference(self) -> ReplicaLog:
@@ -278,7 +278,9 @@ def judge_differences(
 
 
 def _who_is_right(view: PartitionView, log: ReplicaLog, reference: ReplicaLog) -> str:
-    if view.rank(reference) == 0:
+    if view.rank(log) < 0 <= view.rank(reference):
+        return f"replica {reference.copy.node} is right, as the log of replica {log.copy.node} is damaged"
+    if view.rank(reference) <= 0:
         return "the metadata does not say which is right"
     if view.rank(reference) > view.rank(log):
         return f"replica {reference.copy.node} is right by the metadata ({view.role(reference)})"
