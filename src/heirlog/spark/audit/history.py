@@ -135,6 +135,8 @@ class MetadataHistory:
                 for election in (*reversed(state.earlier), state.basis):
                     if election is not None:
                         self._add_election(key, -1, election.timestamp_ms, election.basis, election)
+                if self.image.elr_enabled:
+                    self._judge_lists(key, None, state, offset)
                 self._left(key, state, offset)
 
     def batch(self, batch: BatchOfMetadata) -> None:

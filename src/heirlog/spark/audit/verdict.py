@@ -290,7 +290,7 @@ def _who_is_right(view: PartitionView, log: ReplicaLog, reference: ReplicaLog) -
         return "the metadata does not say which is right"
     if view.rank(reference) > view.rank(log):
         return f"replica {reference.copy.node} is right by the metadata ({view.role(reference)})"
-    return f"both are in the {view.role(log).upper()}, and most of its members agree with replica {reference.copy.node}"
+    return f"both are in the {view.role(log).upper()}, and most replicas agree with replica {reference.copy.node}"
 
 
 def _is_explained(view: PartitionView, log: ReplicaLog, reference: ReplicaLog, difference: Difference) -> bool:
