@@ -86,7 +86,8 @@ def test_a_swarm_has_the_nodes_that_were_asked_for(heirlog: Heirlog) -> None:
     ("options", "sentence"),
     [
         (("--seeds", "9..1"), "the first seed is greater than the last one"),
-        (("--seeds", "one"), "give the first and the last seed, as in 1..1000"),
+        (("--seeds", "one"), "give the first and the last seed, as in 1..1000, or one seed"),
+        (("--seeds", ""), "give the first and the last seed"),
         (("--seeds", "1..2", "--minutes", "1"), "--seeds and --minutes exclude each other"),
         (("--scenario", "U1", "--nodes", "5"), "U1 is a script with brokers and controllers of its own"),
         (("--without-guard", "99"), "there is no guard 99"),

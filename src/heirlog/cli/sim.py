@@ -136,9 +136,9 @@ def _seeds(given: str | None, minutes: float | None) -> tuple[Iterable[int], int
     if minutes is not None:
         until_s = time.monotonic() + minutes * 60
         return takewhile(lambda _: time.monotonic() < until_s, count(random.randrange(1 << 40))), None
-    first, separator, last = (given or DEFAULT_SEEDS).partition("..")
+    first, separator, last = (DEFAULT_SEEDS if given is None else given).partition("..")
     if not (first.isascii() and first.isdigit() and (not separator or (last.isascii() and last.isdigit()))):
-        raise UsageError(f"--seeds {given}: give the first and the last seed, as in 1..1000")
+        raise UsageError(f"--seeds {given}: give the first and the last seed, as in 1..1000, or one seed")
     low, high = int(first), int(last or first)
     if low > high:
         raise UsageError(f"--seeds {given}: the first seed is greater than the last one")

@@ -182,3 +182,21 @@ def test_a_failed_task_leaves_no_part_of_a_table_and_missing_rows_are_noticed(
         (tmp_path / "segments" / name).unlink()
     with pytest.raises(OSError, match="the workers must be able to write to --out"):
         list(job.segments())
+
+
+def test_a_damaged_copy_of_the_metadata_does_not_make_the_replicas_wrong(
+    spark: SparkSession, stopped: Path, tmp_path: Path
+) -> None:
+    data = tmp_path / "data"
+    shutil.copytree(stopped, data)
+    at = planted.flip_bit(log_directory(data, 100) / planted.METADATA)
+    found = audited(spark, data, tmp_path / "one").findings
+    assert [(each.kind, each.topic, each.replica, each.offset) for each in found] == [
+        ("batch-damaged", "__cluster_metadata", 100, at)
+    ]
+    for node in NODES:
+        planted.flip_bit(log_directory(data, node) / planted.METADATA)
+    # now nothing says how the cluster ended: the replicas are judged by each other only
+    found = audited(spark, data, tmp_path / "all").findings
+    assert {(each.kind, each.topic) for each in found} == {("batch-damaged", "__cluster_metadata")}
+    assert len(found) == 1 + len(NODES)

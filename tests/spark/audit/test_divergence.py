@@ -36,6 +36,8 @@ def test_of_several_candidates_the_one_that_most_agree_with_is_the_reference() -
     batches = {1: held(A, (1, 0, "x")), 2: held(A, B), 3: held(A, B)}
     ranges = dict.fromkeys(batches, WHOLE)
     assert compare([1, 2, 3], batches, ranges) == [Difference(1, 2, 1, 0, 0)]
+    # two members of the ELR: the third replica decides
+    assert compare([1, 2], batches, ranges) == [Difference(1, 2, 1, 0, 0)]
     # the metadata prefers it
     assert compare([1], batches, ranges) == [Difference(2, 1, 1, 0, 0), Difference(3, 1, 1, 0, 0)]
 

@@ -113,6 +113,20 @@ def test_lists_that_contradict_each_other_break_t2_once() -> None:
     assert log.kinds() == [("T2", at)]
 
 
+def test_the_state_with_which_the_history_begins_is_judged_too() -> None:
+    def begun(isr: list[int], elr: list[int]) -> list[tuple[str, int]]:
+        history = MetadataHistory(lambda state: None)
+        partition = PartitionRecord(
+            partition_id=0, topic_id=T, replicas=[1, 2, 3], isr=isr, leader=1, eligible_leader_replicas=elr
+        )
+        level = FeatureLevelRecord(name=ELR_VERSION, feature_level=1)
+        history.begin([level, TopicRecord(name="t", topic_id=T), partition], 40, 1, 1000)
+        return [(finding.kind, finding.offset) for finding in history.findings]
+
+    assert begun([1, 2], [1]) == [("T2", 40)]
+    assert begun([1, 2], []) == []
+
+
 def test_a_forgotten_member_breaks_t10_unless_the_cluster_has_no_recovery_manager() -> None:
     for ours in (True, False):
         log = Log(ours=ours)

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heirlog.protocol.batch import encode_batch, read_header
+from heirlog.protocol.checksum import crc32c
 from heirlog.spark.audit import segment_scan
 from heirlog.spark.audit.segment_scan import SegmentScan, Unit
 from heirlog.storage.index import OFFSET_ENTRY, TIME_ENTRY
@@ -70,6 +71,25 @@ def test_every_bit_below_the_crc_is_noticed(tmp_path_factory: pytest.TempPathFac
     broken[at // 8] ^= 1 << at % 8
     row = scan(tmp_path_factory.mktemp("scan"), *map(bytes, batches))
     assert ("batch-damaged", 3 * (bit % count)) in kinds(row) or "framing" in dict(kinds(row))
+
+
+@pytest.mark.parametrize("byte", [*range(17, 23), *range(24, 61)])
+def test_nothing_that_a_damaged_header_says_is_believed(tmp_path: Path, byte: int) -> None:
+    log = [batch(3 * i, 3, producer_id=7, producer_epoch=0, base_sequence=3 * i) for i in range(3)]
+    size, times = len(log[0]), [(1002, 2), (1005, 5), (1008, 8)]
+    broken = bytearray(log[1])
+    broken[byte] ^= 4
+    row = scan(tmp_path, log[0], bytes(broken), log[2], index=[(5, size), (8, 2 * size)], times=times)
+    assert kinds(row) == [("batch-damaged", 3)]
+    assert row["gaps"] == [{"start": 3, "end": 6, "reported": True}]
+    assert (row["records"], row["end_offset"], row["rewritten_to"]) == (9, 9, -1)
+    runs = [(run["producer_id"], run["first_sequence"], run["last_sequence"]) for run in row["producers"]]
+    assert runs == [(7, 0, 2), (7, 6, 8)]  # the missing offsets explain the break
+
+
+def test_one_batch_of_a_wrong_epoch_is_one_finding(tmp_path: Path) -> None:
+    log = [batch(i, epoch=9 if i == 1 else 2) for i in range(20)]
+    assert kinds(scan(tmp_path, *log)) == [("epoch-goes-back", 2)]
 
 
 def test_offsets_that_are_not_there_are_gaps_and_not_yet_findings(tmp_path: Path) -> None:
@@ -145,6 +165,7 @@ def test_batches_that_the_log_cleaner_has_changed_are_noted(tmp_path: Path) -> N
     cleaned = bytearray(batch(0, 3))
     assert scan(tmp_path, bytes(cleaned))["rewritten_to"] == -1
     cleaned[57:61] = (1).to_bytes(4, "big")
+    cleaned[17:21] = crc32c(memoryview(cleaned)[21:]).to_bytes(4, "big")
     assert scan(tmp_path, bytes(cleaned), batch(3))["rewritten_to"] == 3
 
 

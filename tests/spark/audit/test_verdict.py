@@ -90,6 +90,17 @@ def test_one_epoch_never_has_two_histories() -> None:
     assert judged(found, Difference(2, 1, 50, -1, 3)) == [("diverged", 2, 50)]
 
 
+def test_a_damaged_leader_is_not_what_healthy_replicas_are_compared_with() -> None:
+    found = view(log(1, 100, mark=10), log(2, 100, mark=10), isr=(1, 2))
+    leader, follower = found.replicas
+    assert (found.rank(leader), found.rank(follower)) == (3, 2)
+    leader.found("offsets-go-back", 60, "a batch at offset 60 follows where offset 61 was expected")
+    assert found.rank(leader) < found.rank(follower)
+    (finding,) = verdict.judge_differences([found], [Difference(1, 2, 59, 3, 3)], {1: leader, 2: follower})
+    assert finding.replica == 1
+    assert "replica 2 is right, as the log of replica 1 is damaged" in finding.sentence
+
+
 def test_an_older_tail_is_explained_above_the_high_watermark_that_counts_for_it() -> None:
     logs = (log(1, 100, mark=100), log(2, 60, epoch=2, mark=40))
     assert judged(view(*logs), Difference(2, 1, 50, 2, 3)) == []

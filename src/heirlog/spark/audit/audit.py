@@ -21,7 +21,7 @@ from heirlog.spark.audit.history import MetadataHistory
 from heirlog.spark.audit.inventory import Inventory
 from heirlog.spark.audit.job import Job, LogToCompare
 from heirlog.spark.audit.log_reader import keys_of
-from heirlog.spark.audit.metadata_log import MetadataLogFiles, newest
+from heirlog.spark.audit.metadata_log import MetadataLogFiles
 from heirlog.spark.audit.replica_log import ReplicaLog, put_together
 from heirlog.spark.audit.verdict import PartitionView
 
@@ -75,7 +75,9 @@ def run(spark: SparkSession, inventory: Inventory, out: Path, say: Say = lambda 
     ]
     reported: list[bool] = []
     if history is not None:
-        findings += [*history.findings, *verdict.missing_replicas(inventory, views, history)]
+        findings += history.findings
+        if history.is_complete:
+            findings += verdict.missing_replicas(inventory, views, history)
         reports = {key for log in verdict.report_logs(inventory) for key in keys_of(log.path)}
         reported = [verdict.is_reported(election, reports) for election in history.elections]
         findings += verdict.unreported(history.elections, reports)
@@ -106,14 +108,15 @@ def _put_together(inventory: Inventory, job: Job) -> dict[int, ReplicaLog]:
 
 
 def _history(logs: dict[int, ReplicaLog], out: Path) -> MetadataHistory | None:
-    """Of the newest copy of the metadata log; None if there is none."""
-    copies = [(log.last_epoch, log.end_offset, log.copy.path) for log in logs.values() if log.copy.is_metadata]
-    path = newest(copies)
-    if path is None:
+    """Of the newest copy of the metadata log that is not damaged, or of the newest one; None if there is none."""
+    copies = [log for log in logs.values() if log.copy.is_metadata]
+    if not copies:
         return None
+    chosen = max(copies, key=lambda log: (not log.is_damaged, log.last_epoch, log.end_offset, log.copy.path))
     with tables.states_writer(out) as states:
         history = MetadataHistory(lambda change: states.add(tables.state_row(change)))
-        copy = MetadataLogFiles(path)
+        history.is_complete = not chosen.is_damaged
+        copy = MetadataLogFiles(chosen.copy.path)
         base = copy.base()
         begins = 0
         if base is not None:
@@ -122,12 +125,11 @@ def _history(logs: dict[int, ReplicaLog], out: Path) -> MetadataHistory | None:
         for batch in copy.batches(begins):
             history.batch(batch)
         history.ended()
-    for log in logs.values():
-        if log.copy.is_metadata:
-            one = MetadataLogFiles(log.copy.path)
-            one.check_snapshots()
-            for name, why in one.damaged_snapshots.items():
-                log.found("metadata-snapshot-damaged", -1, f"{name}: {why}")
+    for log in copies:
+        one = MetadataLogFiles(log.copy.path)
+        one.check_snapshots()
+        for name, why in one.damaged_snapshots.items():
+            log.found("metadata-snapshot-damaged", -1, f"{name}: {why}")
     return history
 
 

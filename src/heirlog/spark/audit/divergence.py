@@ -3,7 +3,7 @@
     replica's batches of the buckets  --join on the base offset-->  equal, or the first offset that is not
 
     reference     one of the candidates, which the metadata does not tell apart: the one from which the fewest others
-                  of them differ
+                  of them differ, and if that is equal, the fewest of all replicas
 
 Only offsets that both logs cover are compared: one may start later (retention), end earlier (it lags), or have a gap
 that is a finding of its own. Two batches are equal if place, leader epoch, CRC, size, timestamp and producer are. What
@@ -76,8 +76,9 @@ def compare(
         found = (_first_difference(reference, log, by_offset, ranges) for log in others if log != reference)
         return [difference for difference in found if difference is not None]
 
-    reference = min(here, key=lambda log: len(from_reference(log, here)))
-    return from_reference(reference, sorted(by_offset))
+    everyone = sorted(by_offset)
+    reference = min(here, key=lambda log: (len(from_reference(log, here)), len(from_reference(log, everyone))))
+    return from_reference(reference, everyone)
 
 
 def _first_difference(

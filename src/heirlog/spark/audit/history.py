@@ -109,6 +109,8 @@ class MetadataHistory:
     """Records that this version cannot apply: they concern nothing that is audited."""
     last_elected: dict[PartitionKey, tuple[int, int]] = field(default_factory=dict)
     """The last leader of each partition and its leader epoch; kept while the partition has none."""
+    is_complete: bool = True
+    """False: the log is damaged and was read up to there, so `image` is older than the replicas' logs."""
     first_ms: int = -1
     last_ms: int = -1
     _static: Any = field(default_factory=lambda: parse_static(_A_BROKER))
@@ -133,6 +135,8 @@ class MetadataHistory:
                 for election in (*reversed(state.earlier), state.basis):
                     if election is not None:
                         self._add_election(key, -1, election.timestamp_ms, election.basis, election)
+                if self.image.elr_enabled:
+                    self._judge_lists(key, None, state, offset)
                 self._left(key, state, offset)
 
     def batch(self, batch: BatchOfMetadata) -> None:

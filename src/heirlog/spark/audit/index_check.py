@@ -84,11 +84,11 @@ class IndexFilesCheck:
             self._note(self._time_path, f"its entry of timestamp {timestamp} is smaller than a timestamp before it")
         self._times_seen = max(behind, self._times_seen)
 
-    def ended(self, size: int) -> None:
-        """The segment was read to its end, which is at byte `size`."""
+    def ended(self, size: int, *, knows_timestamps: bool) -> None:
+        """The segment was read to its end, which is at byte `size`. Timestamps of damaged batches are not known."""
         if self.positions.size and self.positions[-1] >= size:
             self._note(self._offset_path, "it points past the last batch")
-        if self._timestamps.size and self._timestamps[-1] > self._largest:
+        if knows_timestamps and self._timestamps.size and self._timestamps[-1] > self._largest:
             self._note(self._time_path, "its last entry is larger than every timestamp")
 
     def _note(self, path: str, what: str) -> None:

@@ -10,7 +10,7 @@ first batch that is damaged or does not follow.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,8 +42,6 @@ class MetadataLogFiles:
         self.snapshots = sorted(found for found in map(parse_name, names) if found is not None)
         self.damaged_snapshots: dict[str, str] = {}
         """File name → why it cannot be read, as far as they were tried."""
-        self.stopped_at: str | None = None
-        """Why reading ended before the end of the log; None: it did not."""
 
     def check_snapshots(self) -> None:
         """Fill `damaged_snapshots`. Raises OSError."""
@@ -72,11 +70,9 @@ class MetadataLogFiles:
 
     def batches(self, from_offset: int) -> Iterator[BatchOfMetadata]:
         """The data batches at and after an offset. Raises OSError."""
-        reader = LogReader(self.path)
-        for header, data in reader.batches():
+        for header, data in LogReader(self.path).batches():
             if header.next_offset > from_offset and not header.is_control:
                 yield _decoded(header, data)
-        self.stopped_at = reader.stopped_at
 
 
 def _decoded(header: BatchHeader, data: bytes) -> BatchOfMetadata:
@@ -90,8 +86,3 @@ def _decoded(header: BatchHeader, data: bytes) -> BatchOfMetadata:
     except (KafkaError, ValueError):
         pass
     return BatchOfMetadata(header.base_offset, header.leader_epoch, header.max_timestamp, records)
-
-
-def newest(copies: Sequence[tuple[int, int, str]]) -> str | None:
-    """The directory of the newest copy, each given as (epoch of its last batch, end offset, directory)."""
-    return max(copies)[2] if copies else None

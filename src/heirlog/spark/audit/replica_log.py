@@ -24,6 +24,18 @@ class OffsetRange(NamedTuple):
     """Exclusive."""
 
 
+_DAMAGE = (
+    "batch-damaged",
+    "framing",
+    "unreadable",
+    "offsets-missing",
+    "offsets-go-back",
+    "epoch-goes-back",
+    "batch-doubled",
+)
+"""Findings that the batches themselves prove: no other file and no other replica is needed."""
+
+
 @dataclass(slots=True, eq=False)
 class ReplicaLog:
     """What the scan has found of one log."""
@@ -44,6 +56,10 @@ class ReplicaLog:
     missing: list[OffsetRange] = field(default_factory=list)
     """All offsets that are not there, between start and end."""
     findings: list[AuditFinding] = field(default_factory=list)
+
+    @property
+    def is_damaged(self) -> bool:
+        return any(finding.kind in _DAMAGE for finding in self.findings)
 
     @property
     def ranges(self) -> list[OffsetRange]:
@@ -91,7 +107,7 @@ def put_together(copy: LogCopy, segments: Iterable[dict[str, Any]]) -> ReplicaLo
     log.start_offset = copy.log_start_offset if expected < 0 else max(copy.log_start_offset, first)
     log.end_offset = max(expected, 0)
     if expected >= 0:
-        _check_files(log, first)
+        _check_files(log, first, was_damaged)
     return log
 
 
@@ -119,14 +135,14 @@ def _add(log: ReplicaLog, row: dict[str, Any]) -> None:
         log.found(found["kind"], found["offset"], found["sentence"])
 
 
-def _check_files(log: ReplicaLog, first: int) -> None:
-    """The checkpoints against the log."""
+def _check_files(log: ReplicaLog, first: int, was_damaged: bool) -> None:
+    """The checkpoints against the log. was_damaged: it ends where it cannot be read."""
     copy = log.copy
     if copy.epochs:
         known_from, (last_epoch, last_start) = copy.epochs[0][1], copy.epochs[-1]
         if known_from < log.start_offset and log.start_offset == first and not copy.is_metadata:
             log.gaps.append(OffsetRange(known_from, first))
-        if copy.stopped_cleanly and last_start > log.end_offset:
+        if copy.stopped_cleanly and last_start > log.end_offset and not was_damaged:
             log.found(
                 "leader-epochs-wrong",
                 log.end_offset,

@@ -132,7 +132,7 @@ class SegmentScan:
         self._bytes = self._batches = self._records = 0
         self._first_offset = self._first_epoch = self._last_epoch = -1
         self._rewritten_to = self._max_timestamp = -1
-        self._ends_damaged = False
+        self._ends_damaged = self._has_damaged = False
         entries = np.array(unit.epochs or np.zeros((0, 2)), np.int64).reshape(-1, 2)
         self._epochs: Longs = entries[:, 0]
         self._epoch_starts: Longs = entries[:, 1]
@@ -144,7 +144,7 @@ class SegmentScan:
                 size = os.fstat(file.fileno()).st_size
                 self._walk(file.fileno(), size)
                 if self._indexes is not None and not self._ends_damaged and size:
-                    self._indexes.ended(size)
+                    self._indexes.ended(size, knows_timestamps=not self._has_damaged)
         except OSError as error:
             self._found("unreadable", self._expected, f"{self._name} cannot be read: {error.strerror}")
             self._ends_damaged = True
@@ -197,17 +197,17 @@ class SegmentScan:
     # checks, each on columns of numbers
 
     def _check(self, columns: Longs, piece: bytearray, origin: int) -> None:
-        self._check_crcs(columns, piece)
         base, last = columns[h.BASE_OFFSET], columns[h.BASE_OFFSET] + columns[h.LAST_OFFSET_DELTA]
+        damaged = self._check_crcs(columns, piece, base, last)
         self._check_order(columns, base, last)
         self._check_epochs(columns[h.LEADER_EPOCH], base, last)
-        counts = columns[h.RECORD_COUNT]
-        timestamps = np.where(counts > 0, columns[h.MAX_TIMESTAMP], -1)
+        counts = np.where(damaged, last - base + 1, columns[h.RECORD_COUNT])
+        timestamps = np.where((counts > 0) & ~damaged, columns[h.MAX_TIMESTAMP], -1)
         if self._indexes is not None:
             self._indexes.batches(columns[h.POSITION] + origin, last, timestamps)
-        self._producers.batches(columns)
+        self._producers.batches(columns[:, ~damaged] if damaged.any() else columns)
         self._add_to_buckets(columns, base)
-        rewritten = (counts != columns[h.LAST_OFFSET_DELTA] + 1) | (columns[h.ATTRIBUTES] & DELETE_HORIZON != 0)
+        rewritten = (counts != last - base + 1) | (~damaged & (columns[h.ATTRIBUTES] & DELETE_HORIZON != 0))
         if rewritten.any():
             self._rewritten_to = max(self._rewritten_to, int(last[rewritten].max()) + 1)
         self._batches += base.size
@@ -220,15 +220,25 @@ class SegmentScan:
         self._before = (int(base[-1]), int(columns[h.CRC, -1]), int(columns[h.SIZE, -1]))
         self._expected = int(last[-1]) + 1
 
-    def _check_crcs(self, columns: Longs, piece: bytearray) -> None:
+    def _check_crcs(self, columns: Longs, piece: bytearray, base: Longs, last: Longs) -> NDArray[np.bool_]:
+        """Which batches are damaged: what their headers say is not believed, and their offsets count as missing.
+
+        `last` is corrected: a damaged batch ends where the next one begins.
+        """
         view = memoryview(piece)
         starts = columns[h.POSITION].tolist()
         ends = (columns[h.POSITION] + columns[h.SIZE]).tolist()
         computed = [crc32c(view[start + _CRC_START : end]) for start, end in zip(starts, ends, strict=True)]
-        for at in np.flatnonzero(columns[h.CRC] != np.array(computed, np.int64)).tolist():
-            base = int(columns[h.BASE_OFFSET, at])
-            last = base + int(columns[h.LAST_OFFSET_DELTA, at])
-            self._found("batch-damaged", base, f"{self._name}: the batch of offsets {base} to {last} fails its CRC")
+        damaged: NDArray[np.bool_] = columns[h.CRC] != np.array(computed, np.int64)
+        for at in np.flatnonzero(damaged).tolist():
+            if at + 1 < base.size and base[at + 1] > base[at]:
+                last[at] = base[at + 1] - 1
+            start, end = int(base[at]), int(last[at]) + 1
+            sentence = f"{self._name}: the batch of offsets {start} to {end - 1} fails its CRC"
+            self._found("batch-damaged", start, sentence)
+            self._gaps.append({"start": start, "end": end, "reported": True})
+        self._has_damaged = self._has_damaged or bool(damaged.any())
+        return damaged
 
     def _check_order(self, columns: Longs, base: Longs, last: Longs) -> None:
         first = base[0] if self._expected == _NO_OFFSET else self._expected
@@ -247,11 +257,14 @@ class SegmentScan:
                 self._found("offsets-go-back", now[0], sentence)
 
     def _check_epochs(self, epochs: Longs, base: Longs, last: Longs) -> None:
-        highest = np.maximum.accumulate(np.concatenate(([self._epoch], epochs)))
-        for at in np.flatnonzero((epochs < highest[:-1]) & (epochs >= 0)).tolist():
-            sentence = f"{self._name}: the batch at offset {base[at]} is of leader epoch {epochs[at]}, one before it of"
-            self._found("epoch-goes-back", int(base[at]), f"{sentence} {highest[at]}")
-        self._epoch = int(highest[-1])
+        before = np.concatenate(([self._epoch], epochs[:-1]))
+        # one wrong epoch is one finding: the batches behind it are compared with their own neighbours
+        for at in np.flatnonzero((epochs < before) & (epochs >= 0)).tolist():
+            sentence = (
+                f"{self._name}: the batch at offset {base[at]} is of leader epoch {epochs[at]}, the one before of"
+            )
+            self._found("epoch-goes-back", int(base[at]), f"{sentence} {before[at]}")
+        self._epoch = int(epochs[-1])
         if not self._epochs.size:
             return
         start = self._unit.log_start_offset

@@ -80,8 +80,8 @@ class PartitionView:
         return "unassigned"
 
     def rank(self, log: ReplicaLog) -> int:
-        """The higher, the more the metadata say that it is right."""
-        return _RANKS.get(self.role(log), 0)
+        """The higher, the more the metadata say that it is right. A damaged log is not right, whatever its role is."""
+        return -1 if log.is_damaged else _RANKS.get(self.role(log), 0)
 
     @property
     def reference(self) -> ReplicaLog:
@@ -110,16 +110,22 @@ def views(inventory: Inventory, logs: Mapping[int, ReplicaLog], history: Metadat
     for number, (key, copies) in enumerate(sorted(partitions_of(inventory.logs).items())):
         view = PartitionView(number, *key, [logs[copy.number] for copy in copies])
         if history is not None and view.topic_id and view.topic != METADATA_TOPIC:
-            topic_id = uuid_from_text(view.topic_id)
-            view.state = history.image.partition(topic_id, view.partition)
-            view.min_isr = history.min_isr((topic_id, view.partition))
-            view.last_elected = history.last_elected.get((topic_id, view.partition), (-1, -1))
+            _set_metadata(view, history)
             view.lineages = lineages.get((view.topic_id, view.partition), [])
         marks = [view.known_high_watermark(log) for log in view.replicas if view.role(log) != "unassigned"]
         view.high_watermark = max(marks, default=-1)
         _set_compaction(view, history)
         found.append(view)
     return found
+
+
+def _set_metadata(view: PartitionView, history: MetadataHistory) -> None:
+    """What is true at the end of the metadata log; nothing if the end could not be read."""
+    key = (uuid_from_text(view.topic_id), view.partition)
+    view.min_isr = history.min_isr(key)
+    if history.is_complete:
+        view.state = history.image.partition(*key)
+        view.last_elected = history.last_elected.get(key, (-1, -1))
 
 
 def _lineages(elections: Sequence[LeaderElected]) -> dict[tuple[str, int], list[Lineage]]:
@@ -278,11 +284,13 @@ def judge_differences(
 
 
 def _who_is_right(view: PartitionView, log: ReplicaLog, reference: ReplicaLog) -> str:
-    if view.rank(reference) == 0:
+    if view.rank(log) < 0 <= view.rank(reference):
+        return f"replica {reference.copy.node} is right, as the log of replica {log.copy.node} is damaged"
+    if view.rank(reference) <= 0:
         return "the metadata does not say which is right"
     if view.rank(reference) > view.rank(log):
         return f"replica {reference.copy.node} is right by the metadata ({view.role(reference)})"
-    return f"both are in the {view.role(log).upper()}, and most of its members agree with replica {reference.copy.node}"
+    return f"both are in the {view.role(log).upper()}, and most replicas agree with replica {reference.copy.node}"
 
 
 def _is_explained(view: PartitionView, log: ReplicaLog, reference: ReplicaLog, difference: Difference) -> bool:
