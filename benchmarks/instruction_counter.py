@@ -1,7 +1,7 @@
 """Counts interpreted instructions in a node, between two signals. Imported by the nodes of `benchmarks.instructions`.
 
 The instructions of a step are those from its call until its return, without the steps in between. What is outside of
-all steps is the event loop.
+all steps is the event loop. They are counted by step and function: those of a function are its own, without the calls.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import signal
 import sys
 from collections import Counter
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 BEGIN, END = signal.SIGUSR1, signal.SIGUSR2
@@ -25,9 +25,10 @@ STEPS = {
 }
 """By the functions that begin them. A readable socket is named by the API of its request or answer."""
 
-_counted: Counter[str] = Counter()
-_steps: list[tuple[FrameType | None, list[Any]]] = [(None, [LOOP, 0])]
-"""The open steps, with their names and counts so far."""
+_counted: Counter[tuple[str, CodeType]] = Counter()
+_called_at: Counter[tuple[str, CodeType]] = Counter()
+_steps: list[tuple[FrameType | None, list[Any]]] = [(None, [LOOP, Counter(), Counter()])]
+"""The open steps, with their names, and so far the instructions and the calls of each function."""
 
 
 def install() -> None:
@@ -48,9 +49,12 @@ def _end(number: int, frame: FrameType | None) -> None:
     while frame is not None:
         frame.f_trace = None
         frame = frame.f_back
-    for _, (name, count) in _steps:
-        _counted[name] += count
-    lines = [f"{count}\t{name}\n" for name, count in _counted.items()]
+    while _steps:
+        _close_step()
+    lines = [
+        f"{count}\t{_called_at[step, code]}\t{step}\t{Path(code.co_filename).stem}.{code.co_qualname}\n"
+        for (step, code), count in _counted.items()
+    ]
     Path(os.environ[FOLDER], str(os.getpid())).write_text("".join(lines))
 
 
@@ -62,18 +66,26 @@ def _called(frame: FrameType, event: str, arg: object) -> Any:
     _count_in(frame)
     called = frame.f_code.co_qualname
     if called in STEPS:
-        _steps.append((frame, [STEPS[called], 0]))
+        _steps.append((frame, [STEPS[called], Counter(), Counter()]))
     elif called == "ClientConnection.received":
         _steps[-1][1][0] = f"a request of API {frame.f_locals['header'].api_key} comes"
     elif called == "OutboundConnection.on_frame" and frame.f_locals["self"].sent:
         _steps[-1][1][0] = f"an answer to API {frame.f_locals['self'].sent[0].api_key} comes"
+    _steps[-1][1][2][frame.f_code] += 1
     return _in_frame
 
 
 def _in_frame(frame: FrameType, event: str, arg: object) -> Any:
     if event == "opcode":
-        _steps[-1][1][1] += 1
+        _steps[-1][1][1][frame.f_code] += 1
     elif event == "return" and _steps[-1][0] is frame:
-        _, (name, count) = _steps.pop()
-        _counted[name] += count
+        _close_step()
     return _in_frame
+
+
+def _close_step() -> None:
+    _, (step, instructions, calls) = _steps.pop()
+    for code, count in instructions.items():
+        _counted[step, code] += count
+    for code, count in calls.items():
+        _called_at[step, code] += count
