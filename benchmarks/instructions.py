@@ -5,11 +5,11 @@
     python -m benchmarks.instructions consume       a Fetch of a consumer that takes 1 MiB
     python -m benchmarks.instructions heartbeat     a ConsumerGroupHeartbeat that changes nothing
 
-`--functions` prints the functions of each step too: their instructions without those of what they call, and their calls.
+`--functions` prints the functions of each step too: their instructions, without those of what they call, and calls.
 
-One record, batch of each partition or heartbeat at a time goes through a real cluster whose nodes trace themselves (`instruction_counter.py`).
-That takes fifty times as long, but the counts are nearly the same in every run, also on a busy machine. What nodes do
-besides is counted too (heartbeats of brokers, the metadata log: API 63 and a part of API 1).
+One record, batch of each partition or heartbeat at a time goes through a real cluster whose nodes trace themselves
+(`instruction_counter.py`). That takes fifty times as long, but the counts are nearly the same in every run, also on a
+busy machine. What nodes do besides is counted too: heartbeats of brokers (API 63), the metadata log (a part of API 1).
 """
 
 from __future__ import annotations
@@ -154,8 +154,8 @@ def _show(title: str, of: str, counts: Path, functions: bool, times: int = COUNT
         time.sleep(0.01)
     steps: defaultdict[str, list[tuple[int, int, str]]] = defaultdict(list)
     for line in counts.read_text().splitlines():
-        count, calls, step, function = line.split("\t")
-        steps[step].append((int(count), int(calls), function))
+        instructions, called, step, function = line.split("\t")
+        steps[step].append((int(instructions), int(called), function))
     whole = {step: sum(count for count, _, _ in found) for step, found in steps.items()}
     print(f"\n{title}: {sum(whole.values()) / times:,.0f} instructions per {of}")
     for step in sorted(whole, key=lambda step: -whole[step]):
