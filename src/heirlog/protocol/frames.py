@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from heirlog.env import Buffer
-from heirlog.protocol.api import ApiKey, api, request_class, response_class
+from heirlog.protocol.api import APIS, ApiKey, api, request_class, response_class
 from heirlog.protocol.primitives import (
     ITEMS_MAX,
     Malformed,
@@ -48,6 +48,7 @@ __all__ = [
 ]
 
 _FIXED = struct.Struct(">hhi")
+_AFTER_FIXED = _FIXED.size
 _LENGTH = struct.Struct(">i")
 _RESPONSE = struct.Struct(">ii")
 _RESPONSE_FLEXIBLE = struct.Struct(">iix")
@@ -76,9 +77,9 @@ def parse_header(frame: memoryview) -> tuple[RequestHeader, int]:
         api_key, api_version, correlation_id = _FIXED.unpack_from(frame)
     except struct.error as error:
         raise Malformed(f"a request of {len(frame)} bytes is shorter than its header") from error
-    known = api(api_key)
+    known = APIS.get(api_key) or api(api_key)
     try:
-        client_id, position = read_nullable_string(frame, _FIXED.size)
+        client_id, position = read_nullable_string(frame, _AFTER_FIXED)
         if api_version >= known.flexible_version:
             tags = frame[position]
             position = _skip_header_tags(frame, position + 1, tags) if tags else position + 1
