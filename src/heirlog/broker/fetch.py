@@ -298,8 +298,11 @@ class FetchHandler:
 
     def _is_held_back(self, fetch: _Fetch, partition: Partition) -> bool:
         """Whether a replication throttle keeps the records from a follower."""
-        return fetch.from_follower and self._replicas.leader_throttle.holds_back(
-            partition, fetch.replica_id, partition.isr.maximal
+        throttle = self._replicas.leader_throttle
+        return (
+            throttle.is_in_use
+            and fetch.from_follower
+            and throttle.holds_back(partition, fetch.replica_id, partition.isr.maximal)
         )
 
     def _read(self, fetch: _Fetch, entry: FetchedPartition, left: int, min_one: bool) -> None:

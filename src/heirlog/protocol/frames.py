@@ -115,9 +115,16 @@ def encode_request(header: RequestHeader, message: Message) -> list[Part]:
     client_id = header.client_id
     raw = b"" if client_id is None else client_id.encode()
     tags = b"\0" if header.api_version >= message.FLEXIBLE_VERSION else b""
-    parts = encode(message, header.api_version)
-    size = _REQUEST.size - 4 + len(raw) + len(tags) + sum(map(part_size, parts))
+    out = written(message, header.api_version)
+    size = _REQUEST.size - 4 + len(raw) + len(tags)
     raw_size = -1 if client_id is None else len(raw)
+    if not out.parts:  # most requests
+        body = b"".join(out.small)
+        size += len(body)
+        head = _REQUEST.pack(size, header.api_key, header.api_version, header.correlation_id, raw_size)
+        return [head + raw + tags + body]
+    parts = out.finish()
+    size += sum(map(part_size, parts))
     head = _REQUEST.pack(size, header.api_key, header.api_version, header.correlation_id, raw_size)
     return _prepend(head + raw + tags, parts)
 
