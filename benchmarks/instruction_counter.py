@@ -18,6 +18,9 @@ BEGIN, END = signal.SIGUSR1, signal.SIGUSR2
 FOLDER = "HEIRLOG_COUNTED_IN"
 """The environment variable with the folder where each process writes a file, named after its process id."""
 LOOP = "event loop"
+FETCH = 1
+METADATA = bytes(15) + b"\1"
+"""Id of the topic that is the metadata log."""
 STEPS = {
     "FrameStream._readable": "a socket is readable",
     "DelayedOperations._notify_of_appends": "waiting fetches are answered",
@@ -70,7 +73,10 @@ def _called(frame: FrameType, event: str, arg: object) -> Any:
     elif called == "ClientConnection.received":
         _steps[-1][1][0] = f"a request of API {frame.f_locals['header'].api_key} comes"
     elif called == "OutboundConnection.on_frame" and frame.f_locals["self"].sent:
-        _steps[-1][1][0] = f"an answer to API {frame.f_locals['self'].sent[0].api_key} comes"
+        asked = frame.f_locals["self"].sent[0]
+        of_metadata = any(topic.topic_id == METADATA for topic in getattr(asked.message, "topics", None) or ())
+        log = " for the metadata log" if asked.api_key == FETCH and of_metadata else ""
+        _steps[-1][1][0] = f"an answer to API {asked.api_key} comes{log}"
     _steps[-1][1][2][frame.f_code] += 1
     return _in_frame
 
