@@ -33,7 +33,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from heirlog.broker.fetch_session import (
     NO_SESSION,
@@ -215,9 +215,11 @@ class FetchHandler:
             result = self._answer(fetch)
         else:
             result = self._wait(fetch)
-        self._replicas.delayed.watermarks_may_have_moved(follower_moved)
+        delayed = self._replicas.delayed
+        if follower_moved:
+            delayed.watermarks_may_have_moved(follower_moved)
         if fetch.from_follower:
-            self._replicas.delayed.low_watermarks_may_have_moved(entry.partition for entry in fetch.entries)
+            delayed.low_watermarks_may_have_moved(entry.partition for entry in fetch.entries)
         return result
 
     def _refused_whole(self, request: FetchRequest, context: Context, code: ErrorCode) -> FetchResponse:
@@ -296,8 +298,11 @@ class FetchHandler:
 
     def _is_held_back(self, fetch: _Fetch, partition: Partition) -> bool:
         """Whether a replication throttle keeps the records from a follower."""
-        return fetch.from_follower and self._replicas.leader_throttle.holds_back(
-            partition, fetch.replica_id, partition.isr.maximal
+        throttle = self._replicas.leader_throttle
+        return (
+            throttle.is_in_use
+            and fetch.from_follower
+            and throttle.holds_back(partition, fetch.replica_id, partition.isr.maximal)
         )
 
     def _read(self, fetch: _Fetch, entry: FetchedPartition, left: int, min_one: bool) -> None:
@@ -467,10 +472,11 @@ class FetchHandler:
         session = fetch.session
         if session is None:
             return self._response(fetch, fetch.entries, NO_SESSION)
-        entries = [entry for entry in fetch.entries if isinstance(entry, CachedPartition)]
-        changed = [entry for entry in entries if entry.take_changes() or fetch.is_full]
+        entries = cast("list[CachedPartition]", fetch.entries)
+        is_full = fetch.is_full
+        changed = [entry for entry in entries if entry.take_changes() or is_full]
         # a full request whose session was evicted while it waited has none
-        response = self._response(fetch, changed, session.id if session.is_alive or not fetch.is_full else NO_SESSION)
+        response = self._response(fetch, changed, session.id if session.is_alive or not is_full else NO_SESSION)
         for entry in entries:
             if not self._stays_active(fetch, entry):
                 entry.deactivate()

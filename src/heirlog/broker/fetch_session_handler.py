@@ -93,8 +93,11 @@ class FetchSessionHandler(Generic[Key]):
     def next_request(self, number: int) -> FetchRequestData[Key]:
         if self._epoch == _INITIAL_EPOCH:
             self._forgotten = {}
-        later = {key: None for key in self._unsent if key in self._forgotten}
-        named = {key: None for key in self._unsent if key not in later}
+        named: dict[Key, None] = self._unsent
+        later: dict[Key, None] = {}
+        if self._forgotten:
+            later = {key: None for key in named if key in self._forgotten}
+            named = {key: None for key in named if key not in later}
         request = FetchRequestData(self._id, self._epoch, list(named), list(self._forgotten))
         self._members |= named
         self._unsent, self._forgotten = later, {}

@@ -69,14 +69,15 @@ class Purgatory(Generic[Key]):
         wait.number = number
         keys = wait.keys
         self._waiting[number] = wait, keys
-        self.watched += len(keys)
-        watchers = self._watchers
-        for key in keys:
-            found = watchers.get(key)
-            if found is None:
-                watchers[key] = {number: wait}
-            else:
-                found[number] = wait
+        if keys:
+            self.watched += len(keys)
+            watchers = self._watchers
+            for key in keys:
+                found = watchers.get(key)
+                if found is None:
+                    watchers[key] = {number: wait}
+                else:
+                    found[number] = wait
         deadline_ms = self._env.now_ms() + timeout_ms
         heappush(self._deadlines, (deadline_ms, number))
         if self._cancel_timer is None or deadline_ms < self._timer_at_ms:
@@ -93,15 +94,18 @@ class Purgatory(Generic[Key]):
 
     def remove(self, wait: DelayedOperation[Key]) -> None:
         """Remove the wait; harmless if it is removed already."""
-        waiting = self._waiting.pop(wait.number, None)
+        number = wait.number
+        waiting = self._waiting.pop(number, None)
         if waiting is None:
             return
-        self.watched -= len(waiting[1])
-        for key in waiting[1]:
-            found = self._watchers[key]
-            del found[wait.number]
-            if not found:
-                del self._watchers[key]
+        keys = waiting[1]
+        if keys:
+            self.watched -= len(keys)
+            for key in keys:
+                found = self._watchers[key]
+                del found[number]
+                if not found:
+                    del self._watchers[key]
         if len(self._deadlines) > _SWEEP_AT_LEAST and len(self._deadlines) > 4 * len(self._waiting):
             self._deadlines = [entry for entry in self._deadlines if entry[1] in self._waiting]
             heapify(self._deadlines)
@@ -118,10 +122,15 @@ class Purgatory(Generic[Key]):
         self._cancel_timer = None
         now_ms = self._env.now_ms()
         expired = []
-        while self._deadlines and (self._deadlines[0][0] <= now_ms or self._deadlines[0][1] not in self._waiting):
-            waiting = self._waiting.get(heappop(self._deadlines)[1])
-            if waiting is not None:
-                expired.append(waiting[0])
+        deadlines, waiting = self._deadlines, self._waiting
+        # most entries are of satisfied waits: as little as possible for each of them
+        while deadlines:
+            deadline_ms, number = deadlines[0]
+            if number in waiting:
+                if deadline_ms > now_ms:
+                    break
+                expired.append(waiting[number][0])
+            heappop(deadlines)
         for wait in expired:
             if wait.number in self._waiting:
                 self.remove(wait)

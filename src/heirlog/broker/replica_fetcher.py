@@ -315,7 +315,8 @@ class ReplicaFetcher:
                     partition.append_from_leader(records, followed.leader_epoch)
                     self._ports.topic_stats.replication_bytes_in += len(records)
                     self._moved(followed)
-                    self._throttle(followed, len(records))
+                    if self._ports.throttle.is_in_use:
+                        self._throttle(followed, len(records))
                     self._ports.flush_if_due(partition, self._env.wall_ms())
                 partition.follow(data.high_watermark, data.log_start_offset)
                 followed.lag = data.high_watermark - partition.log.log_end_offset

@@ -45,6 +45,8 @@ class ReplicationThrottle:
         self._limit = UNLIMITED
         self._listed: dict[str, frozenset[int] | None] = {}
         """Partitions by topic; None: all of them. Empty without a limit, so that nothing is looked up."""
+        self.is_in_use = False
+        """False: nothing is counted, and nothing is held back. An attribute, for the sake of each fetch."""
 
     def on_image(self, image: Image, changed: ImageJournal | None) -> None:
         """changed: None if anything may differ."""
@@ -54,6 +56,7 @@ class ReplicationThrottle:
             return
         self._limit = server_value(image, self._static, self._rate_config)
         self._listed = {} if self._limit == UNLIMITED else self._listed_in(image)
+        self.is_in_use = bool(self._listed)
 
     def _listed_in(self, image: Image) -> dict[str, frozenset[int] | None]:
         found: dict[str, frozenset[int] | None] = {}
@@ -65,12 +68,12 @@ class ReplicationThrottle:
 
     def count(self, partition: Partition, size: int) -> None:
         """These bytes of records were sent, or fetched."""
-        if self._listed and self._is_listed(partition):
+        if self.is_in_use and self._is_listed(partition):
             self._rate.add(size, self._now_ms())
 
     def holds_back(self, partition: Partition, replica: BrokerId, in_sync: Collection[BrokerId]) -> bool:
         """Whether the replica gets no records of the partition now. in_sync: the members of its ISR."""
-        return bool(self._listed) and self._is_listed(partition) and replica not in in_sync and self._is_exceeded
+        return self.is_in_use and self._is_listed(partition) and replica not in in_sync and self._is_exceeded
 
     @property
     def pause_ms(self) -> int:

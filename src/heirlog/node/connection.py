@@ -337,21 +337,23 @@ class ClientConnection:
             slot = _Slot(header, 1, 0)
         else:
             slot = _Slot(header, (LARGE_ANSWER_COST if route.has_large_answer else 1) + size // BYTES_PER_COST, size)
+        ahead = self._ahead
         if self._queue:
-            self._ahead.count += 1
+            ahead.count += 1
         self._queue.append(slot)
         self._cost += slot.cost
-        self._ahead.bytes += slot.held_bytes
-        if self._cost >= QUEUE_LIMIT or self._ahead.is_full:
+        ahead.bytes += slot.held_bytes
+        if self._cost >= QUEUE_LIMIT or ahead.is_full:
             self._paused = True
         return slot
 
     def _dequeue(self) -> _Slot:
         slot = self._queue.popleft()
         self._cost -= slot.cost
-        self._ahead.bytes -= slot.held_bytes
+        ahead = self._ahead
+        ahead.bytes -= slot.held_bytes
         if self._queue:
-            self._ahead.count -= 1
+            ahead.count -= 1
         return slot
 
     def _ready_now(self, slot: _Slot, response: Any) -> None:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from heirlog.env import Buffer
-from heirlog.protocol.api import ApiKey, api, request_class, response_class
+from heirlog.protocol.api import APIS, ApiKey, api, request_class, response_class
 from heirlog.protocol.primitives import (
     ITEMS_MAX,
     Malformed,
@@ -48,6 +48,7 @@ __all__ = [
 ]
 
 _FIXED = struct.Struct(">hhi")
+_AFTER_FIXED = _FIXED.size
 _LENGTH = struct.Struct(">i")
 _RESPONSE = struct.Struct(">ii")
 _RESPONSE_FLEXIBLE = struct.Struct(">iix")
@@ -76,9 +77,9 @@ def parse_header(frame: memoryview) -> tuple[RequestHeader, int]:
         api_key, api_version, correlation_id = _FIXED.unpack_from(frame)
     except struct.error as error:
         raise Malformed(f"a request of {len(frame)} bytes is shorter than its header") from error
-    known = api(api_key)
+    known = APIS.get(api_key) or api(api_key)
     try:
-        client_id, position = read_nullable_string(frame, _FIXED.size)
+        client_id, position = read_nullable_string(frame, _AFTER_FIXED)
         if api_version >= known.flexible_version:
             tags = frame[position]
             position = _skip_header_tags(frame, position + 1, tags) if tags else position + 1
@@ -114,9 +115,16 @@ def encode_request(header: RequestHeader, message: Message) -> list[Part]:
     client_id = header.client_id
     raw = b"" if client_id is None else client_id.encode()
     tags = b"\0" if header.api_version >= message.FLEXIBLE_VERSION else b""
-    parts = encode(message, header.api_version)
-    size = _REQUEST.size - 4 + len(raw) + len(tags) + sum(map(part_size, parts))
+    out = written(message, header.api_version)
+    size = _REQUEST.size - 4 + len(raw) + len(tags)
     raw_size = -1 if client_id is None else len(raw)
+    if not out.parts:  # most requests
+        body = b"".join(out.small)
+        size += len(body)
+        head = _REQUEST.pack(size, header.api_key, header.api_version, header.correlation_id, raw_size)
+        return [head + raw + tags + body]
+    parts = out.finish()
+    size += sum(map(part_size, parts))
     head = _REQUEST.pack(size, header.api_key, header.api_version, header.correlation_id, raw_size)
     return _prepend(head + raw + tags, parts)
 

@@ -299,6 +299,9 @@ def read_uvarint(buf: memoryview, pos: int) -> tuple[int, int]:
 def more_uvarint(buf: memoryview, pos: int, first: int) -> tuple[int, int]:
     """The rest of a number whose `first` byte is already read (at most five bytes, 32 bits)."""
     value = first & 127
+    byte = buf[pos]
+    if byte < 128:
+        return value | byte << 7, pos + 1
     shift = 7
     while True:
         byte = buf[pos]
@@ -527,6 +530,8 @@ def bad_tag(field: str) -> Malformed:
 def uvarint(value: int) -> bytes:
     if value < 128:
         return BYTE[value]
+    if value < 16384:
+        return bytes((value & 127 | 128, value >> 7))
     out = bytearray()
     while value >= 128:
         out.append(value & 127 | 128)
