@@ -60,7 +60,7 @@ class Workload(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Cpu:
-    """Seconds so far of Spark's JVM, of all Python processes below it, and of the broker."""
+    """Seconds so far of Spark's JVM, of all its Python processes, and of the broker."""
 
     jvm: float
     python: float
@@ -121,12 +121,18 @@ class _Bench:
         jvm = psutil.Process(gateway.proc.pid)
         times = jvm.cpu_times()
         python = times.children_user + times.children_system
-        for process in jvm.children(recursive=True):
+        for process in (*jvm.children(recursive=True), *_planners()):
             try:
                 python += sum(process.cpu_times()[:4])
             except psutil.NoSuchProcess:
                 continue
         return Cpu(times.user + times.system, python, Cost.of(everything(self.cluster)).cpu_s)
+
+
+def _planners() -> list[psutil.Process]:
+    """The process from which planners are forked, and those."""
+    servers = [child for child in psutil.Process().children() if "heirlog.spark.planners" in child.cmdline()]
+    return [process for server in servers for process in (server, *server.children(recursive=True))]
 
 
 def _count(bench: _Bench, kind: str) -> None:
@@ -150,7 +156,8 @@ def _stream(bench: _Bench, kind: str) -> None:
 
 def _micro_batches(bench: _Bench, kind: str) -> float:
     """Seconds in batches: without the start of the query, for which Spark starts Python processes."""
-    per_batch = -(-bench.records // MICRO_BATCHES)
+    # both sources round the share of a partition down, so that without a few more there is a batch of the rest
+    per_batch = -(-bench.records // MICRO_BATCHES) + MICRO_BATCHES * PARTITIONS
     reader = bench.spark.readStream.format(kind)
     if kind == BOUND:
         reader = reader.options(records=bench.records, valueBytes=bench.value_bytes)
