@@ -2,8 +2,9 @@
 
 Each workload runs once unmeasured for each side (the JVM compiles, numba's kernels are loaded) and then in rounds, ours
 and theirs alternating, so that whatever else the machine does meets both; a rate is the median of the rounds, the ratio
-that of the rounds' ratios. The jars of the connector are looked for where `make interop` leaves them. Without them, or
-without Java, the report says so.
+that of the rounds' ratios. In the rows of streams a third source takes part, which needs no broker (`spark_memory.py`):
+what it reaches is what Spark allows a source written in Python. The jars of the connector are looked for where `make
+interop` leaves them. Without them, or without Java, the report says so.
 
 The CPU time of a round is told beside it, ours apart: Spark's JVM, the Python workers (fetching, decoding, handing
 over), and the broker. On a machine whose cores they all share, whoever takes the most is the bottleneck; and where
@@ -44,6 +45,7 @@ DISTINCT_BYTES = 32 * 1024 * 1024
 """Values repeat after so much: far beyond what a Parquet dictionary holds."""
 MICRO_BATCHES = 10
 OURS, THEIRS = "heirlog", "kafka"
+BOUND = "rows-from-memory"
 
 
 class Workload(NamedTuple):
@@ -52,11 +54,13 @@ class Workload(NamedTuple):
     """Of one side, by the name of its format; the seconds that count where these are not all."""
     goals: dict[int, float]
     """Value bytes -> at least this multiple of the connector's rows/s."""
+    has_bound: bool = False
+    """Whether a source without a broker takes part: what it reaches is the most that ours could."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cpu:
-    """Seconds so far of Spark's JVM, of all Python processes below it, and of the broker."""
+    """Seconds so far of Spark's JVM, of all its Python processes, and of the broker."""
 
     jvm: float
     python: float
@@ -117,12 +121,18 @@ class _Bench:
         jvm = psutil.Process(gateway.proc.pid)
         times = jvm.cpu_times()
         python = times.children_user + times.children_system
-        for process in jvm.children(recursive=True):
+        for process in (*jvm.children(recursive=True), *_planners()):
             try:
                 python += sum(process.cpu_times()[:4])
             except psutil.NoSuchProcess:
                 continue
         return Cpu(times.user + times.system, python, Cost.of(everything(self.cluster)).cpu_s)
+
+
+def _planners() -> list[psutil.Process]:
+    """The process from which planners are forked, and those."""
+    servers = [child for child in psutil.Process().children() if "heirlog.spark.planners" in child.cmdline()]
+    return [process for server in servers for process in (server, *server.children(recursive=True))]
 
 
 def _count(bench: _Bench, kind: str) -> None:
@@ -146,9 +156,14 @@ def _stream(bench: _Bench, kind: str) -> None:
 
 def _micro_batches(bench: _Bench, kind: str) -> float:
     """Seconds in batches: without the start of the query, for which Spark starts Python processes."""
-    per_batch = -(-bench.records // MICRO_BATCHES)
-    reader = bench.spark.readStream.format(kind).options(**bench.options, subscribe=bench.topic)
-    rows = reader.option("startingOffsets", "earliest").option("maxOffsetsPerTrigger", per_batch).load()
+    # both sources round the share of a partition down, so that without a few more there is a batch of the rest
+    per_batch = -(-bench.records // MICRO_BATCHES) + MICRO_BATCHES * PARTITIONS
+    reader = bench.spark.readStream.format(kind)
+    if kind == BOUND:
+        reader = reader.options(records=bench.records, valueBytes=bench.value_bytes)
+    else:
+        reader = reader.options(**bench.options, subscribe=bench.topic).option("startingOffsets", "earliest")
+    rows = reader.option("maxOffsetsPerTrigger", per_batch).load()
     query = rows.writeStream.format("noop").trigger(availableNow=True).option("checkpointLocation", bench.place())
     started = query.start()
     started.awaitTermination()
@@ -168,8 +183,8 @@ WORKLOADS = (
     Workload("count", _count, {100: 2.5}),
     Workload("full rows to noop", _noop, {100: 2.5, 1024: 2.0}),
     Workload("Parquet", _parquet, {100: 1.7, 1024: 1.5}),
-    Workload(f"stream, availableNow, {MICRO_BATCHES} batches", _stream, {100: 1.5}),
-    Workload("the same, its start left out", _micro_batches, {}),
+    Workload(f"stream, availableNow, {MICRO_BATCHES} batches", _stream, {100: 1.5}, has_bound=True),
+    Workload("the same, its start left out", _micro_batches, {}, has_bound=True),
     Workload("write", _write, {100: 1.5}),
 )
 RECORDS = {100: 3_000_000, 1024: 600_000}
@@ -209,6 +224,10 @@ def _session(jars: list[Path]) -> Iterator[SparkSession]:
 
     conf = {"spark.jars": ",".join(map(str, jars))} if jars else {}
     spark = session.start("local[2]", conf, "heirlog bench")
+    # it needs PySpark
+    from benchmarks.spark_memory import MemoryDataSource
+
+    spark.dataSource.register(MemoryDataSource)
     try:
         yield spark
     finally:
@@ -224,20 +243,31 @@ def _measure(bench: _Bench, rounds: int, scale: float, has_theirs: bool) -> None
     for value_bytes, records in RECORDS.items():
         bench.fill(value_bytes, int(records * scale))
         for workload in WORKLOADS:
-            seconds: dict[str, list[float]] = {kind: [] for kind in kinds}
-            costs: dict[str, list[Cpu]] = {kind: [] for kind in kinds}
+            sides = (*kinds, BOUND) if workload.has_bound else kinds
+            seconds: dict[str, list[float]] = {kind: [] for kind in sides}
+            costs: dict[str, list[Cpu]] = {kind: [] for kind in sides}
             for number in range(rounds + 1):
-                for kind in kinds:
+                for kind in sides:
                     before, began = bench.cpu(), time.monotonic()
                     took = workload.run(bench, kind) or time.monotonic() - began
                     if number:
                         seconds[kind].append(took)
                         costs[kind].append(bench.cpu().since(before))
-            _row(bench, workload, seconds, costs)
+            for kind in sides:
+                if kind != THEIRS:
+                    _row(bench, workload, kind, seconds, costs)
     spark_triggers.report(bench, kinds, max(3, int(10 * scale)))
 
 
-def _row(bench: _Bench, workload: Workload, seconds: dict[str, list[float]], costs: dict[str, list[Cpu]]) -> None:
+def _row(
+    bench: _Bench,
+    workload: Workload,
+    side: str,
+    seconds: dict[str, list[float]],
+    costs: dict[str, list[Cpu]],
+) -> None:
+    """side: ours, or the source that bounds it."""
+
     def speed(kind: str) -> str:
         if kind not in seconds:
             return "-"
@@ -245,16 +275,17 @@ def _row(bench: _Bench, workload: Workload, seconds: dict[str, list[float]], cos
         return f"{rate:,.0f} rows/s, {rate * bench.value_bytes / 1e6:,.0f} MB/s"
 
     # round by round: what else the machine does meets two neighbours alike, and not all rounds
-    ratio = statistics.median(map(truediv, seconds[THEIRS], seconds[OURS])) if THEIRS in seconds else 0.0
-    goal = workload.goals.get(bench.value_bytes)
+    ratio = statistics.median(map(truediv, seconds[THEIRS], seconds[side])) if THEIRS in seconds else 0.0
+    goal = workload.goals.get(bench.value_bytes) if side == OURS else None
     parts = {
-        "Spark's JVM": statistics.median(cost.jvm for cost in costs[OURS]),
-        "Python workers": statistics.median(cost.python for cost in costs[OURS]),
-        "broker": statistics.median(cost.broker for cost in costs[OURS]),
+        "Spark's JVM": statistics.median(cost.jvm for cost in costs[side]),
+        "Python workers": statistics.median(cost.python for cost in costs[side]),
+        "broker": statistics.median(cost.broker for cost in costs[side]),
     }
+    title = workload.title if side == OURS else f"{workload.title}: {side}"
     theirs = statistics.median(cost.total for cost in costs[THEIRS]) if THEIRS in costs else 0.0
     print(
-        f"| {workload.title}, {_size(bench.value_bytes)} | {speed(THEIRS)} | {speed(OURS)} "
+        f"| {title}, {_size(bench.value_bytes)} | {speed(THEIRS)} | {speed(side)} "
         f"| {f'{ratio:.2f}' if ratio else '-'} | {f'≥ {goal}' if goal else ''} "
         f"| {f'{theirs:.1f} s' if theirs else '-'} "
         f"| {', '.join(f'{cpu:.1f} s' for cpu in parts.values())} | {max(parts, key=lambda name: parts[name])} |",

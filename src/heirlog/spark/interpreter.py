@@ -5,6 +5,8 @@ contains source files, and Python compiles what it imports from an archive every
 and for each start of a stream. If PySpark was installed as a package, compiled copies of the same modules are next to
 the archive, but Spark has no setting to use them. So Spark gets a Python launcher that removes the archive from the
 path and then runs the real Python. This is done only if the Java part of the same installation runs.
+
+The launcher also asks for a planner that is forked instead of a new one (`planners.py`).
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from pathlib import Path
 
 import pyspark
 
-from heirlog.spark import scratch
+from heirlog.spark import planners, scratch
 
 _PROGRAM = """#!/bin/sh
 # what is in Spark's archive is installed as well, and compiled
@@ -31,7 +33,11 @@ for place in $PYTHONPATH; do
     esac
 done
 unset IFS
-PYTHONPATH=$path exec {python} "$@"
+export PYTHONPATH=$path
+case "$*" in
+    "-m {planner}") exec {python} -I -S {client} {planners} "$@" ;;
+esac
+exec {python} "$@"
 """
 
 
@@ -45,6 +51,8 @@ def program() -> str:
 def _without_archive() -> str:
     """Removed when this process ends."""
     wrapper = scratch.folder() / "python"
-    wrapper.write_text(_PROGRAM.format(python=shlex.quote(sys.executable)))
+    names = {"python": sys.executable, "client": planners.CLIENT, "planners": planners.address()}
+    quoted = {name: shlex.quote(str(value)) for name, value in names.items()}
+    wrapper.write_text(_PROGRAM.format(planner=planners.MODULE, **quoted))
     wrapper.chmod(0o755)
     return str(wrapper)

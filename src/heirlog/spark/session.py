@@ -22,7 +22,7 @@ from py4j.java_gateway import JavaClass  # type: ignore[import-untyped]  # it ha
 from pyspark import SparkContext, java_gateway
 from pyspark.sql import SparkSession
 
-from heirlog.spark import interpreter, java, register, scratch, worker_python
+from heirlog.spark import interpreter, java, planners, register, scratch, worker_python
 
 _LOCAL = {
     "spark.driver.host": "127.0.0.1",
@@ -70,6 +70,9 @@ def start(
         # Spark would take the python3 of PATH, which need not be the one that has heirlog
         python = interpreter.program() if master.startswith("local") else sys.executable
         chosen = os.environ.setdefault("PYSPARK_PYTHON", python)
+        if chosen == python != sys.executable:
+            # it loads while Java starts
+            planners.start()
         # `register` would see it too, but only after Java has started
         worker_python.check(chosen, list(filter(None, given.get("spark.submit.pyFiles", "").split(","))))
         builder = builder.master(master)
