@@ -10,12 +10,13 @@ import hashlib
 import shutil
 import subprocess
 import sys
+import tarfile
 import threading
 import time
 from collections.abc import Callable, Sequence
 from functools import wraps
 from pathlib import Path
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 HERE = Path(__file__).resolve().parent
 CACHE = HERE.parent / ".cache" / "interop"
@@ -39,6 +40,14 @@ def one_at_a_time(prepare: Callable[P, T]) -> Callable[P, T]:
             return prepare(*args, **kwargs)
 
     return alone
+
+
+def unpack(archive: Path, place: Path | str, below: str = "") -> None:
+    """The members of an archive whose names begin with `below`. Its hash was compared before."""
+    # Python 3.11.2, of Debian 12, has no filter
+    options: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
+    with tarfile.open(archive) as packed:
+        packed.extractall(place, [member for member in packed if member.name.startswith(below)], **options)
 
 
 class Missing(Exception):

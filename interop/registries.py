@@ -17,7 +17,6 @@ import signal
 import socket
 import subprocess
 import sys
-import tarfile
 import tempfile
 import time
 import urllib.error
@@ -194,8 +193,8 @@ def _fetched() -> Path:
         raise RuntimeError(f"{archive} has the SHA-256 {found}, not the one in interop/registries.py")
     place = CACHE / VERSION
     if not place.exists():
-        with tarfile.open(archive) as opened, tempfile.TemporaryDirectory(dir=CACHE) as staged:
-            opened.extractall(staged, filter="data")
+        with tempfile.TemporaryDirectory(dir=CACHE) as staged:
+            jars.unpack(archive, staged)
             os.rename(staged, place)
             os.mkdir(staged)
     return place

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import shutil
 import sys
-import tarfile
 import tempfile
 import threading
 from collections.abc import Callable, Mapping
@@ -95,8 +94,7 @@ def _fetch(release: Release) -> None:
     if hashlib.sha256(archive.read_bytes()).hexdigest() != release.sha256:
         raise RuntimeError(f"{archive} is not the file that interop/suites/kafka_python.py names: remove it")
     shutil.rmtree(release.home, ignore_errors=True)
-    with tarfile.open(archive) as packed:
-        packed.extractall(HOME, filter="data")
+    jars.unpack(archive, HOME)
     # its tests import themselves as a package, which the distribution leaves incomplete
     (release.home / "test" / "__init__.py").touch()
     shutil.copy(HERE / "service.py", release.home / "test" / "service.py")

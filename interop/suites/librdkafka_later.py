@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-import tarfile
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -132,9 +131,7 @@ def unpack() -> None:
         (archive,) = Path(directory).glob("*.tgz")
         if hashlib.sha256(archive.read_bytes()).hexdigest() != SHA256:
             raise RuntimeError(f"{PACKAGE} of the npm registry is not the one that is known here")
-        with tarfile.open(archive) as packed:
-            members = [member for member in packed if member.name.startswith(SOURCES)]
-            packed.extractall(directory, members, filter="data")
+        jars.unpack(archive, directory, SOURCES)
         (Path(directory) / SOURCES).rename(HOME)
 
 
