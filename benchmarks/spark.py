@@ -183,7 +183,7 @@ WORKLOADS = (
     Workload("count", _count, {100: 2.5}),
     Workload("full rows to noop", _noop, {100: 2.5, 1024: 2.0}),
     Workload("Parquet", _parquet, {100: 1.7, 1024: 1.5}),
-    Workload(f"stream, availableNow, {MICRO_BATCHES} batches", _stream, {100: 1.5}, has_bound=True),
+    Workload(f"stream, availableNow, {MICRO_BATCHES} batches", _stream, {100: 2.0}, has_bound=True),
     Workload("the same, its start left out", _micro_batches, {}, has_bound=True),
     Workload("write", _write, {100: 1.5}),
 )
