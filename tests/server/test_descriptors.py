@@ -142,6 +142,32 @@ def test_a_parked_file_is_flushed_through_a_descriptor_of_its_own(files: OsFiles
     assert answers == [None] * 50
 
 
+def test_where_flushes_hold_every_file_the_next_one_waits_for_them(files: OsFiles, loop: Loop, tmp_path: Path) -> None:
+    """As at the stop of a node, which flushes all its logs."""
+    answers: list[int] = []
+    many = []
+    for number in range(200):
+        file = files.open(f"{tmp_path}/{number}", create=True)
+        file.append(b"x")
+        files.flush(file, lambda error, number=number: answers.append(number))  # type: ignore[misc]
+        many.append(file)
+        assert sum(map(is_open, many)) <= LIMIT + LIMIT // 2
+    assert not answers, "callbacks run on the loop only"
+    run_flushes(files, loop)
+    assert answers == list(range(200))
+
+
+def test_a_file_is_removed_while_flushes_hold_every_descriptor(files: OsFiles, loop: Loop, tmp_path: Path) -> None:
+    gone = parked(files, f"{tmp_path}/gone")
+    answers: list[OSError | None] = []
+    for file in opened(files, tmp_path, LIMIT * 2, b"x"):
+        files.flush(file, answers.append)
+    files.unlink(gone.path)
+    assert gone.pread(9, 0) == b"content"
+    run_flushes(files, loop)
+    assert answers == [None] * (LIMIT * 2)
+
+
 def test_a_file_that_is_being_sent_or_flushed_keeps_its_descriptor(files: OsFiles, tmp_path: Path) -> None:
     sent, *_ = opened(files, tmp_path, 1)
     sent.hold()

@@ -18,7 +18,8 @@ When a file may be parked:
   never parked from then on.
 
 Flushes take time, so for a while more files are open than `limit`. At `limit_while_flushing` a file is flushed at once
-in the loop: writing to more logs than there are descriptors is as slow as their disk.
+in the loop, and if all are held, the loop waits for the flushes that hold them (a stop flushes every log): writing to
+more logs than there are descriptors is as slow as their disk.
 
 The names of files change only through `OsFiles`, which says so here: a parked file is found under its new name, and one
 that is removed or replaced while it is in use keeps a descriptor. The flusher's threads open parked files for their
@@ -75,12 +76,18 @@ def all_descriptors() -> int:
 
 class Descriptors:
     def __init__(
-        self, flush: Callable[[Parkable, Callable[[OSError | None], None]], None], limit: int | None = None
+        self,
+        flush: Callable[[Parkable, Callable[[OSError | None], None]], None],
+        wait_for_flushes: Callable[[], None],
+        limit: int | None = None,
     ) -> None:
-        """limit: files that have a descriptor; None: half of what the process may have, the rest is for connections."""
+        """wait_for_flushes: those that were asked for hold no file afterwards.
+        limit: files that have a descriptor; None: half of what the process may have, the rest is for connections.
+        """
         if limit is None:
             limit = all_descriptors() // 2
         self._flush = flush
+        self._wait_for_flushes = wait_for_flushes
         self.limit = limit
         self.limit_while_flushing = limit + limit // 2
         self._kept_from = all_descriptors() - KEPT
@@ -152,10 +159,18 @@ class Descriptors:
         self._flush(file, flushed)
 
     def _park_at_once(self) -> bool:
+        """Whether one was parked: if none is free, when the flushes have ended that hold them."""
+        if self._park_one():
+            return True
+        self._wait_for_flushes()
+        return self._park_one()
+
+    def _park_one(self) -> bool:
         for file in list(islice(self._open, LOOKED_AT)):
             if not file.is_held and not (file.at_risk and file.flush_now()):
                 self._park(file)
                 return True
+            self._open.move_to_end(file)
         return False
 
     # names
@@ -163,20 +178,21 @@ class Descriptors:
     @contextmanager
     def removing(self, path: str) -> Iterator[None]:
         """A file whose name is removed stays usable."""
+        self._keep_open(path)
         with self.names:
-            self._keep_open(path)
             yield
 
     @contextmanager
     def renaming(self, source: str, target: str) -> Iterator[None]:
         """Of a file, which may replace another one, or of a directory."""
+        if source != target:
+            self._keep_open(target)
         with self.names:
-            if source != target:
-                self._keep_open(target)
             yield
             self._follow(source, target)
 
     def _keep_open(self, path: str) -> None:
+        """Not while the names are held: it may wait for flushes, and those open files by their names."""
         file = self._by_path.get(path)
         if file is not None:
             if file.is_parked:

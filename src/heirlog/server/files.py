@@ -358,7 +358,10 @@ class Flusher:
     def __init__(self, deliver: Deliver) -> None:
         self._deliver = deliver
         self._asked: dict[OsFile | str, list[OnSynced]] = {}
+        self._finished: deque[FinishedFlush] = deque()
+        """On their way to the loop."""
         self._wake = threading.Condition()
+        self._is_flushing = False
         self._stopping = False
         self._thread: threading.Thread | None = None
         self.silent = False
@@ -376,6 +379,14 @@ class Flusher:
             waiting.append(on_synced)
             self._wake.notify()
 
+    def wait(self) -> None:
+        """Until all that was asked has ended, in the loop: those files are no longer held. Their callbacks come later."""
+        with self._wake:
+            while self._asked or self._is_flushing:
+                self._wake.wait()
+        for finished in self._finished:
+            finished.release()
+
     def stop(self) -> None:
         """Finish what was asked, then end the thread. Callbacks still go to `deliver`."""
         with self._wake:
@@ -387,9 +398,12 @@ class Flusher:
     def _run(self) -> None:
         while True:
             with self._wake:
+                self._is_flushing = False
+                self._wake.notify()
                 while not self._asked and not self._stopping:
                     self._wake.wait()
                 asked, self._asked = self._asked, {}
+                self._is_flushing = bool(asked)
             if not asked:
                 return
             self._flush_all(asked)
@@ -416,28 +430,31 @@ class Flusher:
             except IndexError:
                 return
             error = target.flush_now() if isinstance(target, OsFile) else sync_directory(target)
-            self._deliver(FinishedFlush(self, target, callbacks, error))
+            self._finished.append(FinishedFlush(target, callbacks, error))
+            self._deliver(self._call_next)
+
+    def _call_next(self) -> None:
+        finished = self._finished.popleft()
+        finished.release()
+        for callback in finished.callbacks:
+            if not self.silent:
+                callback(finished.error)
 
 
 class FinishedFlush:
-    """One finished flush on its way to the loop."""
+    __slots__ = ("_target", "callbacks", "error")
 
-    __slots__ = ("_callbacks", "_error", "_flusher", "_target")
+    def __init__(self, target: OsFile | str, callbacks: list[OnSynced], error: OSError | None) -> None:
+        self._target: OsFile | str | None = target
+        self.callbacks = callbacks
+        self.error = error
 
-    def __init__(
-        self, flusher: Flusher, target: OsFile | str, callbacks: list[OnSynced], error: OSError | None
-    ) -> None:
-        self._flusher = flusher
-        self._target = target
-        self._callbacks = callbacks
-        self._error = error
-
-    def __call__(self) -> None:
-        for callback in self._callbacks:
-            if isinstance(self._target, OsFile):
+    def release(self) -> None:
+        """Once; the loop may have waited for it."""
+        if isinstance(self._target, OsFile):
+            for _ in self.callbacks:
                 self._target.release()
-            if not self._flusher.silent:
-                callback(self._error)
+        self._target = None
 
 
 def sync_directory(path: str) -> OSError | None:
@@ -459,7 +476,7 @@ class OsFiles:
         """files_open: how many files have a descriptor; None: half of those that the process may have."""
         self._flusher = Flusher(deliver)
         self._recent_appends = RecentAppends()
-        self._descriptors = Descriptors(self._flush_to_park, files_open)
+        self._descriptors = Descriptors(self._flush_to_park, self._flusher.wait, files_open)
 
     @property
     def boot_id(self) -> str:
