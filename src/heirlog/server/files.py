@@ -380,7 +380,7 @@ class Flusher:
             self._wake.notify()
 
     def wait(self) -> None:
-        """Until all that was asked has ended, in the loop: those files are no longer held. Their callbacks come later."""
+        """Until all that was asked has ended: those files are no longer held. In the loop; callbacks come later."""
         with self._wake:
             while self._asked or self._is_flushing:
                 self._wake.wait()
