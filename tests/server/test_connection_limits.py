@@ -36,7 +36,7 @@ from heirlog.server.connection_limits import (
 )
 from heirlog.server.connection_rates import AcceptRates
 from heirlog.server.door import Door
-from heirlog.server.files import OsFile
+from heirlog.server.os_file import OsFile
 
 HOST = "127.0.0.1"
 
