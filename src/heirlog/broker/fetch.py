@@ -256,7 +256,7 @@ class FetchHandler:
         except KafkaError as error:
             self._fail(fetch, entry, error)
         except DamagedLog as error:
-            is_given_up = self._replicas.log_damaged(partition, error)
+            is_given_up = self._replicas.damaged_logs.found(partition, error)
             # clients ask the next leader after the first, and show the second
             code = ErrorCode.KAFKA_STORAGE_ERROR if is_given_up else ErrorCode.CORRUPT_MESSAGE
             self._fail(fetch, entry, KafkaError(code, str(error)))
