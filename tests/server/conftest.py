@@ -8,10 +8,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from server.inbox import Inbox
 
 from heirlog.protocol.frames import RequestHeader, parse_header
 from heirlog.protocol.types import Endpoint
 from heirlog.server.event_loop import new_event_loop
+from heirlog.server.files import OsFiles
 from heirlog.server.transport import InboundConnection, Server
 
 API_VERSIONS_V0 = struct.Struct(">ihhih")
@@ -96,3 +98,13 @@ async def until(condition: Callable[[], object], timeout_s: float = 30.0) -> Non
 @pytest.fixture
 def eventually() -> Any:
     return until
+
+
+@pytest.fixture
+def inbox() -> Inbox:
+    return Inbox()
+
+
+@pytest.fixture
+def files(inbox: Inbox) -> OsFiles:
+    return OsFiles(inbox)

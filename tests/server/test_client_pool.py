@@ -4,81 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
+from server.greeted_peers import LONG_MS, Peer, all_of, echo_epoch, heartbeat, pool, run, silent
 
 from heirlog.env import SendFailure
-from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.frames import RequestHeader, decode_request, parse_header
-from heirlog.protocol.messages import (
-    ApiVersionsResponse,
-    BrokerHeartbeatRequest,
-    BrokerHeartbeatResponse,
-    EnvelopeRequest,
-)
+from heirlog.protocol.frames import RequestHeader
 from heirlog.protocol.types import Endpoint
 from heirlog.server import client_pool
 from heirlog.server.client_pool import ClientPool
-
-HEARTBEAT = 63
-LONG_MS = 60_000
-"""Of requests that are answered, or fail for another reason than time."""
-Step = Callable[[Any, RequestHeader, Any], None]
-
-
-def heartbeat(broker_id: int) -> BrokerHeartbeatRequest:
-    return BrokerHeartbeatRequest(broker_id=broker_id)
-
-
-class Peer:
-    """Greets like a node that serves heartbeats, and leaves them to `step`."""
-
-    def __init__(self, fake_node: Any, step: Step, newest_greeting: int = 4) -> None:
-        self.greetings: list[int] = []
-        self._step = step
-        self._newest = newest_greeting
-        self.node = fake_node(self._answer)
-        self.endpoint: Endpoint = self.node.endpoint
-
-    def _answer(self, client: Any, header: RequestHeader, frame: memoryview) -> None:
-        if header.api_key != 18:
-            self._step(client, header, decode_request(header, frame, parse_header(frame)[1]))
-            return
-        self.greetings.append(header.api_version)
-        keys = [
-            ApiVersionsResponse.ApiVersion(api_key=18, min_version=0, max_version=self._newest),
-            ApiVersionsResponse.ApiVersion(api_key=HEARTBEAT, min_version=0, max_version=1),
-        ]
-        if header.api_version > self._newest:
-            old = RequestHeader(18, 0, header.correlation_id, None)
-            client.transport.send(old, ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=keys))
-        else:
-            client.transport.send(header, ApiVersionsResponse(api_keys=keys))
-
-
-def pool() -> ClientPool:
-    return ClientPool(asyncio.get_running_loop(), "test", memoryview(bytearray(65536)))
-
-
-def echo_epoch(client: Any, header: RequestHeader, request: Any) -> None:
-    client.transport.send(header, BrokerHeartbeatResponse(throttle_time_ms=request.broker_id))
-
-
-def silent(client: Any, header: RequestHeader, request: Any) -> None:
-    return None
-
-
-async def all_of(results: list[Any], count: int) -> list[Any]:
-    async with asyncio.timeout(60):
-        while len(results) < count:
-            await asyncio.sleep(0.001)
-    return results
-
-
-def run(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    asyncio.run(scenario())
 
 
 def test_requests_of_a_channel_share_a_connection_and_are_answered_in_order(fake_node: Any) -> None:
@@ -114,33 +49,6 @@ def test_a_node_connects_from_the_address_that_a_drill_gives_it(fake_node: Any) 
     run(scenario)
 
 
-def test_a_peer_that_knows_only_an_older_greeting_is_greeted_again(fake_node: Any) -> None:
-    async def scenario() -> None:
-        peer, ours = Peer(fake_node, echo_epoch, newest_greeting=2), pool()
-        results: list[Any] = []
-        ours.send(peer.endpoint, "heartbeat", heartbeat(3), results.append, LONG_MS)
-        assert (await all_of(results, 1))[0].throttle_time_ms == 3
-        assert peer.greetings == [4, 2]
-        ours.stop()
-        peer.node.server.stop()
-
-    run(scenario)
-
-
-def test_what_the_peer_does_not_serve_is_unsupported(fake_node: Any) -> None:
-    async def scenario() -> None:
-        peer, ours = Peer(fake_node, echo_epoch), pool()
-        results: list[Any] = []
-        ours.send(peer.endpoint, "forward", EnvelopeRequest(request_data=b""), results.append, LONG_MS)
-        ours.send(peer.endpoint, "forward", heartbeat(1), results.append, LONG_MS)
-        await all_of(results, 2)
-        assert {getattr(result, "kind", "answered") for result in results} == {"unsupported", "answered"}
-        ours.stop()
-        peer.node.server.stop()
-
-    run(scenario)
-
-
 def test_nobody_there_fails_at_once_and_again_after_a_rest(fake_node: Any) -> None:
     async def scenario() -> None:
         ours = pool()
@@ -153,22 +61,6 @@ def test_nobody_there_fails_at_once_and_again_after_a_rest(fake_node: Any) -> No
         assert [result.kind for result in results] == ["disconnected"] * 3
         assert took >= client_pool.FIRST_BACKOFF_S
         ours.stop()
-
-    run(scenario)
-
-
-def test_a_peer_that_does_not_answer_the_handshake_in_time_is_given_up(fake_node: Any) -> None:
-    async def scenario() -> None:
-        peer = fake_node(lambda client, header, frame: None)
-        ours = ClientPool(asyncio.get_running_loop(), "test", memoryview(bytearray(65536)), setup_timeout_ms=50)
-        results: list[Any] = []
-        started = asyncio.get_running_loop().time()
-        ours.send(peer.endpoint, "raft", heartbeat(1), results.append, LONG_MS)
-        await all_of(results, 1)
-        assert results[0].kind == "disconnected"
-        assert 0.05 <= asyncio.get_running_loop().time() - started < LONG_MS / 1000
-        ours.stop()
-        peer.server.stop()
 
     run(scenario)
 
@@ -272,38 +164,6 @@ def test_the_queue_of_a_channel_is_bounded(fake_node: Any, monkeypatch: pytest.M
         assert results == []
         await all_of(results, 2)
         assert all(isinstance(result, SendFailure) and "unanswered" in result.detail for result in results)
-        ours.stop()
-        peer.node.server.stop()
-
-    run(scenario)
-
-
-def test_an_answer_that_is_none_ends_the_connection(fake_node: Any) -> None:
-    def garble(client: Any, header: RequestHeader, request: Any) -> None:
-        client.transport._stream.write([b"\x00\x00\x00\x06" + b"\xff" * 6])
-
-    async def scenario() -> None:
-        peer, ours = Peer(fake_node, garble), pool()
-        results: list[Any] = []
-        ours.send(peer.endpoint, "raft", heartbeat(1), results.append, LONG_MS)
-        assert (await all_of(results, 1))[0].kind == "disconnected"
-        ours.stop()
-        peer.node.server.stop()
-
-    run(scenario)
-
-
-def test_an_answer_out_of_order_ends_the_connection(fake_node: Any) -> None:
-    def second_first(client: Any, header: RequestHeader, request: Any) -> None:
-        if request.broker_id == 2:
-            echo_epoch(client, header, request)
-
-    async def scenario() -> None:
-        peer, ours = Peer(fake_node, second_first), pool()
-        results: list[Any] = []
-        ours.send(peer.endpoint, "raft", heartbeat(1), results.append, LONG_MS)
-        ours.send(peer.endpoint, "raft", heartbeat(2), results.append, LONG_MS)
-        assert [result.kind for result in await all_of(results, 2)] == ["disconnected"] * 2
         ours.stop()
         peer.node.server.stop()
 

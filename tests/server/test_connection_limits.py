@@ -22,7 +22,7 @@ from heirlog.metadata.definition import ConfigError
 from heirlog.metadata.server_configs import SERVER_CONFIGS
 from heirlog.protocol.messages import ApiVersionsResponse
 from heirlog.protocol.types import Endpoint
-from heirlog.server import send_queue, transport
+from heirlog.server import send_queue, unauthenticated_connections
 from heirlog.server.connection_limits import (
     ANY_LISTENER,
     NONE,
@@ -36,7 +36,7 @@ from heirlog.server.connection_limits import (
 )
 from heirlog.server.connection_rates import AcceptRates
 from heirlog.server.door import Door
-from heirlog.server.files import OsFile
+from heirlog.server.os_file import OsFile
 
 HOST = "127.0.0.1"
 
@@ -162,7 +162,7 @@ def test_unauthenticated_at_the_listener_of_nodes_are_not_without_number(
     fake_node: Any, eventually: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A node that has proved who it is stays, and so does one of a quiet address while another comes again."""
-    monkeypatch.setattr(transport, "UNAUTHENTICATED_MAX", 3)
+    monkeypatch.setattr(unauthenticated_connections, "UNAUTHENTICATED_MAX", 3)
 
     async def come(endpoint: Endpoint, host: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         return await asyncio.open_connection(endpoint.host, endpoint.port, local_addr=(host, 0))
@@ -188,7 +188,7 @@ def test_unauthenticated_at_the_listener_of_nodes_are_not_without_number(
         assert await is_served(peer[0])
         node.server.stop()
         await eventually(lambda: not node.server.connection_count)
-        assert not any(node.server._unauthenticated.values())
+        assert len(node.server._unauthenticated) == 0
 
     framed_request = struct.pack(">ihhih", 10, 18, 0, 1, -1)
     asyncio.run(scenario())
@@ -266,7 +266,7 @@ def test_handshakes_that_are_not_finished_do_not_keep_clients_out(
         assert node.events("warning") == [], "it was never full"
         node.server.stop()
         await eventually(lambda: not node.server.connection_count)
-        assert not any(node.server._unauthenticated.values())
+        assert len(node.server._unauthenticated) == 0
 
     asyncio.run(scenario())
 

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-import heirlog.server.files as files_module
+from heirlog.server import os_file
 from heirlog.server.descriptors import LOOKED_AT
-from heirlog.server.files import OsFile, OsFiles
+from heirlog.server.files import OsFiles
+from heirlog.server.os_file import OsFile
 
 LIMIT = 4
 
@@ -76,8 +77,8 @@ def test_a_file_with_unflushed_bytes_is_flushed_before_it_is_parked(
     files: OsFiles, loop: Loop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     flushed: list[int] = []
-    sync = files_module.sync_data
-    monkeypatch.setattr(files_module, "sync_data", lambda fd: (flushed.append(os.fstat(fd).st_ino), sync(fd)))
+    sync = os_file.sync_data
+    monkeypatch.setattr(os_file, "sync_data", lambda fd: (flushed.append(os.fstat(fd).st_ino), sync(fd)))
     written = opened(files, tmp_path, LIMIT + 1, b"x")
     inodes = [os.stat(file.path).st_ino for file in written]
     for number in range(LIMIT):
@@ -100,7 +101,7 @@ def test_bytes_written_during_a_flush_are_at_risk_after_it(
 ) -> None:
     file = files.open(f"{tmp_path}/f", create=True)
     file.append(b"a")
-    monkeypatch.setattr(files_module, "sync_data", lambda fd: file.append(b"b"))
+    monkeypatch.setattr(os_file, "sync_data", lambda fd: file.append(b"b"))
     files.flush(file, lambda error: None)
     run_flushes(files, loop)
     assert file.at_risk
@@ -121,7 +122,7 @@ def test_a_file_whose_flush_has_failed_is_not_parked_and_says_so_again(
 
     bad = files.open(f"{tmp_path}/bad", create=True)
     bad.append(b"x")
-    monkeypatch.setattr(files_module, "sync_data", fail)
+    monkeypatch.setattr(os_file, "sync_data", fail)
     assert bad.flush_now() is not None
     monkeypatch.undo()
     opened(files, tmp_path, 50)

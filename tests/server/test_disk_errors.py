@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-import heirlog.server.files as files_module
+from heirlog.server import os_file
 from heirlog.server.disk_errors import ADVICE, DiskError, with_advice
-from heirlog.server.files import OsFile, OsFiles
+from heirlog.server.files import OsFiles
+from heirlog.server.os_file import OsFile
 
 
 def failing(code: int) -> Callable[..., int]:
@@ -36,7 +37,7 @@ def test_the_error_of_an_open_file_names_it_and_says_what_helps(
     file = OsFiles(lambda function: None).open(path, create=True)
     file.append(b"abc")
     with monkeypatch.context() as patched:
-        patched.setattr(files_module.os, call, failing(errno.ENOSPC))
+        patched.setattr(os_file.os, call, failing(errno.ENOSPC))
         with pytest.raises(OSError, match="No space left on device") as failed:
             work(file)
     assert f"'{path}' (free space there, and start the node again)" in str(failed.value)
@@ -46,7 +47,7 @@ def test_the_error_of_an_open_file_names_it_and_says_what_helps(
 def test_a_flush_that_fails_says_the_same_each_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = OsFiles(lambda function: None).open(f"{tmp_path}/f", create=True)
     with monkeypatch.context() as patched:
-        patched.setattr(files_module, "sync_data", failing(errno.EIO))
+        patched.setattr(os_file, "sync_data", failing(errno.EIO))
         first = file.flush_now()
     assert str(first) == f"[Errno {errno.EIO}] {os.strerror(errno.EIO)}: '{tmp_path}/f' (check the disk)"
     assert file.flush_now() is first

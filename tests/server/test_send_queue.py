@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from heirlog.env import Region
-from heirlog.server.files import OsFile, OsFiles
+from heirlog.server.files import OsFiles
+from heirlog.server.os_file import OsFile
 from heirlog.server.send_queue import INLINE_REGION, RegionGone, SendQueue
 
 LARGE = INLINE_REGION + 1

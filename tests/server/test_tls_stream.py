@@ -20,7 +20,7 @@ from heirlog.client.security import Security, SecurityError, Store, security_fro
 from heirlog.env import Region
 from heirlog.protocol.messages import ApiVersionsResponse
 from heirlog.server import tls_stream
-from heirlog.server.files import OsFile
+from heirlog.server.os_file import OsFile
 from heirlog.server.tls_stream import HandshakeTurns
 from heirlog.tls.contexts import client_context, server_context
 

@@ -15,7 +15,7 @@ import heirlog.server.stream as stream_module
 from heirlog.env import Region
 from heirlog.protocol.frames import parse_header
 from heirlog.protocol.messages import ApiVersionsResponse
-from heirlog.server.files import OsFile
+from heirlog.server.os_file import OsFile
 
 ANSWER = ApiVersionsResponse()
 

@@ -35,15 +35,15 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Any, cast
 
+from heirlog.broker.delayed_fetch import READ_COMMITTED, DelayedFetch
 from heirlog.broker.fetch_session import (
     NO_SESSION,
     NOT_READ,
     CachedPartition,
     FetchedPartition,
-    FetchSession,
     FetchSessionCache,
 )
-from heirlog.broker.partition import Partition, ReplicaRole
+from heirlog.broker.partition import Partition
 from heirlog.broker.purgatory import Purgatory
 from heirlog.broker.replica_manager import ReplicaManager
 from heirlog.context import Context
@@ -51,119 +51,14 @@ from heirlog.env import Env
 from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.messages import FetchRequest, FetchResponse
-from heirlog.protocol.types import BrokerId, PartitionKey
+from heirlog.protocol.types import PartitionKey
 from heirlog.storage.errors import DamagedLog
 
-CONSUMER = -1
-DEBUGGING_CONSUMER = -2
-_REPLICA_STATE_VERSION = 15
 _TOPIC_ID_VERSION = 13
 _CURRENT_LEADER_VERSION = 12
 _NODE_ENDPOINTS_VERSION = 16
-_READ_COMMITTED = 1
-_ISOLATION_LEVELS = (0, _READ_COMMITTED)
+_ISOLATION_LEVELS = (0, READ_COMMITTED)
 _NAMES_THE_LEADER = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
-
-
-class _Fetch:
-    """A request while it is served, including its wait."""
-
-    __slots__ = (
-        "_by_key",
-        "_handler",
-        "context",
-        "entries",
-        "from_follower",
-        "has_final",
-        "is_read_committed",
-        "limit",
-        "number",
-        "pending",
-        "refuses",
-        "replica_epoch",
-        "replica_id",
-        "request",
-        "session",
-        "size",
-    )
-
-    def __init__(self, handler: FetchHandler, request: FetchRequest, context: Context) -> None:
-        self._handler = handler
-        self.request = request
-        self.context = context
-        self.number = -1
-        self.pending: Pending[Any] | None = None
-        self._by_key: dict[PartitionKey, list[FetchedPartition]] = {}
-        if context.api_version >= _REPLICA_STATE_VERSION:
-            self.replica_id = BrokerId(request.replica_state.replica_id)
-            self.replica_epoch = request.replica_state.replica_epoch
-        else:
-            self.replica_id = BrokerId(request.replica_id)
-            self.replica_epoch = -1
-        self.from_follower = self.replica_id >= 0
-        self.is_read_committed = request.isolation_level == _READ_COMMITTED and not self.from_follower
-        self.refuses = context.refuses
-        """Called at each look: a permission may be removed during a session or a wait."""
-        self.limit = request.max_bytes if self.from_follower else min(request.max_bytes, handler.max_bytes)
-        """The most bytes that the answer holds."""
-        self.session: FetchSession | None = None
-        self.entries: list[FetchedPartition] | list[CachedPartition] = []
-        """The partitions to look at; of a session, the active ones."""
-        self.size = 0
-        self.has_final = False
-
-    @property
-    def is_full(self) -> bool:
-        """Whether the request names every partition and its response answers every partition."""
-        return self.request.session_epoch <= 0
-
-    @property
-    def is_enough(self) -> bool:
-        if self.has_final or self.size >= self.request.min_bytes:
-            return True
-        return not (self.entries if self.session is None else self.session.entries)
-
-    def is_served_by(self, partition: Partition) -> bool:
-        role = partition.role
-        return role is ReplicaRole.LEADER or (role is ReplicaRole.FOLLOWER and self.replica_id == DEBUGGING_CONSUMER)
-
-    def index_by_key(self) -> None:
-        for entry in self.entries:
-            assert entry.partition is not None
-            self._by_key.setdefault((entry.partition.topic_id, entry.partition.index), []).append(entry)
-
-    # without a session: the purgatory watches the partitions
-
-    @property
-    def keys(self) -> tuple[PartitionKey, ...]:
-        return tuple(self._by_key)
-
-    def try_complete(self, key: PartitionKey) -> bool:
-        for entry in self._by_key[key]:
-            self._handler.read_within_limits(self, entry)
-        if not self.is_enough:
-            return False
-        self.on_expiration()
-        return True
-
-    def on_expiration(self) -> None:
-        assert self.pending is not None
-        self.pending.complete(self._handler.answer_after_wait(self))
-
-    # with a session: the session notifies
-
-    def on_event(self, entry: CachedPartition) -> None:
-        # the response reads everything again; this look is only needed if one byte is not enough
-        if self.request.min_bytes <= 1 and self._handler.has_more(self, entry):
-            self.end()
-            return
-        self._handler.read_within_limits(self, entry)
-        if self.is_enough:
-            self.end()
-
-    def end(self) -> None:
-        self._handler.waits_of(self).remove(self)
-        self.on_expiration()
 
 
 def _each_once(request: FetchRequest) -> list[FetchedPartition]:
@@ -185,13 +80,13 @@ class FetchHandler:
         """`max_bytes`: `fetch.max.bytes`, the most that one answer to a consumer holds."""
         self._env = env
         self._replicas = replicas
-        self.max_bytes = max_bytes
+        self._max_bytes = max_bytes
         self._sessions = sessions
         self._rotation = 0
 
     def fetch(self, request: FetchRequest, context: Context) -> Any:
         """Returns a response, or `Pending` for a long poll."""
-        fetch = _Fetch(self, request, context)
+        fetch = DelayedFetch(self, request, context, self._max_bytes)
         if request.isolation_level not in _ISOLATION_LEVELS:
             return self._refused_whole(request, context, ErrorCode.INVALID_REQUEST)
         try:
@@ -238,10 +133,10 @@ class FetchHandler:
                 )
         return response
 
-    def waits_of(self, fetch: _Fetch) -> Purgatory[PartitionKey]:
+    def waits_of(self, fetch: DelayedFetch) -> Purgatory[PartitionKey]:
         return self._replicas.delayed.follower_fetch if fetch.from_follower else self._replicas.delayed.consumer_fetch
 
-    def _arrive(self, fetch: _Fetch) -> None:
+    def _arrive(self, fetch: DelayedFetch) -> None:
         """Find each partition, and check that the request may be served."""
         by_id = fetch.context.api_version >= _TOPIC_ID_VERSION
         replicas = self._replicas
@@ -258,7 +153,7 @@ class FetchHandler:
             else:
                 partition.topic_metrics.fetches += 1
 
-    def _no_partition(self, fetch: _Fetch, entry: FetchedPartition, by_id: bool) -> KafkaError:
+    def _no_partition(self, fetch: DelayedFetch, entry: FetchedPartition, by_id: bool) -> KafkaError:
         replicas = self._replicas
         name = replicas.topic_name(entry.topic_id) if by_id else entry.topic
         if isinstance(entry, CachedPartition):
@@ -268,7 +163,7 @@ class FetchHandler:
         asked = entry.topic_id if by_id else entry.topic
         return replicas.no_partition(asked, entry.asked.partition, was_named=name or "")
 
-    def _read_all(self, fetch: _Fetch) -> None:
+    def _read_all(self, fetch: DelayedFetch) -> None:
         entries = fetch.entries
         left = fetch.limit
         first = True
@@ -282,11 +177,11 @@ class FetchHandler:
         if left == 0 and len(entries) > 1:
             self._rotation += 1
 
-    def read_within_limits(self, fetch: _Fetch, entry: FetchedPartition) -> None:
+    def read_within_limits(self, fetch: DelayedFetch, entry: FetchedPartition) -> None:
         """Read the records that are available now for one partition of a waiting request."""
         self._read(fetch, entry, fetch.limit, True)
 
-    def has_more(self, fetch: _Fetch, entry: FetchedPartition) -> bool:
+    def has_more(self, fetch: DelayedFetch, entry: FetchedPartition) -> bool:
         """Whether there are records beyond those that the request has already counted."""
         partition = entry.partition
         return (
@@ -296,7 +191,7 @@ class FetchHandler:
             and not self._is_held_back(fetch, partition)
         )
 
-    def _is_held_back(self, fetch: _Fetch, partition: Partition) -> bool:
+    def _is_held_back(self, fetch: DelayedFetch, partition: Partition) -> bool:
         """Whether a replication throttle keeps the records from a follower."""
         throttle = self._replicas.leader_throttle
         return (
@@ -305,7 +200,7 @@ class FetchHandler:
             and throttle.holds_back(partition, fetch.replica_id, partition.isr.maximal)
         )
 
-    def _read(self, fetch: _Fetch, entry: FetchedPartition, left: int, min_one: bool) -> None:
+    def _read(self, fetch: DelayedFetch, entry: FetchedPartition, left: int, min_one: bool) -> None:
         partition = entry.partition
         if partition is None:
             return
@@ -361,7 +256,7 @@ class FetchHandler:
         except KafkaError as error:
             self._fail(fetch, entry, error)
         except DamagedLog as error:
-            is_given_up = self._replicas.log_damaged(partition, error)
+            is_given_up = self._replicas.damaged_logs.found(partition, error)
             # clients ask the next leader after the first, and show the second
             code = ErrorCode.KAFKA_STORAGE_ERROR if is_given_up else ErrorCode.CORRUPT_MESSAGE
             self._fail(fetch, entry, KafkaError(code, str(error)))
@@ -369,24 +264,24 @@ class FetchHandler:
             self._replicas.storage_failed(partition, error)
             self._fail(fetch, entry, partition.not_leader())
 
-    def _end_for(self, fetch: _Fetch, partition: Partition) -> int:
+    def _end_for(self, fetch: DelayedFetch, partition: Partition) -> int:
         """The end offset of what this request may read."""
         if fetch.from_follower:
             return partition.log.log_end_offset
         return partition.last_stable_offset if fetch.is_read_committed else partition.high_watermark
 
-    def _data_of(self, fetch: _Fetch, partition: Partition) -> FetchResponse.PartitionData:
+    def _data_of(self, fetch: DelayedFetch, partition: Partition) -> FetchResponse.PartitionData:
         """What an answer says of a partition that has no records for it. Most looks at one find nothing to say."""
         return FetchResponse.PartitionData(
             partition_index=partition.index,
             high_watermark=partition.high_watermark,
             last_stable_offset=partition.last_stable_offset,
             log_start_offset=partition.log.log_start_offset,
-            aborted_transactions=[] if fetch.request.isolation_level == _READ_COMMITTED else None,
+            aborted_transactions=[] if fetch.request.isolation_level == READ_COMMITTED else None,
             records=b"",
         )
 
-    def _fail(self, fetch: _Fetch, entry: FetchedPartition, error: KafkaError) -> None:
+    def _fail(self, fetch: DelayedFetch, entry: FetchedPartition, error: KafkaError) -> None:
         entry.data = FetchResponse.PartitionData(
             partition_index=entry.asked.partition,
             error_code=error.code,
@@ -400,7 +295,7 @@ class FetchHandler:
         if entry.partition is not None:
             entry.partition.topic_metrics.fetch_failed(error.code)
 
-    def _take_in_follower(self, fetch: _Fetch) -> list[tuple[Partition, int]]:
+    def _take_in_follower(self, fetch: DelayedFetch) -> list[tuple[Partition, int]]:
         now_ms = self._env.now_ms()
         if fetch.session is not None:
             fetch.session.clock.fetched_ms = now_ms
@@ -427,7 +322,7 @@ class FetchHandler:
                     entry.data.last_stable_offset = partition.last_stable_offset
         return moved
 
-    def _wait(self, fetch: _Fetch) -> Any:
+    def _wait(self, fetch: DelayedFetch) -> Any:
         waits, session = self.waits_of(fetch), fetch.session
         if waits.is_full:
             return self._answer(fetch)
@@ -442,12 +337,12 @@ class FetchHandler:
         waits.watch(fetch, fetch.request.max_wait_ms)
         return pending
 
-    def _abandoned(self, fetch: _Fetch) -> None:
+    def _abandoned(self, fetch: DelayedFetch) -> None:
         self.waits_of(fetch).remove(fetch)
         if fetch.session is not None:
             fetch.session.waiting = None
 
-    def answer_after_wait(self, fetch: _Fetch) -> FetchResponse:
+    def answer_after_wait(self, fetch: DelayedFetch) -> FetchResponse:
         session = fetch.session
         if session is not None:
             session.waiting = None
@@ -468,7 +363,7 @@ class FetchHandler:
                 entry.data = NOT_READ
         return self._answer(fetch)
 
-    def _answer(self, fetch: _Fetch) -> FetchResponse:
+    def _answer(self, fetch: DelayedFetch) -> FetchResponse:
         session = fetch.session
         if session is None:
             return self._response(fetch, fetch.entries, NO_SESSION)
@@ -486,7 +381,7 @@ class FetchHandler:
             entry.size = 0
         return response
 
-    def _stays_active(self, fetch: _Fetch, entry: FetchedPartition) -> bool:
+    def _stays_active(self, fetch: DelayedFetch, entry: FetchedPartition) -> bool:
         """Whether the next response has to look at the partition even if no event happens until then."""
         partition = entry.partition
         if partition is None or entry.final or self._end_for(fetch, partition) > entry.asked.fetch_offset:
@@ -494,7 +389,7 @@ class FetchHandler:
         # any fetch of a follower outside the ISR may let it join
         return fetch.from_follower and fetch.replica_id not in partition.isr.maximal
 
-    def _response(self, fetch: _Fetch, entries: Iterable[FetchedPartition], session_id: int) -> FetchResponse:
+    def _response(self, fetch: DelayedFetch, entries: Iterable[FetchedPartition], session_id: int) -> FetchResponse:
         version = fetch.context.api_version
         topics: dict[bytes | str, FetchResponse.FetchableTopicResponse] = {}
         leaders: set[int] = set()
@@ -524,7 +419,7 @@ class FetchHandler:
             ]
         return response
 
-    def _count_bytes(self, fetch: _Fetch, partition: Partition, size: int) -> None:
+    def _count_bytes(self, fetch: DelayedFetch, partition: Partition, size: int) -> None:
         if fetch.from_follower:
             self._replicas.topic_stats.replication_bytes_out += size
             self._replicas.leader_throttle.count(partition, size)

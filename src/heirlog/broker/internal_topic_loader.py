@@ -121,7 +121,7 @@ class InternalTopicLoader:
             found = self._partition.log.read(self._next_offset, LOAD_SLICE_BYTES, upto_offset, as_it_is=self._as_it_is)
             data = b"".join(region.read() for region in found.regions)
         except DamagedLog as error:
-            if self._replicas.log_damaged(self._partition, error):
+            if self._replicas.damaged_logs.found(self._partition, error):
                 return False
             # the only copy: what is sound of it is better than no state at all
             if self._as_it_is:

@@ -17,6 +17,7 @@ from itertools import chain
 from heirlog.broker.alter_partition_sender import AlterPartitionSender
 from heirlog.broker.assignments_manager import AssignmentsManager
 from heirlog.broker.broker_topic_metrics import BrokerTopicStats
+from heirlog.broker.damaged_logs import DamagedLogs
 from heirlog.broker.delayed_operations import DelayedOperations
 from heirlog.broker.discarded_records import DiscardedRecordsManager
 from heirlog.broker.followers import RegisteredBrokers
@@ -81,14 +82,11 @@ class ReplicaManager:
         self._all: list[Partition] | None = None
         """None: `_by_id` has changed since."""
         self._directory_of: dict[PartitionKey, LogDirectory] = {}
-        self._damaged: set[PartitionKey] = set()
-        """Their directories are about to go offline, because of `log_damaged`."""
-        self._kept: dict[PartitionKey, DamagedLog] = {}
-        """Damaged logs that are led, because no other replica is in the ISR."""
         self._lag_max_ms: int = static["replica.lag.time.max.ms"]
         self.directories = LogDirectories(
             env, static, directories, registered_brokers.broker_id, self._directory_failed
         )
+        self.damaged_logs = DamagedLogs(env, registered_brokers.broker_id, self.directories, self.directory_of)
         self.delayed = DelayedOperations(env)
         self.lost_leaders = LostLeaders(env)
         self.topic_stats = BrokerTopicStats()
@@ -228,9 +226,9 @@ class ReplicaManager:
         epoch, watermark = partition.leader_epoch, partition.high_watermark
         self.fetchers.remove(partition)
         partition.become_leader(state, min_isr_of(self._image, self._static, key[0], state), self._env.now_ms())
-        if key in self._kept:
+        if key in self.damaged_logs.kept:
             # the directory may have other partitions of the same change
-            self._env.call_later(0, lambda: self._give_up_damaged(key))
+            self._env.call_later(0, lambda: self.damaged_logs.give_up(key, self.partition(key)))
         if not was_leader or partition.leader_epoch != epoch:
             self._env.log(
                 "info",
@@ -326,7 +324,7 @@ class ReplicaManager:
                 del self._by_name[partition.topic]
                 self.topic_stats.retire(partition.topic)
         directory = self._directory_of.pop(key)
-        self._kept.pop(key, None)
+        self.damaged_logs.forget(key)
         self._reports.settle(key)
         self.delayed.leadership_changed(key)
         if is_ordered:
@@ -452,51 +450,11 @@ class ReplicaManager:
     def storage_failed(self, partition: Partition, error: OSError) -> None:
         """A read or write of this partition failed: its directory is offline from now on."""
         if isinstance(error, DamagedLog):
-            self.log_damaged(partition, error)
+            self.damaged_logs.found(partition, error)
             return
         directory = self._directory_of.get(partition.key)
         if directory is not None:
             self.directories.failed(directory, error)
-
-    def log_damaged(self, partition: Partition, error: DamagedLog) -> bool:
-        """Records of this partition are not what was written: a copy of a follower can take their place.
-
-        The directory goes offline, as if the disk had reported the failure. Its next start reads the segment, and cuts
-        the log at the damage; then the replica copies the rest. If no other replica is in the ISR, False: this copy may
-        be the only one of the records after the damage, so it stays until another one is, and only what is damaged
-        cannot be read.
-        """
-        values = {
-            "topic": partition.topic,
-            "partition": partition.index,
-            "path": error.filename,
-            "byte": error.position,
-        }
-        others = [broker for broker in partition.isr.committed if broker != self._registered_brokers.broker_id]
-        if partition.role is ReplicaRole.LEADER and not others:
-            known = self._kept.get(partition.key)
-            if known is None or not partition.log.has_damage(known):
-                self._kept[partition.key] = error
-                self._env.log("error", "damaged-batch-kept", **values, why="no other replica is in the ISR")
-            return False
-        directory = self._directory_of.get(partition.key)
-        if directory is None or partition.key in self._damaged:
-            return True
-        self._damaged.add(partition.key)
-        self._env.log("error", "damaged-batch-found", **values)
-        try:
-            directory.distrust(partition.log, error.base_offset, lambda _: self.directories.failed(directory, error))
-        except OSError as failure:
-            self.directories.failed(directory, failure)
-        return True
-
-    def _give_up_damaged(self, key: PartitionKey) -> None:
-        """Another replica may be in the ISR by now: it has the damaged records, which coordinators skipped."""
-        error, partition = self._kept.get(key), self.partition(key)
-        if error is None or partition is None or not partition.log.has_damage(error):
-            self._kept.pop(key, None)
-        elif partition.role is ReplicaRole.LEADER:
-            self.log_damaged(partition, error)
 
     def log_start_moved(self, key: PartitionKey) -> None:
         self.delayed.partition_listeners.mark(key)

@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from heirlog.env import Buffer
-from heirlog.server.files import Deliver
+from heirlog.server.flusher import Deliver
 from heirlog.server.ledger_files import LedgerFile, LedgerFiles, LedgerGuard
 
 NAME = "disk-switch"

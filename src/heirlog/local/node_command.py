@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from heirlog.server.files import Deliver, OsFiles
+    from heirlog.server.files import OsFiles
+    from heirlog.server.flusher import Deliver
 
 STOP_TIMEOUT_S = 15.0
 """How long an orphan may take for its clean stop before it ends itself."""
@@ -71,7 +72,7 @@ def run_node(options: NodeOptions) -> int:
 
 
 def files_of(options: NodeOptions, deliver: Deliver) -> OsFiles:
-    """The node's disks. deliver: see `heirlog.server.files`."""
+    """The node's disks. deliver: see `heirlog.server.flusher`."""
     if options.ledger is None:
         from heirlog.server.files import OsFiles
 

@@ -55,17 +55,18 @@ from heirlog.protocol.messages import (
     VoteResponse,
 )
 from heirlog.protocol.primitives import Message
-from heirlog.protocol.types import Endpoint, Uuid
+from heirlog.protocol.types import Endpoint
 from heirlog.raft import answers, describe
 from heirlog.raft.answers import LeaderAndEpoch
 from heirlog.raft.configured_controllers import ConfiguredControllers
 from heirlog.raft.control import Voter, kraft_version_of
+from heirlog.raft.current_voters import CurrentVoters
 from heirlog.raft.epoch_driver import EpochDriver, EpochEvents
 from heirlog.raft.epoch_requests import EpochRequests
 from heirlog.raft.epoch_state import EpochState, QuorumRole
-from heirlog.raft.fetch_service import epoch_error, refusal, replica_of
 from heirlog.raft.latency_window import LatencyWindow
 from heirlog.raft.leader import LeaderParts, LeaderState, NotLeader
+from heirlog.raft.leader_requests import LeaderRequests
 from heirlog.raft.local_replica import LocalReplica
 from heirlog.raft.metadata_log import MetadataLog, MetadataLogConfig, MetadataLogLost, open_log
 from heirlog.raft.observer import Observer, ObserverParts
@@ -110,9 +111,11 @@ class Quorum:
         self._older_metadata = older_metadata or OlderMetadata(lambda reason: env.stop(1, reason))
         self._log: MetadataLog | None = None
         self._state: QuorumStateFile | None = None
+        self._current_voters: CurrentVoters | None = None
         self._epochs: EpochDriver | None = None
         self._requests: EpochRequests | None = None
         self._voter_requests: VoterRequests | None = None
+        self._leader_requests: LeaderRequests | None = None
         self._replay: Replay | None = None
         self._role: LeaderState | Observer | None = None
         self._silent: dict[Endpoint, int] = {}
@@ -128,8 +131,6 @@ class Quorum:
         """When this node began to ask for votes, until it has a leader."""
         self.election_latency = LatencyWindow()
         """Of the elections in which this node asked for votes."""
-        self._voters_as_they_are: tuple[tuple[Voter, ...], tuple[Voter, ...]] = (), ()
-        """The log's voters, and the same with this node's address of today: a leader needs them for each fetch."""
         self._stopped = False
         self._on_replica_knows = on_replica_knows
 
@@ -264,18 +265,19 @@ class Quorum:
         if log.loaded is not None:
             loaded, log.loaded = log.loaded, None
             replay.load(loaded)
+        voters = self._current_voters = CurrentVoters(self._replica, self._controllers, log, replay)
         events = EpochEvents(self._leave_role, self._enter_role, self._handed_over, self._fatal)
         epochs = self._epochs = EpochDriver(
             self._env,
             state,
             self._replica,
-            lambda: self._voters_now(log),
-            lambda: self._candidate(log),
+            voters.all,
+            voters.candidate,
             lambda: log.end,
             self._quorum_config,
             events,
         )
-        if not self._endpoints(log) and self._replica.among(log.voters) is None:
+        if not voters.endpoints() and self._replica.among(log.voters) is None:
             self._fatal(
                 "no controller to fetch the metadata from: set controller.quorum.bootstrap.servers, "
                 "or, for the first controller of a new cluster, format its metadata directory with --standalone"
@@ -286,6 +288,9 @@ class Quorum:
         )
         self._retention = RetentionCheck(self._env, self._shorten)
         self._voter_requests = VoterRequests(epochs, self._replica, self._leading, self._env.log)
+        self._leader_requests = LeaderRequests(
+            self._env, self._replica, log, epochs, self._leading, self._on_replica_knows
+        )
         epochs.start()
 
     def hand_over(self, on_done: Callable[[], None]) -> None:
@@ -327,31 +332,6 @@ class Quorum:
         else:
             log.finish(flushed)
 
-    def _voters_now(self, log: MetadataLog) -> tuple[Voter, ...]:
-        in_log, voters = self._voters_as_they_are
-        if in_log is not log.voters:
-            voters = self._controllers.current(self._replica, log.voters)
-            self._voters_as_they_are = log.voters, voters
-        return voters
-
-    def _candidate(self, log: MetadataLog) -> Voter | None:
-        """This node, if it may ask for votes: a voter, or one whose removal may not be committed.
-
-        The voters that lack the removal still count this node, and its log may be the only one that they cannot refuse.
-        Without its candidacy they could never elect a leader. It does not count itself, so it is elected by the others
-        alone, commits its removal, and resigns.
-        """
-        if not self._replica.is_controller:
-            return None
-        me = self._replica.among(self._voters_now(log))
-        removed = log.removed_voter(self._replica.key)
-        if me is not None or removed is None or removed.offset < max(log.committed_offset, self.high_watermark):
-            return me
-        return self._controllers.me or removed.voter
-
-    def _endpoints(self, log: MetadataLog) -> list[Endpoint]:
-        return self._controllers.endpoints(self._replica, log.voters)
-
     # roles
 
     def _leave_role(self) -> None:
@@ -370,13 +350,13 @@ class Quorum:
                 self._announce(NOBODY, role.leadership.epoch)
 
     def _enter_role(self, state: EpochState) -> None:
-        log, replay, epochs = self._log, self._replay, self._epochs
-        assert log is not None and replay is not None and epochs is not None
+        log, replay, epochs, voters = self._log, self._replay, self._epochs, self._current_voters
+        assert log is not None and replay is not None and epochs is not None and voters is not None
         self._time_election(state.role)
         if state.role is QuorumRole.LEADER:
-            self._lead(log, replay, epochs)
+            self._lead(log, replay, epochs, voters)
         elif state.role in (QuorumRole.UNATTACHED, QuorumRole.FOLLOWER):
-            self._observe(log, replay, epochs)
+            self._observe(log, replay, epochs, voters)
         if state.role is QuorumRole.FOLLOWER:
             self._keep_own_voter(log, epochs)
         if state.role is QuorumRole.FOLLOWER or (self._announced is not None and state.role is not QuorumRole.LEADER):
@@ -393,14 +373,14 @@ class Quorum:
             self.election_latency.add(now_ms, now_ms - self._election_began_ms)
             self._election_began_ms = None
 
-    def _lead(self, log: MetadataLog, replay: Replay, epochs: EpochDriver) -> None:
-        me = self._candidate(log)
+    def _lead(self, log: MetadataLog, replay: Replay, epochs: EpochDriver, voters: CurrentVoters) -> None:
+        me = voters.candidate()
         assert me is not None, "only a voter is elected"
         parts = LeaderParts(
             self._env,
             log,
             replay,
-            lambda: self._voters_now(log),
+            voters.all,
             self._fatal,
             on_announced=lambda: self._announce(leader.leadership.leader_id, leader.leadership.epoch),
             on_heard=lambda heard: epochs.learn(heard.leadership),
@@ -415,17 +395,15 @@ class Quorum:
         except (OSError, KafkaError) as failure:
             self._fatal(f"epoch {epochs.state.epoch} could not be started: {failure}")
 
-    def _observe(self, log: MetadataLog, replay: Replay, epochs: EpochDriver) -> None:
+    def _observe(self, log: MetadataLog, replay: Replay, epochs: EpochDriver, voters: CurrentVoters) -> None:
         leadership = epochs.leadership
-        if leadership.endpoint is None and not self._endpoints(log):
+        if leadership.endpoint is None and not voters.endpoints():
             # the only voter, deposed by a newer epoch: it leads again after its timeout
             return
         parts = ObserverParts(
             self._env, log, replay, self._fatal, self._older, epochs, self._silent, self._fetch_failures
         )
-        observer = self._role = Observer(
-            parts, self._replica, leadership, lambda: self._endpoints(log), self._quorum_config
-        )
+        observer = self._role = Observer(parts, self._replica, leadership, voters.endpoints, self._quorum_config)
         observer.start()
         self._ready()
 
@@ -509,6 +487,7 @@ class Quorum:
             return
         self._env.log("warning", "older-metadata-accepted", kept=kept)
         self._role, self._log, self._epochs, self._announced = None, None, None, None
+        self._leader_requests = None
         for listener in self._listeners:
             listener.on_snapshot([], -1, 0)
         self._open()
@@ -625,64 +604,23 @@ class Quorum:
             return UpdateRaftVoterResponse(error_code=ErrorCode.BROKER_NOT_AVAILABLE)
         return self._voter_requests.update(request)
 
-    def _leading(self) -> LeaderState | None:
-        return self._role if isinstance(self._role, LeaderState) and not self._stopped else None
-
     def fetch(self, request: FetchRequest) -> FetchResponse | Pending[FetchResponse]:
         """Fetch on the metadata partition, from a controller listener; the request names the replica."""
-        if self._epochs is None:
+        if self._leader_requests is None:
             return answers.fetch_refused(ErrorCode.BROKER_NOT_AVAILABLE)
-        return self._epochs.when_settled(lambda: self._fetch(request), answers.fetch_refused)
-
-    def _fetch(self, request: FetchRequest) -> FetchResponse | Pending[FetchResponse]:
-        leads = isinstance(self._role, LeaderState) and not self._stopped
-        refused = refusal(request, self._replica.cluster_id, self._leader_and_epoch(), leads)
-        if refused is not None:
-            return refused
-        asked = answers.metadata_partition(request)
-        assert asked is not None and isinstance(self._role, LeaderState), "refusal lets nothing else pass"
-        if self._on_replica_knows is not None:
-            known = asked.high_watermark
-            self._on_replica_knows(
-                replica_of(request),
-                asked.fetch_offset if known == answers.HIGH_WATERMARK_NOT_SENT else known,
-            )
-        return self._role.service.fetch(request, asked)
+        return self._leader_requests.fetch(request)
 
     def fetch_snapshot(self, request: FetchSnapshotRequest) -> FetchSnapshotResponse | Pending[FetchSnapshotResponse]:
-        if self._epochs is None:
+        if self._leader_requests is None:
             return answers.snapshot_refused(ErrorCode.BROKER_NOT_AVAILABLE)
-        return self._epochs.when_settled(lambda: self._fetch_snapshot(request), answers.snapshot_refused)
-
-    def _fetch_snapshot(self, request: FetchSnapshotRequest) -> FetchSnapshotResponse:
-        if request.cluster_id is not None and request.cluster_id != self._replica.cluster_id:
-            return answers.snapshot_refused(ErrorCode.INCONSISTENT_CLUSTER_ID)
-        asked = answers.metadata_snapshot(request)
-        if asked is None:
-            return answers.snapshot_of_another(request)
-        role, leadership = self._role, self._leader_and_epoch()
-        leads = isinstance(role, LeaderState) and not self._stopped
-        code = epoch_error(asked.current_leader_epoch, leadership, leads)
-        if code is not ErrorCode.NONE or not isinstance(role, LeaderState):
-            wanted = SnapshotId(asked.snapshot_id.end_offset, asked.snapshot_id.epoch)
-            return answers.snapshot_answer(leadership, wanted, error=code)
-        role.fetched_snapshot(ReplicaKey(request.replica_id, Uuid(asked.replica_directory_id)))
-        return role.service.fetch_snapshot(request, asked)
+        return self._leader_requests.fetch_snapshot(request)
 
     def describe_quorum(self, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
         if not describe.asks_for_metadata(request):
             return describe.unknown(request)
-        role = self._role
-        if not isinstance(role, LeaderState) or self._stopped:
-            return describe.not_leader(self._leader_and_epoch())
-        wall_ms = self._env.wall_ms()
-        return describe.described(
-            role.leadership, self.voters, role.progress, role.high_watermark, self.log_end_offset, wall_ms
-        )
+        if self._leader_requests is None:
+            return describe.not_leader(self.leadership)
+        return self._leader_requests.describe_quorum()
 
-    def _leader_and_epoch(self) -> LeaderAndEpoch:
-        """Leader and epoch for responses. Never this node unless it leads: a follower would fetch from it for ever."""
-        known = self.leadership
-        if known.leader_id == self._replica.node_id and (self._stopped or not isinstance(self._role, LeaderState)):
-            return LeaderAndEpoch(NOBODY, known.epoch, None)
-        return known
+    def _leading(self) -> LeaderState | None:
+        return self._role if isinstance(self._role, LeaderState) and not self._stopped else None

@@ -12,9 +12,11 @@ from contextlib import suppress
 from typing import TypeVar
 
 from heirlog.env import Buffer, File
-from heirlog.server.files import Deliver, OnSynced, OsFile, OsFiles, RecentAppends
+from heirlog.server.files import OsFiles
+from heirlog.server.flusher import Deliver, OnSynced
 from heirlog.server.ledger import Ledger, do, give_up, has_failed
 from heirlog.server.ledger_tree import DirectoryChange, TreeNode
+from heirlog.server.os_file import OsFile, RecentAppends
 
 T = TypeVar("T")
 

@@ -40,7 +40,8 @@ from heirlog.server.directory_watch import DirectoryWatch
 from heirlog.server.door import Doors
 from heirlog.server.env import ServerEnv
 from heirlog.server.event_loop import new_event_loop
-from heirlog.server.files import Deliver, OsFiles
+from heirlog.server.files import OsFiles
+from heirlog.server.flusher import Deliver
 from heirlog.server.logs import Logger
 from heirlog.server.peers import Peers
 from heirlog.server.stream import STAGING_SIZE

@@ -21,7 +21,7 @@ from collections import deque
 from typing import Protocol, cast
 
 from heirlog.env import Region
-from heirlog.server.files import cut_from_outside
+from heirlog.server.os_file import cut_from_outside
 
 OUTPUT_LIMIT = 1024 * 1024
 WRITE_PER_TURN = 1024 * 1024

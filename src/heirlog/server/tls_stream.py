@@ -44,7 +44,7 @@ from typing import Protocol
 
 from heirlog.env import Buffer, Region
 from heirlog.server.certificate_ends import has_ended
-from heirlog.server.files import cut_from_outside
+from heirlog.server.os_file import cut_from_outside
 from heirlog.server.send_queue import FILE_TOO_SHORT, WRITE_PER_TURN, FilePart, RegionGone, SendQueue
 from heirlog.server.stream import READ_PER_TURN, FrameStream, Receiver
 from heirlog.tls.ends import PEER_HAS_GONE

@@ -19,8 +19,7 @@ import secrets
 import socket
 import traceback
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
-from itertools import islice
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Protocol
 
 from heirlog.env import EventLog
@@ -38,17 +37,13 @@ from heirlog.server.connection_limits import (
 from heirlog.server.connection_rates import HELD_MAX, NODE, AcceptRates, ConnectionRates
 from heirlog.server.door import OPEN, Door
 from heirlog.server.stream import STAGING_SIZE
+from heirlog.server.unauthenticated_connections import UnauthenticatedConnections
 
 ACCEPTS_PER_TURN = 64
 BACKLOG = 1024
 """Unless the file says otherwise. More than Kafka's 50: there a thread does nothing but accept connections."""
 OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 RETRY_ACCEPT_SECONDS = 0.1
-UNAUTHENTICATED_MAX = 1000
-"""Connections at the listeners between nodes, which `max.connections` leaves open, that have not proved who they are.
-A further one takes the place of the oldest of its address, or else of all."""
-LOOKED_AT_MAX = 1000
-"""Of the oldest connections, for one of the same address."""
 TOO_LATE = "it did not authenticate in time (heirlog.authentication.timeout.ms)"
 FRAME_REFUSED = re.compile(r"a frame of (\d+) bytes")
 TLS_RECORD = 0x1603
@@ -202,8 +197,7 @@ class Server:
         self._backlog = backlog
         self._rates = rates
         self._accept_rates = accept_rates
-        self._unauthenticated: dict[str, dict[InboundConnection, None]] = {}
-        """By listener with TLS or SASL, in the order of arrival."""
+        self._unauthenticated = UnauthenticatedConnections(self.doors, exempt)
         self._held: set[socket.socket] = set()
         """Connections above a rate, which are closed soon."""
         self._exempt = exempt
@@ -263,7 +257,7 @@ class Server:
             self._let_go(held)
 
     def forget(self, connection: InboundConnection, reason: str) -> None:
-        self._is_known(connection)
+        self._unauthenticated.remove(connection)
         if connection in self._connections:
             del self._connections[connection]
             self._per_listener[connection.listener] -= 1
@@ -305,10 +299,10 @@ class Server:
         descriptors = descriptors_for_connections(between_nodes=name in self._exempt)
         for _ in range(ACCEPTS_PER_TURN):
             is_full = len(self._connections) >= limits.total and name not in self._exempt
-            if is_full and not any(self._unauthenticated_like(name)):
+            if is_full and not self._unauthenticated.any_like(name):
                 self._has_no_room(name, limits.total)
                 return
-            if self._per_listener[name] >= own.total and not self._unauthenticated.get(name):
+            if self._per_listener[name] >= own.total and not self._unauthenticated.any_at(name):
                 self._listener_is_full(name, own.total)
                 return
             try:
@@ -327,7 +321,7 @@ class Server:
                 accepted.close()
                 why = f"file descriptors from {descriptors} on are for files: raise `ulimit -n` or set max.connections"
                 self._log_limited("error", "accept-failed", listener=name, why=why)
-                self._replace_unauthenticated(self._unauthenticated_like(name), host)
+                self._unauthenticated.replace_like(name, host)
                 self._accept_later(name, RETRY_ACCEPT_SECONDS)
                 return
             if self._add_connection(name, accepted, host, limits, own):
@@ -368,45 +362,15 @@ class Server:
         self._per_listener[name] += 1
         # one at most: what is closed is counted until the next turn
         if self._per_listener[name] > own.total:
-            self._replace_unauthenticated([self._unauthenticated.get(name, {})], host)
+            self._unauthenticated.replace_at(name, host)
         elif len(self._connections) > limits.total:
             if name in self._exempt:
                 self._make_room(connection)
             else:
-                self._replace_unauthenticated(self._unauthenticated_like(name), host)
+                self._unauthenticated.replace_like(name, host)
         if connection.deadline is not None:
-            self._add_unauthenticated(connection)
+            self._unauthenticated.add(connection)
         return True
-
-    def _unauthenticated_like(self, name: str) -> list[dict[InboundConnection, None]]:
-        """Whose place a newcomer may take: of listeners between nodes, or of all others; those of this listener first.
-
-        At a listener without TLS and SASL it may take none. It never authenticates, so none could take its place in
-        turn, and a flood of strangers there would end every handshake elsewhere.
-        """
-        if self.doors.get(name, OPEN) is OPEN:
-            return []
-        is_exempt = name in self._exempt
-        alike = [one for one in self._unauthenticated if (one in self._exempt) == is_exempt]
-        return [self._unauthenticated[one] for one in sorted(alike, key=lambda one: one != name)]
-
-    def _add_unauthenticated(self, connection: InboundConnection) -> None:
-        name = connection.listener
-        if name in self._exempt and sum(map(len, self._unauthenticated_like(name))) >= UNAUTHENTICATED_MAX:
-            self._replace_unauthenticated(self._unauthenticated_like(name), connection.peer_host)
-        self._unauthenticated.setdefault(name, {})[connection] = None
-
-    def _replace_unauthenticated(self, groups: Iterable[dict[InboundConnection, None]], host: str) -> None:
-        """Close one of the first group that has any, for a newcomer from `host`."""
-        for group in groups:
-            if group:
-                oldest = next((one for one in islice(group, LOOKED_AT_MAX) if one.peer_host == host), next(iter(group)))
-                del group[oldest]
-                oldest.abort("too many connections, and this one had not authenticated")
-                return
-
-    def _is_known(self, connection: InboundConnection) -> None:
-        self._unauthenticated.get(connection.listener, {}).pop(connection, None)
 
     def _hold(self, name: str, accepted: socket.socket, host: str, throttle_ms: int) -> None:
         """Above the rate of its address: it is closed later, and nothing is read from it."""
@@ -432,7 +396,7 @@ class Server:
             del self._per_host[host]
 
     def has_authenticated(self, connection: InboundConnection) -> None:
-        self._is_known(connection)
+        self._unauthenticated.remove(connection)
         if connection.listener in self._exempt and len(self._connections) > self._limits().total:
             self._make_room(connection)
 

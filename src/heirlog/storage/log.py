@@ -15,7 +15,8 @@ epochs are removed, segments are unlinked or cut, producers are rebuilt. With an
 what was cut, or trust what is written there next.
 
 Its parts: `log_segments.py`, `log_flusher.py` (what is durable), `log_failure.py` (no flush after a failed one),
-`partition_directory.py`, `epochs.py`, `producers.py`, `cleaning/segment_swaps.py`. `log_loader.py` opens a log.
+`segment_check.py` (what is damaged), `partition_directory.py`, `epochs.py`, `producers.py`,
+`cleaning/segment_swaps.py`. `log_loader.py` opens a log.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from heirlog.protocol.batch import (
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.transaction_marker import TransactionMarker, encode_marker, read_marker
 from heirlog.protocol.types import Uuid
+from heirlog.storage import segment_check
 from heirlog.storage.cleaning.records import continued_at, end_of_empty
 from heirlog.storage.cleaning.segment_swaps import SegmentSwaps
 from heirlog.storage.config import LogConfig
@@ -331,7 +333,7 @@ class Log:
         start, size = segment.position_of(offset), segment.size
         if start >= size:
             # the log goes beyond `offset`, and no batch holds it
-            raise segment.damage()
+            raise segment_check.damage(segment)
         end = size if upto_offset >= segment_end else segment.position_of(upto_offset)
         if end - start > max_bytes:
             end = segment.boundary_at(start, start + max_bytes)
@@ -340,10 +342,10 @@ class Log:
         if end <= start:
             # the batch that holds `offset` holds `upto_offset` too, or it is damaged and only says so
             if start < segment.unchecked.end:
-                segment.check(offset, start, start + 1, self.epochs)
+                segment_check.check(segment, offset, start, start + 1, self.epochs)
             return _NOTHING
         if start < segment.unchecked.end and not as_it_is:
-            segment.check(offset, start, end, self.epochs)
+            segment_check.check(segment, offset, start, end, self.epochs)
         return FetchDataInfo([Region(segment.log, start, end - start)], end - start)
 
     def _read_by_new_indexes(self, segment: Segment, error: Exception, *how: Any) -> FetchDataInfo:
@@ -354,7 +356,7 @@ class Log:
         except InvalidBatch:
             if isinstance(error, DamagedLog):
                 raise error from None
-            raise segment.damage() from error
+            raise segment_check.damage(segment) from error
 
     def read_for_client(self, offset: int, max_bytes: int, upto_offset: int, min_one: bool = True) -> FetchDataInfo:
         """As `read`, but never batches without records (the log cleaner's) alone where records follow them.
@@ -526,7 +528,8 @@ class Log:
     def has_damage(self, error: DamagedLog) -> bool:
         """Whether what was found there is still in the log: retention or a truncation may have removed it."""
         return any(
-            segment.base_offset == error.base_offset and segment.has_damage(error.position) for segment in self.segments
+            segment.base_offset == error.base_offset and segment_check.has_damage(segment, error.position)
+            for segment in self.segments
         )
 
     def segment_end(self, offset: int) -> int:

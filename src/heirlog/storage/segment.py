@@ -19,8 +19,6 @@ from collections.abc import Iterator
 from heirlog.env import Buffer, File, Files
 from heirlog.protocol.batch import HEADER_SIZE, BatchHeader, InvalidBatch, crc_matches, read_header
 from heirlog.storage.config import LogConfig
-from heirlog.storage.epochs import LeaderEpochCache
-from heirlog.storage.errors import DamagedLog
 from heirlog.storage.index import (
     OFFSET_ENTRY_BYTES,
     TIME_ENTRY_BYTES,
@@ -40,8 +38,6 @@ _HEADER_CHUNK_BYTES = 4096
 _SCAN_CHUNK_BYTES = 1024 * 1024
 _MAX_RELATIVE_OFFSET = 2**31 - 1
 _REBUILD_INTERVAL_BYTES = 4096
-_CHECKED_AT_ONCE_BYTES = 1024 * 1024
-"""A small read checks so much more: the next ones will follow."""
 
 
 def segment_path(dir_path: str, base_offset: int, suffix: str) -> str:
@@ -343,54 +339,6 @@ class Segment:
                 return
             yield position, header
             position += header.size
-
-    def check(self, offset: int, start: int, end: int, epochs: LeaderEpochCache) -> None:
-        """Check the batches from one boundary to another, as far as none of this was checked before.
-
-        That is their CRCs, and what no CRC covers: their offsets, of which the first batch holds `offset` and the
-        others follow each other, and their leader epochs. Raises DamagedLog.
-        """
-        ahead = min(max(end, start + _CHECKED_AT_ONCE_BYTES), self.unchecked.end)
-        for first, last in list(self.unchecked.parts(start, ahead)):
-            position, expected = first, self._offset_at(start, first)
-            for at, header in self.scan(first):
-                follows = (
-                    header.base_offset == expected if at > start else header.base_offset <= offset < header.next_offset
-                )
-                if at >= last or not follows or not epochs.agrees(header):
-                    break
-                position, expected = at + header.size, header.next_offset
-            self.unchecked.checked(first, position)
-            if position < min(last, end):
-                raise DamagedLog(self.log.path, position, self.base_offset)
-            if position < last:
-                return  # what is asked for is sound
-
-    def _offset_at(self, start: int, position: int) -> int:
-        """The offset after the batch that ends at `position`, by the headers from `start` on; -1 if it is `start`."""
-        return next((found.next_offset for at, found in self.headers_from(start) if at + found.size == position), -1)
-
-    def has_damage(self, position: int) -> bool:
-        """Whether the damage that `check` or `damage` found there is still in the file, or there is other damage.
-
-        Damaged bytes stay unchecked; bytes that were appended after a truncation do not.
-        """
-        try:
-            return any(self.unchecked.parts(position, position + 1)) or self.damage().position < self.size
-        except OSError:
-            return True
-
-    def damage(self) -> DamagedLog:
-        """Where the file stops being a row of batches, by their headers."""
-        end = 0
-        try:
-            for position, header in self.headers_from(0):
-                if position + header.size > self.log.size:
-                    break
-                end = position + header.size
-        except InvalidBatch:
-            pass
-        return DamagedLog(self.log.path, end, self.base_offset)
 
     def last_header(self) -> BatchHeader | None:
         """Header of the last batch; None in an empty segment."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from heirlog.broker.transactions import shard
+from heirlog.broker.transactions import expiry
 from heirlog.protocol.errors import ErrorCode
 
 from ..fakes import state
@@ -94,7 +94,7 @@ def test_an_id_whose_deletion_is_not_written_stays_and_is_tried_again() -> None:
 def test_many_ids_are_deleted_in_batches_that_the_topic_takes(limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
     rig = Coordinating(transactional_id_expiration_ms=str(HOUR_MS))
     if limit == "ids":
-        monkeypatch.setattr(shard, "EXPIRED_PER_BATCH", 2)
+        monkeypatch.setattr(expiry, "EXPIRED_PER_BATCH", 2)
     else:
         rig.set_config("max.message.bytes", "1000", TRANSACTIONS)
         rig.publish()

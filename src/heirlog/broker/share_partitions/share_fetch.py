@@ -322,7 +322,7 @@ class ShareFetchHandler:
         except KafkaError as error:
             entry.fail(error)
         except DamagedLog as error:
-            is_given_up = self._replicas.log_damaged(loaded.partition, error)
+            is_given_up = self._replicas.damaged_logs.found(loaded.partition, error)
             code = ErrorCode.KAFKA_STORAGE_ERROR if is_given_up else ErrorCode.CORRUPT_MESSAGE
             entry.fail(KafkaError(code, str(error)))
         except OSError as error:

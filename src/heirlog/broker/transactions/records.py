@@ -28,6 +28,8 @@ from heirlog.protocol.transaction_marker import EPOCH_PER_TRANSACTION
 
 KEY_VERSION = 0
 VALUE_VERSION_MAX = 1
+SMALL_RECORD_BYTES, PARTITION_BYTES_MAX = 40_000, 300
+"""At most what a record has without partitions, and for each of them: names are limited."""
 
 _VERSION = Struct(">h")
 _LONGEST_ID = 2**63 - 1
@@ -78,7 +80,15 @@ def transaction_value(stored: Transaction, transaction_version: int) -> bytes:
     return _VERSION.pack(version) + encode_bytes(value, version)
 
 
-def outcome_bytes_max(open_transaction: Transaction) -> int:
+def can_be_ended(open_transaction: Transaction, max_batch_bytes: int) -> bool:
+    """Whether the topic accepts the record of the outcome, too, which is longer than that of the open transaction.
+    One that it refuses would leave the transaction open for ever.
+    """
+    is_small = SMALL_RECORD_BYTES + PARTITION_BYTES_MAX * len(open_transaction.partitions) <= max_batch_bytes
+    return is_small or _outcome_bytes_max(open_transaction) <= max_batch_bytes
+
+
+def _outcome_bytes_max(open_transaction: Transaction) -> int:
     """How large the batch of the transaction's outcome can be, whatever level the feature has by then."""
     outcome = replace(
         open_transaction,

@@ -27,9 +27,10 @@ from heirlog.broker.replica_manager import ReplicaManager
 from heirlog.broker.transactions.add_partitions import add_partitions, verify_partitions
 from heirlog.broker.transactions.end import complete, end, end_with_new_epoch, fence
 from heirlog.broker.transactions.entry import TransactionEntry, is_in_doubt
+from heirlog.broker.transactions.expiry import has_expired, in_batches, is_overdue, tombstones
 from heirlog.broker.transactions.initialize import FenceFirst, FreshProducerId, initialize
 from heirlog.broker.transactions.marker_sender import MarkerJob, MarkerSender
-from heirlog.broker.transactions.records import outcome_bytes_max, read_record, transaction_key, transaction_value
+from heirlog.broker.transactions.records import can_be_ended, read_record, transaction_key, transaction_value
 from heirlog.broker.transactions.state import (
     LAST_PRODUCER_EPOCH,
     NO_PRODUCER_EPOCH,
@@ -41,7 +42,7 @@ from heirlog.broker.transactions.state import (
     TransactionState,
 )
 from heirlog.env import Cancel, Env
-from heirlog.protocol.batch import HEADER_SIZE, BatchHeader, Record, encode_batch
+from heirlog.protocol.batch import BatchHeader, Record, encode_batch
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.primitives import Malformed
 from heirlog.protocol.transaction_marker import EPOCH_PER_TRANSACTION
@@ -53,12 +54,6 @@ RECORD_AGAIN_MS = 1_000
 """Pause until doubts that are not recorded yet are tried again: the ISR may be too small at first."""
 LOGGED_MAX = 20
 """Ids in a line of the log."""
-EXPIRED_PER_BATCH = 500
-"""Ids that one batch deletes."""
-TOMBSTONE_OVERHEAD_BYTES = 32
-"""At least what a record without a value has besides the transactional id."""
-SMALL_RECORD_BYTES, PARTITION_BYTES_MAX = 40_000, 300
-"""At most what a record has without partitions, and for each of them: names are limited."""
 NO_PRODUCER = ProducerIdAndEpoch()
 
 Answer: TypeAlias = Callable[[ErrorCode, ProducerIdAndEpoch], None]
@@ -289,17 +284,11 @@ class TransactionShard:
         else:
             wall_ms = self._env.wall_ms()
             outcome = add_partitions(entry.transaction, producer, frozenset(partitions), client_version, wall_ms)
-            if isinstance(outcome, TransactionChange) and not self._can_be_ended(outcome.after):
+            if isinstance(outcome, TransactionChange) and not can_be_ended(
+                outcome.after, self._partition.log.config.max_message_bytes
+            ):
                 outcome = ErrorCode.UNKNOWN_SERVER_ERROR
             self._settle(entry, outcome, answer)
-
-    def _can_be_ended(self, after: Transaction) -> bool:
-        """Whether the topic accepts the record of the outcome, too, which is longer than that of the open transaction.
-        One that it refuses would leave the transaction open for ever.
-        """
-        room_bytes = self._partition.log.config.max_message_bytes
-        is_small = SMALL_RECORD_BYTES + PARTITION_BYTES_MAX * len(after.partitions) <= room_bytes
-        return is_small or outcome_bytes_max(after) <= room_bytes
 
     def verify_partitions(
         self, transactional_id: str, producer: ProducerIdAndEpoch, partitions: Iterable[TopicPartition]
@@ -441,7 +430,7 @@ class TransactionShard:
 
     def _abort_overdue(self) -> None:
         for entry in list(self._entries.values()):
-            if not entry.is_pending and self._is_overdue(entry):
+            if not entry.is_pending and is_overdue(entry, self._env.wall_ms(), self._env.now_ms()):
                 self._env.log(
                     "info",
                     "transaction-timed-out",
@@ -452,36 +441,11 @@ class TransactionShard:
                 )
                 self._fence(entry, _no_client)
 
-    def _is_overdue(self, entry: TransactionEntry) -> bool:
-        """By the wall clock, or by the time for which this coordinator has known it: the wall clock may have been set
-        back since the transaction began, or be behind that of the coordinator before.
-        """
-        transaction = entry.transaction
-        known_ms = self._env.now_ms() - entry.open_since_ms
-        return transaction.is_overdue(self._env.wall_ms()) or transaction.is_overdue(transaction.start_ms + known_ms)
-
     def _delete_expired(self) -> None:
         oldest_ms = self._env.wall_ms() - self._config.expiration_ms
-        expired = [
-            entry
-            for entry in self._entries.values()
-            if entry.transaction.state.may_expire
-            and not entry.is_pending
-            and entry.transaction.last_update_ms <= oldest_ms
-        ]
-        # a batch that the topic refuses would keep its ids for ever
-        room_bytes = self._partition.log.config.max_message_bytes - HEADER_SIZE
-        batch: list[TransactionEntry] = []
-        size_bytes = 0
-        for entry in expired:
-            more_bytes = len(entry.transaction.transactional_id.encode()) + TOMBSTONE_OVERHEAD_BYTES
-            if batch and (size_bytes + more_bytes > room_bytes or len(batch) == EXPIRED_PER_BATCH):
-                self._delete(batch)
-                batch, size_bytes = [], 0
-            batch.append(entry)
-            size_bytes += more_bytes
-        if batch:
-            self._delete(batch)
+        expired = [entry for entry in self._entries.values() if has_expired(entry, oldest_ms)]
+        for entries in in_batches(expired, self._partition.log.config.max_message_bytes):
+            self._delete(entries)
 
     def _delete(self, entries: list[TransactionEntry]) -> None:
         """Write tombstones; the ids are unknown once these are committed."""
@@ -497,11 +461,7 @@ class TransactionShard:
                 for entry in entries:
                     entry.is_pending = False
 
-        wall_ms = self._env.wall_ms()
-        batch = encode_batch(
-            [(transaction_key(entry.transaction.transactional_id), None, (), wall_ms) for entry in entries]
-        )
-        self._writer.append(batch, apply, written)
+        self._writer.append(tombstones(entries, self._env.wall_ms()), apply, written)
 
     # the end
 
