@@ -169,13 +169,26 @@ def test_a_file_is_removed_while_flushes_hold_every_descriptor(files: OsFiles, l
     assert answers == [None] * (LIMIT * 2)
 
 
-def test_a_file_that_is_being_sent_or_flushed_keeps_its_descriptor(files: OsFiles, tmp_path: Path) -> None:
-    sent, *_ = opened(files, tmp_path, 1)
+def test_files_that_are_being_sent_are_parked(files: OsFiles, tmp_path: Path) -> None:
+    """An answer of many partitions, and a peer that does not read it."""
+    many = opened(files, tmp_path, 50)
+    for file in many:
+        file.hold()
+        file.fileno()
+    assert sum(map(is_open, many)) <= LIMIT
+
+
+@pytest.mark.parametrize("removed", [False, True])
+def test_what_is_being_sent_from_a_parked_file_survives_its_end(files: OsFiles, tmp_path: Path, removed: bool) -> None:
+    sent = parked(files, f"{tmp_path}/sent")
     sent.hold()
-    opened(files, tmp_path, 50)
-    fd = sent.fileno()
+    if removed:
+        files.unlink(sent.path)
     sent.close()
-    os.fstat(fd)
+    if not removed:
+        files.unlink(sent.path)
+    fd = sent.fileno()
+    assert os.pread(fd, 9, 0) == b"content"
     sent.release()
     with pytest.raises(OSError, match="Bad file descriptor"):
         os.fstat(fd)
@@ -244,7 +257,7 @@ def test_another_file_in_its_place_is_an_error(files: OsFiles, loop: Loop, tmp_p
     file = parked(files, f"{tmp_path}/f")
     (tmp_path / "copy").write_bytes(b"content")
     os.rename(tmp_path / "copy", tmp_path / "f")
-    for call in (lambda: file.pread(1, 0), lambda: file.append(b"x"), file.hold):
+    for call in (lambda: file.pread(1, 0), lambda: file.append(b"x"), file.fileno):
         with pytest.raises(OSError, match="another file has taken the place") as raised:
             call()
         assert raised.value.errno == errno.ESTALE

@@ -9,7 +9,7 @@ without traffic needs no descriptor, and a broker may have more replicas than de
 
 When a file may be parked:
 
-* Nothing sends from it, and no flush of it is in progress.
+* No flush of it is in progress. (What sends from it opens it again for each piece.)
 * No write-back of it can fail unseen. The kernel keeps a failed write-back with the file in memory, for the descriptors
   that are open and, since Linux 4.16, for the first one that is opened afterwards. With no descriptor open the kernel
   may forget the file, and the error with it; the next flush would succeed for bytes that are gone. So a file that was
@@ -18,8 +18,8 @@ When a file may be parked:
   never parked from then on.
 
 Flushes take time, so for a while more files are open than `limit`. At `limit_while_flushing` a file is flushed at once
-in the loop, and if all are held, the loop waits for the flushes that hold them (a stop flushes every log): writing to
-more logs than there are descriptors is as slow as their disk.
+in the loop, and if all are being flushed, the loop waits for that (a stop flushes every log): writing to more logs than
+there are descriptors is as slow as their disk.
 
 The names of files change only through `OsFiles`, which says so here: a parked file is found under its new name, and one
 that is removed or replaced while it is in use keeps a descriptor. The flusher's threads open parked files for their
@@ -53,7 +53,7 @@ class Parkable(Protocol):
     """Its write-back could fail without an error for the next flush, if it was parked."""
 
     @property
-    def is_held(self) -> bool: ...
+    def is_being_flushed(self) -> bool: ...
 
     @property
     def is_parked(self) -> bool: ...
@@ -135,7 +135,7 @@ class Descriptors:
             file = next(iter(self._open))
             if file.used:
                 file.used = False
-            elif not file.is_held:
+            elif not file.is_being_flushed:
                 if not file.at_risk:
                     self._park(file)
                     if len(self._open) < self.limit:
@@ -152,7 +152,7 @@ class Descriptors:
 
     def _flush_and_park(self, file: Parkable) -> None:
         def flushed(_: OSError | None) -> None:
-            idle = file in self._open and not (file.used or file.at_risk or file.is_held)
+            idle = file in self._open and not (file.used or file.at_risk or file.is_being_flushed)
             if idle and len(self._open) > self.limit:
                 self._park(file)
 
@@ -167,7 +167,7 @@ class Descriptors:
 
     def _park_one(self) -> bool:
         for file in list(islice(self._open, LOOKED_AT)):
-            if not file.is_held and not (file.at_risk and file.flush_now()):
+            if not file.is_being_flushed and not (file.at_risk and file.flush_now()):
                 self._park(file)
                 return True
             self._open.move_to_end(file)

@@ -132,7 +132,7 @@ class FinishedFlush:
         """Once; the loop may have waited for it."""
         if isinstance(self._target, OsFile):
             for _ in self.callbacks:
-                self._target.release()
+                self._target.flush_ended()
         self._target = None
 
 

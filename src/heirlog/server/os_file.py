@@ -4,8 +4,10 @@ Traps:
 
 * A flush that failed is final for its file. The kernel reports a lost page once and then calls it clean, so a second
   `fdatasync` would answer success for bytes that are gone: every later flush of that file repeats the first error.
-* A descriptor is closed only when no flush of it is in progress and no connection sends from it. Otherwise its number
-  could be reused for another file, and that one would be flushed or sent instead.
+* A descriptor is closed only when no flush of it is in progress: its number could be reused for another file, and that
+  one would be flushed instead.
+* An answer of many partitions waits to be sent from more files than there are descriptors; each piece opens its file.
+* A file that was closed keeps its descriptor while something is to be sent from it: its name may be gone.
 * Appends name their position, so that a write which failed half-way is cut off again and never followed by another.
 
 What was appended last is kept for a moment, in the buffer in which it came (`RecentAppends`): followers that wait get
@@ -76,6 +78,7 @@ class OsFile:
         "_descriptors",
         "_fd",
         "_flush_error",
+        "_flushes",
         "_holders",
         "_parked_as",
         "_recent_appends",
@@ -95,6 +98,8 @@ class OsFile:
         self.recent: memoryview | None = None
         """What was appended last, while it is kept."""
         self.recent_at = 0
+        self._flushes = 0
+        """In progress."""
         self._holders = 0
         """Flushes in progress, and responses that are being sent from it."""
         self._flush_error: OSError | None = None
@@ -221,11 +226,7 @@ class OsFile:
         self._close_if_idle()
 
     def hold(self) -> None:
-        """Until `release` the descriptor stays, also of a file that was closed or removed meanwhile.
-
-        Raises OSError as `fileno` does.
-        """
-        self.fileno()
+        """Until `release` the file can be sent, also if it is closed or removed meanwhile."""
         self._holders += 1
 
     def release(self) -> None:
@@ -235,7 +236,12 @@ class OsFile:
     def flush_begins(self) -> None:
         assert not self._closing, f"flush of the closed file {self.path}"
         # one that is parked stays so: its flush opens it, and thousands may be asked for at once
+        self._flushes += 1
         self._holders += 1
+
+    def flush_ended(self) -> None:
+        self._flushes -= 1
+        self.release()
 
     def flush_now(self) -> OSError | None:
         """In the flusher's thread. Only the first failure is asked of the kernel."""
@@ -274,8 +280,8 @@ class OsFile:
     # parking, see `descriptors.py`
 
     @property
-    def is_held(self) -> bool:
-        return self._holders > 0
+    def is_being_flushed(self) -> bool:
+        return self._flushes > 0
 
     @property
     def is_parked(self) -> bool:

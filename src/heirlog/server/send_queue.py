@@ -7,8 +7,8 @@ are sent with the bytes around them: one or two calls instead of five, and the p
 A larger one goes by sendfile, and so does every one above `OUTPUT_LIMIT`: what comes out of files is not read before
 the peer takes it.
 
-Traps. A region that cannot be sent at once holds its file open, since the segment may be closed before the peer reads
-on; a descriptor of its own for each would let slow readers use up those of the process. A file that was cut since it
+Traps. A region that cannot be sent at once holds its file, since the segment may be closed before the peer reads on. It
+does not keep a descriptor: one answer may name thousands of files, and slow readers would use up all descriptors. A file that was cut since it
 was promised ends the connection: the frame's size is out or about to be. So does one that was closed while the answer
 waited for those before it: its log is gone. The disk is to blame only where we did not cut the file ourselves.
 """
@@ -58,13 +58,13 @@ class Descriptor(Protocol):
         """Negative once it is closed."""
 
     def hold(self) -> None:
-        """Keep the descriptor until `release`, also if the file is closed meanwhile."""
+        """Until `release` the file can be sent, also if it is closed meanwhile."""
 
     def release(self) -> None: ...
 
 
 class FilePart:
-    """The unsent rest of a region, whose file it holds open."""
+    """The unsent rest of a region, whose file it holds."""
 
     __slots__ = ("file", "position", "size")
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 import multiprocessing
 import signal
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
@@ -87,12 +88,13 @@ def in_processes(function: Callable[[T], R], arguments: Iterable[T], jobs: int) 
     remaining = iter(arguments)
     # not a copy of this process: it may have threads, and macOS does not copy those safely
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_ignore_interrupts)
+    pool = ProcessPoolExecutor(jobs, mp_context=context)
     running: set[Future[R]] = set()
     try:
         while True:
             for argument in islice(remaining, jobs * WAITING_PER_JOB - len(running)):
-                running.add(pool.submit(function, argument))
+                with _interrupts_blocked():
+                    running.add(pool.submit(function, argument))
             if not running:
                 return
             done, running = wait(running, return_when=FIRST_COMPLETED)
@@ -106,9 +108,17 @@ def in_processes(function: Callable[[T], R], arguments: Iterable[T], jobs: int) 
         pool.shutdown(cancel_futures=True)
 
 
-def _ignore_interrupts() -> None:
-    """Ctrl-C reaches every process of the terminal; the first one decides."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+@contextmanager
+def _interrupts_blocked() -> Iterator[None]:
+    """Processes that start meanwhile never get them: Ctrl-C reaches every process of the terminal; this one decides.
+
+    Processes that only ignored them later, after their imports, would print a traceback for one that comes before.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _run(options: SeedOptions, seed: int) -> RunReport:

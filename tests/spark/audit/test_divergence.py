@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from heirlog.protocol.batch import LAST_SEQUENCE
-from heirlog.spark.audit.divergence import Difference, compare
+from pathlib import Path
+
+from heirlog.protocol.batch import LAST_SEQUENCE, encode_batch
+from heirlog.spark.audit.divergence import Difference, compare, read_buckets
 from heirlog.spark.audit.producer_runs import GAP, REPEATED, Run, broken
 
 
@@ -14,32 +16,68 @@ def held(*batches: tuple[int, int, str]) -> list[tuple[int, ...]]:
 
 A, B, C = (0, 0, "a"), (1, 0, "b"), (2, 0, "c")
 WHOLE = [(0, 10)]
+LEADER_1 = {1: 3, 2: 2, 3: 2, 4: 2}
 
 
 def test_equal_logs_have_no_difference_whatever_they_cover() -> None:
     batches = {1: held(A, B, C), 2: held(B, C), 3: held(A, B), 4: held(A, C)}
     ranges = {1: [(0, 3)], 2: [(1, 3)], 3: [(0, 2)], 4: [(0, 1), (2, 3)]}
-    assert compare([1], batches, ranges) == []
+    assert compare(LEADER_1, batches, ranges) == []
 
 
 def test_the_first_difference_names_both_epochs() -> None:
     batches = {1: held(A, (1, 3, "x"), (2, 3, "y")), 2: held(A, B, C)}
-    assert compare([1], batches, {1: WHOLE, 2: WHOLE}) == [Difference(2, 1, 1, 0, 3)]
+    assert compare(LEADER_1, batches, {1: WHOLE, 2: WHOLE}) == [Difference(2, 1, 1, 0, 3)]
 
 
 def test_a_batch_that_only_one_log_has_is_a_difference_where_both_cover_it() -> None:
     batches = {1: held(A, B, C), 2: held(A, C)}
-    assert compare([1], batches, {1: WHOLE, 2: WHOLE}) == [Difference(2, 1, 1, -1, 0)]
+    assert compare(LEADER_1, batches, {1: WHOLE, 2: WHOLE}) == [Difference(2, 1, 1, -1, 0)]
 
 
 def test_of_several_candidates_the_one_that_most_agree_with_is_the_reference() -> None:
     batches = {1: held(A, (1, 0, "x")), 2: held(A, B), 3: held(A, B)}
     ranges = dict.fromkeys(batches, WHOLE)
-    assert compare([1, 2, 3], batches, ranges) == [Difference(1, 2, 1, 0, 0)]
+    assert compare({1: 2, 2: 2, 3: 2}, batches, ranges) == [Difference(1, 2, 1, 0, 0)]
     # two members of the ELR: the third replica decides
-    assert compare([1, 2], batches, ranges) == [Difference(1, 2, 1, 0, 0)]
-    # the metadata prefers it
-    assert compare([1], batches, ranges) == [Difference(2, 1, 1, 0, 0), Difference(3, 1, 1, 0, 0)]
+    assert compare({1: 1, 2: 1, 3: 0}, batches, ranges) == [Difference(1, 2, 1, 0, 0)]
+    batches[1] = held(A, (1, 3, "x"))
+    assert compare({1: 1, 2: 1, 3: 0}, batches, ranges) == [Difference(1, 2, 1, 3, 0)]
+    # one that does not cover the offset does not hide that the others differ
+    assert compare({1: 2, 2: 2, 3: 2}, batches, {**ranges, 3: [(0, 1)]}) == [Difference(2, 1, 1, 0, 3)]
+
+
+def test_in_one_leader_epoch_a_leader_is_wrong_that_most_others_contradict() -> None:
+    batches = {1: held(A, (1, 0, "x")), 2: held(A, B), 3: held(A, B)}
+    ranges = dict.fromkeys(batches, WHOLE)
+    assert compare(LEADER_1, batches, ranges) == [Difference(1, 2, 1, 0, 0)]
+    # not by replicas that are damaged, or that have nothing to say of the offset
+    both = [Difference(2, 1, 1, 0, 0), Difference(3, 1, 1, 0, 0)]
+    assert compare({1: 3, 2: 2, 3: -1}, batches, ranges) == both
+    assert compare(LEADER_1, batches, {**ranges, 3: [(0, 1)]}) == both[:1]
+    # of another epoch the metadata know which is right
+    batches[1] = held(A, (1, 3, "x"))
+    assert compare(LEADER_1, batches, ranges) == [Difference(2, 1, 1, 0, 3), Difference(3, 1, 1, 0, 3)]
+
+
+def test_where_the_log_cleaner_has_been_only_batches_of_both_logs_are_compared() -> None:
+    batches = {1: held(A, (1, 0, "x"), (3, 0, "d")), 2: held(B, C)}
+    ranges = dict.fromkeys(batches, WHOLE)
+    assert compare(LEADER_1, batches, ranges, cleaned_to=3) == [Difference(2, 1, 1, 0, 0)]
+    batches[2] = held(C)
+    assert compare(LEADER_1, batches, ranges, cleaned_to=3) == [Difference(2, 1, 3, -1, 0)]
+    assert compare(LEADER_1, batches, ranges, cleaned_to=4) == []
+
+
+def test_of_a_cleaned_part_only_batches_are_read_that_the_log_cleaner_has_not_changed(tmp_path: Path) -> None:
+    values = [(b"k%d" % i, b"v", (), 1000) for i in range(3)]
+    whole, cleaned, beyond = (bytearray(encode_batch(values, offset, 0)) for offset in (0, 3, 6))
+    for changed in (cleaned, beyond):
+        changed[57:61] = (1).to_bytes(4, "big")
+    path = tmp_path / "00000000000000000000.log"
+    path.write_bytes(whole + cleaned + beyond)
+    (found,) = read_buckets(str(path), 0, [0], cleaned_to=6)
+    assert found[0].tolist() == [0, 6]
 
 
 def run(first: int, last: int, offset: int, epoch: int = 0) -> Run:

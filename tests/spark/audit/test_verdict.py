@@ -80,6 +80,25 @@ def test_the_last_leader_has_every_record_of_its_epoch() -> None:
     assert verdict.lacking(found) == []
 
 
+def test_a_leader_that_was_cut_has_one_finding() -> None:
+    leader, follower = log(1, 50, mark=60), log(2, 60, mark=60)
+    found = view(leader, follower)
+    found.last_elected = (1, 3)
+    assert kinds(verdict.lacking(found)) == [("below-high-watermark", 1, 50)]
+
+
+def test_files_that_know_more_than_a_log_that_was_cut_are_no_findings_of_their_own() -> None:
+    found = view(log(1, 50, mark=60), log(2, 60, mark=60))
+    (cut,) = verdict.lacking(found)
+    index, epochs = (found.found(kind, found.replicas[0], 50, "") for kind in ("index-wrong", "leader-epochs-wrong"))
+    elsewhere = [
+        found.found("index-wrong", found.replicas[0], 0, ""),
+        found.found("index-wrong", found.replicas[1], 50, ""),
+    ]
+    assert verdict.without_consequences([cut, index, epochs, *elsewhere]) == {cut, *elsewhere}
+    assert verdict.without_consequences([index, epochs]) == {index, epochs}
+
+
 def judged(found: PartitionView, difference: Difference) -> list[tuple[str, int, int]]:
     return kinds(verdict.judge_differences([found], [difference], {each.copy.number: each for each in found.replicas}))
 
@@ -99,6 +118,22 @@ def test_a_damaged_leader_is_not_what_healthy_replicas_are_compared_with() -> No
     (finding,) = verdict.judge_differences([found], [Difference(1, 2, 59, 3, 3)], {1: leader, 2: follower})
     assert finding.replica == 1
     assert "replica 2 is right, as the log of replica 1 is damaged" in finding.sentence
+
+
+def test_a_finding_says_what_most_replicas_hold() -> None:
+    logs = log(1, 100, mark=10), log(2, 100, mark=10), log(3, 100, mark=10)
+    found = view(*logs, isr=(1, 2, 3))
+    by_number = {each.copy.number: each for each in logs}
+
+    def sentences(*differences: Difference) -> list[str]:
+        return [each.sentence for each in verdict.judge_differences([found], differences, by_number)]
+
+    (leader,) = sentences(Difference(1, 2, 5, 3, 3))
+    assert "most replicas agree with replica 2, none with replica 1 (leader)" in leader
+    (one,) = sentences(Difference(2, 1, 5, 2, 3))
+    assert "replica 1 is right by the metadata (leader) (T6)" in one
+    for each in sentences(Difference(2, 1, 5, 2, 3), Difference(3, 1, 5, 2, 3)):
+        assert "replica 1 is right by the metadata (leader), but most replicas differ from it" in each
 
 
 def test_an_older_tail_is_explained_above_the_high_watermark_that_counts_for_it() -> None:

@@ -84,7 +84,10 @@ def run(spark: SparkSession, inventory: Inventory, out: Path, say: Say = lambda 
         tables.write_elections(out, history.elections, reported)
         tables.write_windows(out, history.windows)
     audit = Audit(
-        out, findings=sorted(set(findings), key=lambda f: (f.topic, f.partition, f.replica, f.offset, f.kind))
+        out,
+        findings=sorted(
+            verdict.without_consequences(findings), key=lambda f: (f.topic, f.partition, f.replica, f.offset, f.kind)
+        ),
     )
     of_topics = [view for view in views if view.topic != METADATA_TOPIC]
     audit.partitions = len(of_topics)

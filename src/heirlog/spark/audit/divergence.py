@@ -2,8 +2,13 @@
 
     replica's batches of the buckets  --join on the base offset-->  equal, or the first offset that is not
 
-    reference     one of the candidates, which the metadata does not tell apart: the one from which the fewest others
-                  of them differ, and if that is equal, the fewest of all replicas
+    reference     the log that the fewest undamaged ones contradict: one leader epoch has one leader, which gives each
+                  offset one batch, so two different ones of the same epoch cannot both be right, and two replicas that
+                  agree have it from that leader. Of several the one that the metadata ranks highest, then the one
+                  from which the fewest others of its rank differ, then the fewest of all
+
+In the part of a compacted topic where the log cleaner has been, each replica keeps other records. What it did not
+change has to be equal all the same: batches that still have all their records.
 
 Only offsets that both logs cover are compared: one may start later (retention), end earlier (it lags), or have a gap
 that is a finding of its own. Two batches are equal if place, leader epoch, CRC, size, timestamp and producer are. What
@@ -16,14 +21,14 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from heirlog.spark.audit import headers as h
 from heirlog.spark.audit.index_check import IndexFilesCheck
-from heirlog.spark.audit.segment_scan import BUCKET_BITS, next_batch, walk_file
+from heirlog.spark.audit.segment_scan import BUCKET_BITS, next_batch, walk_file, were_rewritten
 from heirlog.spark.kernels import Longs
 
 IDENTITY = ("last_offset_delta", "leader_epoch", "crc", "size", "max_timestamp", "producer_id")
@@ -42,13 +47,17 @@ class Difference(NamedTuple):
     reference_epoch: int
 
 
-def read_buckets(path: str, base_offset: int, buckets: Sequence[int]) -> Iterator[Longs]:
-    """The batches of a segment that begin in these buckets, as rows: base offset, then `IDENTITY`. Raises OSError."""
+def read_buckets(path: str, base_offset: int, buckets: Sequence[int], cleaned_to: int = 0) -> Iterator[Longs]:
+    """The batches of a segment that begin in these buckets, as rows: base offset, then `IDENTITY`. Raises OSError.
+
+    cleaned_to: below it only those that the log cleaner did not change.
+    """
     wanted = np.array(sorted(buckets), np.int64)
     found: list[Longs] = []
 
     def batches(columns: Longs, piece: bytearray, origin: int) -> None:
         chosen = np.isin(columns[h.BASE_OFFSET] >> BUCKET_BITS, wanted)
+        chosen &= (columns[h.BASE_OFFSET] >= cleaned_to) | ~were_rewritten(columns)
         if chosen.any():
             found.append(columns[list(_COLUMNS)][:, chosen])
 
@@ -60,25 +69,33 @@ def read_buckets(path: str, base_offset: int, buckets: Sequence[int]) -> Iterato
 
 
 def compare(
-    candidates: Sequence[int],
+    ranks: Mapping[int, int],
     batches: Mapping[int, Sequence[tuple[int, ...]]],
     ranges: Mapping[int, Sequence[Sequence[int]]],
+    cleaned_to: int = 0,
 ) -> list[Difference]:
     """The first difference of each log from the reference.
 
-    candidates: for the reference, the preferred one first. batches: of each log, of the same buckets: (base offset,
-    ...identity), in any order. ranges: what each log covers.
+    ranks: by the metadata; below zero: damaged. batches: of each log, of the same buckets: (base offset, ...identity),
+    in any order. ranges: what each log covers. cleaned_to: the log cleaner may have removed batches below it.
     """
     by_offset = {log: {batch[0]: batch for batch in held} for log, held in batches.items()}
-    here = [log for log in candidates if log in by_offset] or sorted(by_offset)
 
-    def from_reference(reference: int, others: Iterable[int]) -> list[Difference]:
-        found = (_first_difference(reference, log, by_offset, ranges) for log in others if log != reference)
+    def from_reference(reference: int) -> list[Difference]:
+        others = (log for log in sorted(by_offset) if log != reference)
+        found = (_first_difference(reference, log, by_offset, ranges, cleaned_to) for log in others)
         return [difference for difference in found if difference is not None]
 
-    everyone = sorted(by_offset)
-    reference = min(here, key=lambda log: (len(from_reference(log, here)), len(from_reference(log, everyone))))
-    return from_reference(reference, everyone)
+    # a log that covers too little to differ from others would hide how those differ
+    differences = {log: found for log in sorted(by_offset) if (found := from_reference(log))}
+
+    def doubts(reference: int) -> tuple[int, ...]:
+        found = differences[reference]
+        contradicting = [each for each in found if each.epoch == each.reference_epoch and ranks[each.log] >= 0]
+        of_its_rank = [each for each in found if ranks[each.log] == ranks[reference]]
+        return len(contradicting), -ranks[reference], len(of_its_rank), len(found), reference
+
+    return differences[min(differences, key=doubts)] if differences else []
 
 
 def _first_difference(
@@ -86,10 +103,13 @@ def _first_difference(
     log: int,
     batches: Mapping[int, Mapping[int, tuple[int, ...]]],
     ranges: Mapping[int, Sequence[Sequence[int]]],
+    cleaned_to: int,
 ) -> Difference | None:
     expected, there = batches[reference], batches[log]
     for offset in sorted(expected.keys() | there.keys()):
         mine, right = there.get(offset), expected.get(offset)
+        if offset < cleaned_to and (mine is None or right is None):
+            continue
         if mine != right and _covers(ranges[log], offset) and _covers(ranges[reference], offset):
             epochs = (-1 if batch is None else batch[_EPOCH] for batch in (mine, right))
             return Difference(log, reference, offset, *epochs)

@@ -23,10 +23,14 @@ def _read(path: str, entry: np.dtype[np.void]) -> np.ndarray | None:
 
 
 class IndexFilesCheck:
-    """`wrong`: the first thing in each index file that does not fit, as a sentence about it."""
+    """`wrong`: the first thing in each index file that does not fit, as a sentence about it.
+
+    `beyond`: those of them that only know more than the segment has.
+    """
 
     def __init__(self, log_path: str, base_offset: int) -> None:
         self.wrong: dict[str, str] = {}
+        self.beyond: set[str] = set()
         self._base_offset = base_offset
         self._largest = -1
         """Timestamp of the batches so far."""
@@ -87,9 +91,14 @@ class IndexFilesCheck:
     def ended(self, size: int, *, knows_timestamps: bool) -> None:
         """The segment was read to its end, which is at byte `size`. Timestamps of damaged batches are not known."""
         if self.positions.size and self.positions[-1] >= size:
-            self._note(self._offset_path, "it points past the last batch")
+            self._note_beyond(self._offset_path, "it points past the last batch")
         if knows_timestamps and self._timestamps.size and self._timestamps[-1] > self._largest:
-            self._note(self._time_path, "its last entry is larger than every timestamp")
+            self._note_beyond(self._time_path, "its last entry is larger than every timestamp")
+
+    def _note_beyond(self, path: str, what: str) -> None:
+        if path not in self.wrong:
+            self.beyond.add(path)
+            self._note(path, what)
 
     def _note(self, path: str, what: str) -> None:
         self.wrong.setdefault(path, f"{os.path.basename(path)} does not fit its segment: {what}")

@@ -32,7 +32,9 @@ from heirlog.spark.audit.segment_scan import BUCKET_BITS, Unit
 from heirlog.spark.audit.tasks import BATCHES, DIFFERENCES, SCANNED, Compare, ScanUnits, read_batches
 
 BUCKETS_COMPARED = 64
-"""Of each partition, batch by batch: the first ones whose digests differ. They also differ where logs start and end."""
+"""Of each partition, batch by batch: the first ones whose digests differ, and as many in the part where the log cleaner
+has been. They also differ where logs start and end.
+"""
 SPARK_ERRORS = (PySparkException, Py4JError, ConnectionError)
 """What a call of Spark raises, also when its Java process has ended."""
 _SUMMARY = [name for name in SEGMENTS.names if name not in ("buckets", "producers")]
@@ -50,9 +52,9 @@ class LogToCompare(NamedTuple):
     partition: int
     """Number of the partition: its replicas have the same one."""
     compared_from: int
-    """Below this offset the log cleaner may have changed replicas differently."""
+    """Below this offset the log cleaner may have changed replicas differently; the same for all replicas."""
     rank: int
-    """By the metadata: the replicas of the highest rank are candidates for the reference."""
+    """By the metadata, see `PartitionView.rank`."""
     ranges: list[OffsetRange]
 
 
@@ -93,7 +95,7 @@ class Job:
             return []
         buckets = self._buckets(logs)
         suspicious = (
-            buckets.groupBy("partition_number", "bucket")
+            buckets.groupBy("partition_number", "bucket", "is_cleaned")
             .agg(
                 f.count("*").alias("held_by"),
                 (f.min("batches") != f.max("batches")).alias("counts"),
@@ -101,7 +103,7 @@ class Job:
             )
             .filter((f.col("held_by") > 1) & (f.col("counts") | f.col("digests")))
         )
-        first = Window.partitionBy("partition_number").orderBy("bucket")
+        first = Window.partitionBy("partition_number", "is_cleaned").orderBy("bucket")
         chosen = suspicious.withColumn("rank", f.row_number().over(first)).filter(f.col("rank") <= BUCKETS_COMPARED)
         found = [(row.partition_number, row.bucket) for row in chosen.select("partition_number", "bucket").collect()]
         return self._compare(logs, found) if found else []
@@ -121,25 +123,19 @@ class Job:
         parts = self._segments.select("log", f.explode("buckets").alias("each")).select("log", "each.*")
         return (
             parts.join(self._logs(logs), "log")
-            .filter(f.col("bucket") >= f.shiftright("compared_from", BUCKET_BITS))
-            .groupBy("partition_number", "bucket", "log")
+            .withColumn("is_cleaned", f.col("bucket") < f.shiftright("compared_from", BUCKET_BITS))
+            .groupBy("partition_number", "bucket", "is_cleaned", "log")
             .agg(f.sum("batches").alias("batches"), f.bit_xor("digest").alias("digest"))
         )
 
     def _compare(self, logs: Sequence[LogToCompare], chosen: Sequence[tuple[int, int]]) -> list[Difference]:
         partitions = {partition for partition, _ in chosen}
-        ranges = {
-            log.log: [(max(start, log.compared_from), end) for start, end in log.ranges if end > log.compared_from]
-            for log in logs
-            if log.partition in partitions
-        }
-        best: dict[int, int] = {}
-        for log in logs:
-            best[log.partition] = max(log.rank, best.get(log.partition, 0))
-        candidates: dict[int, list[int]] = {partition: [] for partition in partitions}
-        for log in logs:
-            if log.partition in partitions and log.rank == best[log.partition]:
-                candidates[log.partition].append(log.log)
+        taking_part = [log for log in logs if log.partition in partitions]
+        compare = Compare(
+            {log.log: log.rank for log in taking_part},
+            {log.log: [tuple(covered) for covered in log.ranges] for log in taking_part},
+            {log.partition: log.compared_from for log in taking_part},
+        )
         table = pa.table(
             {
                 "partition_number": pa.array([partition for partition, _ in chosen], pa.int64()),
@@ -150,12 +146,12 @@ class Job:
         wanted = (
             buckets.join(self._logs(logs), "log")
             .join(f.broadcast(self._spark.createDataFrame(table)), ["partition_number", "bucket"])
-            .groupBy("partition_number", "log", "file", "base_offset")
+            .groupBy("partition_number", "log", "file", "base_offset", "compared_from")
             .agg(f.collect_list("bucket").alias("buckets"))
         )
         batches = wanted.mapInArrow(read_batches, from_arrow_schema(BATCHES))
         compared = batches.groupBy("partition_number").applyInArrow(
-            _as_function(Compare(candidates, ranges)), from_arrow_schema(DIFFERENCES)
+            _as_function(compare), from_arrow_schema(DIFFERENCES)
         )
         return [Difference(*(row[name] for name in Difference._fields)) for row in compared.collect()]
 

@@ -149,8 +149,9 @@ class SegmentScan:
             self._found("unreadable", self._expected, f"{self._name} cannot be read: {error.strerror}")
             self._ends_damaged = True
         if self._indexes is not None and self._batches:
-            for sentence in self._indexes.wrong.values():
-                self._found("index-wrong", self._unit.base_offset, sentence)
+            for path, sentence in self._indexes.wrong.items():
+                offset = self._expected if path in self._indexes.beyond else self._unit.base_offset
+                self._found("index-wrong", offset, sentence)
         return self._row()
 
     @property
@@ -207,7 +208,7 @@ class SegmentScan:
             self._indexes.batches(columns[h.POSITION] + origin, last, timestamps)
         self._producers.batches(columns[:, ~damaged] if damaged.any() else columns)
         self._add_to_buckets(columns, base)
-        rewritten = (counts != last - base + 1) | (~damaged & (columns[h.ATTRIBUTES] & DELETE_HORIZON != 0))
+        rewritten = ~damaged & were_rewritten(columns)
         if rewritten.any():
             self._rewritten_to = max(self._rewritten_to, int(last[rewritten].max()) + 1)
         self._batches += base.size
@@ -331,6 +332,13 @@ class SegmentScan:
             "buckets": [{"bucket": b, "batches": n, "digest": d} for b, (n, d) in self._buckets.items()],
             "producers": [run._asdict() for run in self._producers.runs],
         }
+
+
+def were_rewritten(columns: Longs) -> NDArray[np.bool_]:
+    """Which batches the log cleaner has changed: they hold fewer records than offsets, or have a delete horizon."""
+    changed: NDArray[np.bool_] = columns[h.RECORD_COUNT] != columns[h.LAST_OFFSET_DELTA] + 1
+    changed |= columns[h.ATTRIBUTES] & DELETE_HORIZON != 0
+    return changed
 
 
 def digests_of(columns: Longs) -> Longs:

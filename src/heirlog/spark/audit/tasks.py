@@ -59,10 +59,10 @@ class ScanUnits(worker.SentToWorkers):
 
 
 def read_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Columns partition_number, log, file, base_offset and the buckets to read → a row per batch in them."""
+    """Columns partition_number, log, file, base_offset, compared_from and buckets → a row per batch in the buckets."""
     for batch in batches:
         for row in batch.to_pylist():
-            for found in read_buckets(row["file"], row["base_offset"], row["buckets"]):
+            for found in read_buckets(row["file"], row["base_offset"], row["buckets"], row["compared_from"]):
                 columns = as_rows(row["log"], found)
                 columns["partition_number"] = [row["partition_number"]] * found.shape[1]
                 yield pa.RecordBatch.from_pydict(columns, schema=BATCHES)
@@ -72,18 +72,22 @@ def read_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 class Compare(worker.SentToWorkers):
     """For the batches of one partition (`applyInArrow`)."""
 
-    def __init__(self, candidates: Mapping[int, Sequence[int]], ranges: Mapping[int, Sequence[Sequence[int]]]) -> None:
-        """candidates: of each partition, the logs with one of which the others are compared. ranges: what each log
-        covers.
-        """
-        self._candidates = candidates
+    def __init__(
+        self,
+        ranks: Mapping[int, int],
+        ranges: Mapping[int, Sequence[Sequence[int]]],
+        compared_from: Mapping[int, int],
+    ) -> None:
+        """ranks, ranges: of each log, see `compare`. compared_from: of each partition."""
+        self._ranks = ranks
         self._ranges = ranges
+        self._compared_from = compared_from
 
     def __call__(self, table: pa.Table) -> pa.Table:
         batches: dict[int, list[tuple[int, ...]]] = {}
         columns: list[list[Any]] = [table.column(name).to_pylist() for name in ("base_offset", *IDENTITY)]
         for log, *batch in zip(table.column("log").to_pylist(), *columns, strict=True):
             batches.setdefault(log, []).append(tuple(batch))
-        candidates = self._candidates[table.column("partition_number")[0].as_py()]
-        found = compare(candidates, batches, self._ranges)
+        partition = table.column("partition_number")[0].as_py()
+        found = compare(self._ranks, batches, self._ranges, self._compared_from[partition])
         return pa.Table.from_pylist([each._asdict() for each in found], schema=DIFFERENCES)

@@ -3,7 +3,8 @@
     high watermark of a partition   the highest one in a checkpoint of its replicas
     members                         ISR and ELR by the metadata: they hold everything below it
     reference                       the replica that is right by the metadata: the leader, else a member of the ISR,
-                                    else of the ELR. Of several the one with which most of them agree
+                                    else of the ELR. Of several the one with which most of them agree. Where replicas
+                                    differ in one leader epoch, most of them are right, whatever the metadata say
 
 Not findings: a follower that lags; a tail that no other replica has; a tail of an older epoch that is above the
 replica's own high watermark, if the replica is no member (its leader stopped before the tail was replicated, and the
@@ -14,6 +15,7 @@ Source: KIP-966; T4 and T6 of docs/internals/simulation.md.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -29,6 +31,9 @@ from heirlog.spark.audit.inventory import Inventory, LogCopy, partitions_of
 from heirlog.spark.audit.producer_runs import REPEATED, Break
 from heirlog.spark.audit.replica_log import ReplicaLog, report_gaps
 
+_CUT = ("offsets-missing", "below-high-watermark", "below-recovery-point", "leader-lost-records")
+"""Findings that records are missing from an offset on, and findings that other files still know them."""
+_REACHES_BEYOND = ("index-wrong", "leader-epochs-wrong", "checkpoint-wrong")
 _RANKS = {"leader": 3, "isr": 2, "elr": 1}
 ALWAYS_COMPACTED = ("__consumer_offsets", "__transaction_state", "__share_group_state", RECOVERIES_TOPIC)
 
@@ -171,6 +176,8 @@ def lacking(view: PartitionView) -> list[AuditFinding]:
                     f"{needed - log.end_offset} committed offsets are missing",
                 )
             )
+        elif lost := _lost_by_leader(view, log):
+            found.append(lost)
         elif log.end_offset < log.copy.recovery_point and not view.lineages:
             found.append(
                 view.found(
@@ -181,7 +188,6 @@ def lacking(view: PartitionView) -> list[AuditFinding]:
                     f"{log.copy.recovery_point} had been flushed",
                 )
             )
-        found += _lost_by_leader(view, log)
         if view.state is not None and log.last_epoch > view.state.leader_epoch:
             found.append(
                 view.found(
@@ -195,7 +201,7 @@ def lacking(view: PartitionView) -> list[AuditFinding]:
     return found
 
 
-def _lost_by_leader(view: PartitionView, log: ReplicaLog) -> list[AuditFinding]:
+def _lost_by_leader(view: PartitionView, log: ReplicaLog) -> AuditFinding | None:
     """Records of the last leader's epoch were in its log first: it must have what any other replica has of it.
 
     This needs no high watermark, whose checkpoint a node that was killed may not have.
@@ -204,16 +210,24 @@ def _lost_by_leader(view: PartitionView, log: ReplicaLog) -> list[AuditFinding]:
     others = [other for other in view.replicas if other.copy.node != leader and other.last_epoch == epoch]
     longest = max(others, key=lambda other: other.end_offset, default=None)
     if log.copy.node != leader or longest is None or log.end_offset >= max(longest.end_offset, view.high_watermark):
-        return []
-    return [
-        view.found(
-            "leader-lost-records",
-            log,
-            log.end_offset,
-            f"replica {leader} led in leader epoch {epoch}, and its log ends at {log.end_offset}; replica "
-            f"{longest.copy.node} has records of that epoch up to {longest.end_offset}",
-        )
-    ]
+        return None
+    return view.found(
+        "leader-lost-records",
+        log,
+        log.end_offset,
+        f"replica {leader} led in leader epoch {epoch}, and its log ends at {log.end_offset}; replica "
+        f"{longest.copy.node} has records of that epoch up to {longest.end_offset}",
+    )
+
+
+def without_consequences(findings: Collection[AuditFinding]) -> set[AuditFinding]:
+    """One finding for records that are missing, not another one for each file that still knows them."""
+    cut = {(each.topic, each.partition, each.replica, each.offset) for each in findings if each.kind in _CUT}
+    return {
+        each
+        for each in findings
+        if each.kind not in _REACHES_BEYOND or (each.topic, each.partition, each.replica, each.offset) not in cut
+    }
 
 
 def missing_replicas(
@@ -264,11 +278,13 @@ def judge_differences(
     """Which differences of replicas no normal life of a cluster explains."""
     of_log = {log.copy.number: view for view in found for log in view.replicas}
     findings = []
+    differing = Counter(of_log[difference.log].number for difference in differences)
     for difference in differences:
         view, log = of_log[difference.log], logs[difference.log]
         reference = logs[difference.reference]
         if view.role(log) == "unassigned" or _is_explained(view, log, reference, difference):
             continue
+        is_outvoted = 2 * differing[view.number] > len(view.replicas)
         here = "no batch begins here" if difference.epoch < 0 else f"leader epoch {difference.epoch} here"
         there = "none begins there" if difference.reference_epoch < 0 else f"{difference.reference_epoch} there"
         findings.append(
@@ -277,20 +293,25 @@ def judge_differences(
                 log,
                 difference.offset,
                 f"replica {log.copy.node} differs from replica {reference.copy.node} from offset {difference.offset} "
-                f"on: {here}, {there}; {_who_is_right(view, log, reference)} (T6)",
+                f"on: {here}, {there}; {_who_is_right(view, log, reference, is_outvoted)} (T6)",
             )
         )
     return findings
 
 
-def _who_is_right(view: PartitionView, log: ReplicaLog, reference: ReplicaLog) -> str:
+def _who_is_right(view: PartitionView, log: ReplicaLog, reference: ReplicaLog, is_outvoted: bool) -> str:
+    """is_outvoted: most replicas differ from the reference."""
+    right = f"replica {reference.copy.node}"
     if view.rank(log) < 0 <= view.rank(reference):
-        return f"replica {reference.copy.node} is right, as the log of replica {log.copy.node} is damaged"
+        return f"{right} is right, as the log of replica {log.copy.node} is damaged"
+    if view.rank(reference) > view.rank(log):
+        but = ", but most replicas differ from it" if is_outvoted else ""
+        return f"{right} is right by the metadata ({view.role(reference)}){but}"
+    if view.rank(reference) < view.rank(log):
+        return f"most replicas agree with {right}, none with replica {log.copy.node} ({view.role(log)})"
     if view.rank(reference) <= 0:
         return "the metadata does not say which is right"
-    if view.rank(reference) > view.rank(log):
-        return f"replica {reference.copy.node} is right by the metadata ({view.role(reference)})"
-    return f"both are in the {view.role(log).upper()}, and most replicas agree with replica {reference.copy.node}"
+    return f"both are in the {view.role(log).upper()}, and most replicas agree with {right}"
 
 
 def _is_explained(view: PartitionView, log: ReplicaLog, reference: ReplicaLog, difference: Difference) -> bool:
