@@ -171,14 +171,15 @@ class ReplicaManager:
         """`changed` is None if anything may differ: the first image, or one loaded from a snapshot."""
         self._image = image
         self._registered_brokers.brokers = image.brokers
+        is_ordered = self._started and changed is not None and not changed.is_of_snapshot
         for throttle in (self.leader_throttle, self._follower_throttle):
             throttle.on_image(image, changed if self._started else None)
         if changed is None or not self._started:
             self._started = True
             self._take_over_logs()
-            self._apply(self._everything(), is_ordered=False)
+            self._apply(self._everything(), is_ordered)
         else:
-            self._apply(sorted(changed.partitions), is_ordered=not changed.is_of_snapshot)
+            self._apply(sorted(changed.partitions), is_ordered)
             if changed.configs:
                 # after the partitions: a lower min ISR together with the older image's ISR or leadership would commit
                 # records that members of the newer ISR lack
@@ -190,7 +191,7 @@ class ReplicaManager:
             for partition in self.all_partitions():
                 self._advance(partition)
             self.delayed.low_watermarks_may_have_moved(self.all_partitions())
-        self.fetchers.wake_up()
+        self.fetchers.wake_up(more_elections_may_follow=is_ordered)
         self.lost_leaders.on_image(image, changed)
 
     def _everything(self) -> list[PartitionKey]:

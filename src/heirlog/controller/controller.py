@@ -78,6 +78,8 @@ from heirlog.raft.values import MAX_RECORDS_PER_BATCH
 
 _CONTINUE_ELECTIONS_MS: Final = 10
 _CONTINUE_SWEEP_MS: Final = 1000
+_UNJUDGED_MAX: Final = 20_000
+"""Elections whose losses are judged only when the metrics ask for them. Limits the memory that they take."""
 
 R = TypeVar("R")
 
@@ -168,8 +170,9 @@ class Controller:
         self.epoch = -1
         self.elections: dict[Basis, int] = dict.fromkeys(Basis, 0)
         """Leaders elected since this process started, by basis."""
-        self.losses: dict[Certainty, int] = dict.fromkeys(Certainty, 0)
-        """Those of them on a lossy basis, by whether they lost records."""
+        self._losses: dict[Certainty, int] = dict.fromkeys(Certainty, 0)
+        self._lossy: list[PartitionChangeRecord.ElectionBasis] = []
+        """Elections that `_losses` does not contain yet."""
         self.timed_out_heartbeats = 0
         """Brokers fenced since this process started because their heartbeats stopped."""
         self.sessions = Sessions(
@@ -498,8 +501,22 @@ class Controller:
             self.elections[basis] += 1
         for record in committed.records:
             if type(record) is PartitionChangeRecord and record.election_basis is not None:
-                election = read_basis(record.election_basis)
-                self.losses[loss_of(election.leader, election.replicas).certainty] += 1
+                self._lossy.append(record.election_basis)
+        if len(self._lossy) >= _UNJUDGED_MAX:
+            self._judge_losses()
+
+    @property
+    def losses(self) -> dict[Certainty, int]:
+        """The elections on a lossy basis since this process started, by whether they lost records."""
+        self._judge_losses()
+        return self._losses
+
+    def _judge_losses(self) -> None:
+        """Not at the election: while thousands of partitions are elected, the others wait for that."""
+        for stored in self._lossy:
+            election = read_basis(stored)
+            self._losses[loss_of(election.leader, election.replicas).certainty] += 1
+        self._lossy.clear()
 
     # -- periodic tasks -----------------------------------------------------------------------------------------
 

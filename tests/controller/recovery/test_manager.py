@@ -179,3 +179,21 @@ def test_the_way_back_from_a_reassignment_elects_nobody_before_logs_are_compared
         cluster.reply(broker, 0, end)
     cluster.advance(5_000)
     assert cluster.leader() == 2
+
+
+def test_partitions_that_can_be_decided_come_before_those_that_are_only_asked_about(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(manager, "ROUND_PARTITIONS_MAX", 2)
+    cluster = back(lost(partitions=6), 1, 2, 3)
+    recovery = cluster.harness.controller.recovery
+    last = [question for question in cluster.env.sent if question.request.topic_partitions[0].partitions == [4, 5]]
+    assert sorted(question.broker for question in last) == [1, 2, 3]
+    cluster.env.sent = last
+    recovery.judge_all()
+    with monkeypatch.context() as patch:
+        patch.setattr(recovery, "settle", lambda: None)
+        for broker in (1, 2, 3):
+            cluster.reply(broker)
+    recovery.settle()
+    assert [partition for partition in range(6) if cluster.leader(partition) >= 0] == [4, 5]

@@ -14,7 +14,8 @@ an answer can only elect a leader in the epoch for which it was given. A decisio
 record is appended in the same event: nothing can change between the check and the record.
 
 All partitions of one round are judged first; then all their elections are appended as one list of records. If there are
-very many partitions, a round takes some of them and another round follows.
+very many partitions, a round takes some of them and another round follows. Partitions that can be decided come first:
+brokers take them over while replicas of the others are asked.
 
 With the manager off (level 0 of the feature `heirlog.recovery.version`) there are no recoveries, and no leader is
 elected here. Replicas are still asked when an operator wants to know what they hold.
@@ -27,7 +28,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, islice
 from typing import Final, NamedTuple
 
 from heirlog.controller.election import ElectionResult
@@ -100,6 +101,8 @@ class RecoveryManager:
         self.failures: dict[BrokerId, Failure] = {}
         """The failure of the last request to each broker, if it had no answer."""
         self._to_judge: dict[PartitionKey, None] = {}
+        self._to_decide: dict[PartitionKey, None] = {}
+        """Judged before the others: all answers that they waited for have come."""
         self._settling = False
         self._cancel_pause: Cancel | None = None
         self._elects_many_until_ms = -1
@@ -126,6 +129,7 @@ class RecoveryManager:
         self.open_recoveries.recoveries.clear()
         self.failures.clear()
         self._to_judge.clear()
+        self._to_decide.clear()
         self._due.clear()
         self._next_sweep_ms = self._elects_many_until_ms = -1
         for cancel in (self._cancel_timer, self._cancel_pause):
@@ -181,13 +185,14 @@ class RecoveryManager:
             return
         self._settling = True
         try:
-            while self._to_judge and self._runs and self._cancel_pause is None:
-                keys = list(islice(self._to_judge, ROUND_PARTITIONS_MAX))
+            while (self._to_decide or self._to_judge) and self._runs and self._cancel_pause is None:
+                keys = list(islice(chain(self._to_decide, self._to_judge), ROUND_PARTITIONS_MAX))
                 for key in keys:
-                    del self._to_judge[key]
+                    self._to_decide.pop(key, None)
+                    self._to_judge.pop(key, None)
                 if len(keys) == ROUND_PARTITIONS_MAX:
                     self._cancel_pause = self._env.call_later(0, self._next_round)
-                self._judge_round(sorted(keys))
+                self._judge_round(sorted({*keys}))
         finally:
             self._settling = False
         self._set_timer()
@@ -419,18 +424,24 @@ class RecoveryManager:
         answer = recovery.answers.get(broker)
         return answer is None or registered is None or not counts(answer, registered.epoch, state.leader_epoch)
 
-    def answered(self, broker: BrokerId, answers: Sequence[tuple[PartitionKey, ReplicaLogInfo]]) -> None:
+    def answered(self, broker: BrokerId, answers: Sequence[tuple[PartitionKey, ReplicaLogInfo]]) -> list[PartitionKey]:
         self.failures.pop(broker, None)
+        registered = self._image.brokers.get(broker)
+        of_no_use = []
         for key, answer in answers:
             recovery, state = self.open_recoveries.recoveries.get(key), self._image.partition(*key)
             # meanwhile the partition may be deleted or have a leader, and its replicas may have changed
-            if recovery is not None and state is not None and broker in state.replicas:
-                recovery.answers[broker] = answer
-                # judge only after the last answer that the partition waits for: once instead of once per answer
-                recovery.awaited.discard(broker)
-                if not recovery.awaited:
-                    self._to_judge[key] = None
+            if recovery is None or state is None or broker not in state.replicas:
+                continue
+            recovery.answers[broker] = answer
+            if registered is None or not counts(answer, registered.epoch, state.leader_epoch):
+                of_no_use.append(key)
+            # judge only after the last answer that the partition waits for: once instead of once per answer
+            recovery.awaited.discard(broker)
+            if not recovery.awaited:
+                self._to_decide[key] = None
         self.settle()
+        return of_no_use
 
     def not_answered(self, broker: BrokerId, keys: Sequence[PartitionKey], failure: SendFailure) -> None:
         what = f"{failure.kind}: {failure.detail}" if failure.detail else failure.kind

@@ -52,7 +52,8 @@ class ReplicaLogInfoListener(Protocol):
     def wants(self, broker: BrokerId, key: PartitionKey) -> bool:
         """Whether this answer of this broker is still of use."""
 
-    def answered(self, broker: BrokerId, answers: Sequence[tuple[PartitionKey, ReplicaLogInfo]]) -> None: ...
+    def answered(self, broker: BrokerId, answers: Sequence[tuple[PartitionKey, ReplicaLogInfo]]) -> list[PartitionKey]:
+        """Returns those whose answer is of no use. They are asked for again if they are still wanted."""
 
     def not_answered(self, broker: BrokerId, keys: Sequence[PartitionKey], failure: SendFailure) -> None: ...
 
@@ -180,7 +181,7 @@ class RecoverySender:
         run = self._run
         answers, put_off = _read(result, asked, self._env.now_ms())
         # they stay in flight until it is known which of them are asked for again
-        self._listener.answered(broker, answers)
+        of_no_use = self._listener.answered(broker, answers)
         if run != self._run:
             return
         for key in asked:
@@ -191,7 +192,7 @@ class RecoverySender:
         # back-off
         answered = dict(answers)
         unanswered = [key for key in asked if key not in answered and key not in queue.fresh]
-        again = [key for key in (*answered, *unanswered) if self._listener.wants(broker, key)]
+        again = [key for key in (*of_no_use, *unanswered) if self._listener.wants(broker, key)]
         queue.refused |= dict.fromkeys(again)
         if again:
             self._retry_later(broker, queue)
