@@ -187,6 +187,7 @@ class ClientConnection:
         "_cancel_unmute",
         "_closed",
         "_cost",
+        "_decoder",
         "_is_muted",
         "_muted_until_ms",
         "_node",
@@ -209,6 +210,7 @@ class ClientConnection:
         self._cost = 0
         self._ahead = node.read_ahead
         self._request_metrics = node.requests
+        self._decoder = wire.FrameDecoder(listener)
         self._repeated: wire.RepeatedRequest | None = None
         self._paused = False
         self._is_muted = False
@@ -247,7 +249,7 @@ class ClientConnection:
         if repeated is not None and (known := repeated.header_in(frame)) is not None:
             self.received(known, repeated.request, len(frame), begun_ns)
             return
-        decoded = wire.decode(self.listener, frame)
+        decoded = self._decoder.decode(frame)
         if isinstance(decoded, wire.RefusedFrame):
             if decoded.response is not None and decoded.header is not None:
                 self.answer_in_order(decoded.header, decoded.response)
