@@ -1,4 +1,4 @@
-"""The short way of a Produce with one partition gives what the generated code gives, and leaves it all other messages."""
+"""The short way of a Produce with one partition gives what the generated code gives, and leaves it all others."""
 
 from __future__ import annotations
 

@@ -194,12 +194,14 @@ class FetchHandler:
         fetch = _Fetch(self, request, context)
         if request.isolation_level not in _ISOLATION_LEVELS:
             return self._refused_whole(request, context, ErrorCode.INVALID_REQUEST)
+        now_ms = self._env.now_ms()
         try:
             fetch.session = self._sessions.open(
                 request,
                 uses_topic_ids=context.api_version >= _TOPIC_ID_VERSION,
                 replica_id=fetch.replica_id,
                 replica_epoch=fetch.replica_epoch,
+                now_ms=now_ms,
             )
         except KafkaError as error:
             return FetchResponse(error_code=error.code)
@@ -209,7 +211,7 @@ class FetchHandler:
             fetch.entries = list(fetch.session.active)
         self._arrive(fetch)
         self._read_all(fetch)
-        follower_moved = self._take_in_follower(fetch) if fetch.from_follower else []
+        follower_moved = self._take_in_follower(fetch, now_ms) if fetch.from_follower else []
         result: Any
         if fetch.is_enough or request.max_wait_ms <= 0:
             result = self._answer(fetch)
@@ -317,7 +319,7 @@ class FetchHandler:
         try:
             if fetch.refuses is not None and fetch.refuses(partition.topic):
                 raise _refused(partition.topic)
-            if not fetch.is_served_by(partition):
+            if partition.role is not ReplicaRole.LEADER and not fetch.is_served_by(partition):
                 raise partition.not_leader()
             # in a Fetch every negative number means: no epoch
             if asked.current_leader_epoch >= 0 and asked.current_leader_epoch != partition.leader_epoch:
@@ -400,8 +402,7 @@ class FetchHandler:
         if entry.partition is not None:
             entry.partition.topic_metrics.fetch_failed(error.code)
 
-    def _take_in_follower(self, fetch: _Fetch) -> list[tuple[Partition, int]]:
-        now_ms = self._env.now_ms()
+    def _take_in_follower(self, fetch: _Fetch, now_ms: int) -> list[tuple[Partition, int]]:
         if fetch.session is not None:
             fetch.session.clock.fetched_ms = now_ms
         moved = []
@@ -409,7 +410,7 @@ class FetchHandler:
             partition = entry.partition
             if partition is None or entry.final:
                 continue
-            if not fetch.is_served_by(partition):
+            if partition.role is not ReplicaRole.LEADER:
                 # the disk failed under a later partition of this request, and took this one offline with it
                 self._fail(fetch, entry, partition.not_leader())
                 continue

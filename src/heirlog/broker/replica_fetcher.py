@@ -301,12 +301,8 @@ class ReplicaFetcher:
     def _take_in(self, followed: PartitionFetchState, data: FetchResponse.PartitionData) -> None:
         partition = followed.partition
         try:
-            if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
-                self._locate(followed)
-            elif data.error_code == ErrorCode.FENCED_LEADER_EPOCH:
-                self._suspend(followed)
-            elif data.error_code != ErrorCode.NONE:
-                self._back_off(followed, error_code(data.error_code).name)
+            if data.error_code != ErrorCode.NONE:
+                self._take_in_error(followed, data.error_code)
             elif data.diverging_epoch.epoch >= 0 or data.diverging_epoch.end_offset >= 0:
                 self._truncate(followed, data.diverging_epoch, data.log_start_offset)
             else:
@@ -330,6 +326,14 @@ class ReplicaFetcher:
             self._back_off(followed, str(error))
         except OSError as error:
             self._ports.storage_failed(partition, error)
+
+    def _take_in_error(self, followed: PartitionFetchState, code: int) -> None:
+        if code == ErrorCode.OFFSET_OUT_OF_RANGE:
+            self._locate(followed)
+        elif code == ErrorCode.FENCED_LEADER_EPOCH:
+            self._suspend(followed)
+        else:
+            self._back_off(followed, error_code(code).name)
 
     def _throttle(self, followed: PartitionFetchState, size: int) -> None:
         """Records of this size have come: leave the partition out for a while if that is too fast."""

@@ -2,8 +2,10 @@
 
 As in `one_partition_fetch.py`, everything at a fixed place is read or written by one `struct` call:
 
-    request   v9+   no transactional id, acks, timeout | 1 topic | its name or id | 1 partition | index | records | no tags
-    response  v9+   1 topic | its name or id | 1 partition | offsets, no errors of records, no message | throttle | no tags
+    request   v9+   no transactional id, acks, timeout | 1 topic | its name or id | 1 partition | index | records
+                    | no tags
+    response  v9+   1 topic | its name or id | 1 partition | offsets, no errors of records, no message | throttle
+                    | no tags
 
 Every other message, and one with any other field, goes to the generated functions. Both ways give the same bytes and
 the same objects (tests/protocol/test_one_partition_produce.py). `messages.py` imports this module with that of Produce.
