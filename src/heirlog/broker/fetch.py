@@ -321,14 +321,15 @@ class FetchHandler:
                 raise _refused(partition.topic)
             if partition.role is not ReplicaRole.LEADER and not fetch.is_served_by(partition):
                 raise partition.not_leader()
+            offset, leader_epoch = asked.fetch_offset, asked.current_leader_epoch
             # in a Fetch every negative number means: no epoch
-            if asked.current_leader_epoch >= 0 and asked.current_leader_epoch != partition.leader_epoch:
-                partition.check_leader_epoch(asked.current_leader_epoch)
+            if leader_epoch != partition.leader_epoch and leader_epoch >= 0:
+                partition.check_leader_epoch(leader_epoch)
             if fetch.from_follower:
-                partition.check_follower(fetch.replica_id, fetch.replica_epoch, asked.current_leader_epoch)
+                partition.check_follower(fetch.replica_id, fetch.replica_epoch, leader_epoch)
             diverging = None
             if asked.last_fetched_epoch >= 0:
-                diverging = partition.diverging_epoch(asked.fetch_offset, asked.last_fetched_epoch)
+                diverging = partition.diverging_epoch(offset, asked.last_fetched_epoch)
             log = partition.log
             if diverging is not None:
                 epoch, end_offset = diverging
@@ -339,15 +340,15 @@ class FetchHandler:
                 return
             upto = self._end_for(fetch, partition)
             # before the check of the remaining bytes: a follower's offset counts even if nothing is read for it
-            if not log.log_start_offset <= asked.fetch_offset <= log.log_end_offset:
-                raise partition.out_of_range(asked.fetch_offset)
-            if asked.fetch_offset >= upto or self._is_held_back(fetch, partition):
+            if not log.log_start_offset <= offset <= log.log_end_offset:
+                raise partition.out_of_range(offset)
+            if offset >= upto or self._is_held_back(fetch, partition):
                 return
             max_bytes = min(asked.partition_max_bytes, left)
             if max_bytes <= 0 and not min_one:
                 return
             read = log.read if fetch.from_follower else log.read_for_client
-            found = read(asked.fetch_offset, max_bytes, upto, min_one)
+            found = read(offset, max_bytes, upto, min_one)
             if found.size:
                 data = entry.data = self._data_of(fetch, partition)
                 data.records = [*found.regions]
@@ -356,7 +357,7 @@ class FetchHandler:
                         FetchResponse.AbortedTransaction(
                             producer_id=aborted.producer_id, first_offset=aborted.first_offset
                         )
-                        for aborted in log.aborted_in(asked.fetch_offset, found, upto)
+                        for aborted in log.aborted_in(offset, found, upto)
                     ]
                 entry.size = found.size
                 fetch.size += found.size

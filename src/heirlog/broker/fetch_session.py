@@ -126,6 +126,8 @@ class CachedPartition(FetchedPartition):
 
     def on_event(self, event: PartitionEvent) -> None:
         session = self._session
+        if self not in session.active:
+            self.mark()
         waiting = session.waiting
         if waiting is None:
             return

@@ -31,6 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from heirlog.broker.broker_topic_metrics import BrokerTopicStats
 from heirlog.broker.discarded_records import DiscardedRecordsManager
@@ -171,7 +172,7 @@ class ReplicaFetcher:
             endpoint,
             self._channel,
             self._request(session.next_request(number), number),
-            lambda result: self._answered(number, result),
+            partial(self._answered, number),
             self._settings.timeout_ms + self._settings.wait_max_ms,
         )
         if self._may_interrupt:
@@ -180,7 +181,7 @@ class ReplicaFetcher:
 
     @property
     def _may_interrupt(self) -> bool:
-        return self._in_flight < MAX_IN_FLIGHT and self._session.is_established and self._session.has_unsent
+        return self._session.has_unsent and self._in_flight < MAX_IN_FLIGHT and self._session.is_established
 
     def _end_delays(self, now_ms: int) -> None:
         for key, followed in list(self._delayed.items()):
