@@ -36,22 +36,18 @@ class Pending(Generic[T]):
         self._response = response
         then = self._then
         if then is not None:
-            self._answered(then)
+            # it usually holds this object, as the owner does, and in a circle the request and its answer, with all
+            # their bytes, would wait for the garbage collector
+            self._then, self._on_abandon = _was_called, None
+            then(response)
 
     def then(self, fn: Callable[[T], None]) -> None:
         assert self._then is None, "a Pending has one listener"
         if self._response is None:
             self._then = fn
         else:
-            self._answered(fn)
-
-    def _answered(self, then: Callable[[T], None]) -> None:
-        """Forget listener and owner. They usually hold this object, and in a circle the request and its answer, with
-        all their bytes, would wait for the garbage collector.
-        """
-        assert self._response is not None
-        self._then, self._on_abandon = _was_called, None
-        then(self._response)
+            self._then, self._on_abandon = _was_called, None
+            fn(self._response)
 
     def abandon(self) -> None:
         if self.done:

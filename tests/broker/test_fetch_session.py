@@ -420,13 +420,17 @@ class Cache:
 
     def begin(self, size: int, replica: int = -1) -> int:
         request = FetchRequest(session_epoch=0, topics=topics_of(dict.fromkeys(range(size), 0)))
-        session = self.cache.open(request, uses_topic_ids=True, replica_id=replica, replica_epoch=-1)
+        session = self.cache.open(
+            request, uses_topic_ids=True, replica_id=replica, replica_epoch=-1, now_ms=self.env.now_ms()
+        )
         return 0 if session is None else session.id
 
     def go_on(self, session_id: int) -> None:
         session = self.cache._by_id[session_id]
         request = FetchRequest(session_id=session_id, session_epoch=session.epoch)
-        self.cache.open(request, uses_topic_ids=True, replica_id=session.replica_id, replica_epoch=-1)
+        self.cache.open(
+            request, uses_topic_ids=True, replica_id=session.replica_id, replica_epoch=-1, now_ms=self.env.now_ms()
+        )
 
     @property
     def living(self) -> list[int]:

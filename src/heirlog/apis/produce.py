@@ -61,9 +61,11 @@ def handle(node: OnBroker[Produces], request: ProduceRequest, context: Context) 
 
 
 def _has_transaction(request: ProduceRequest) -> bool:
-    return any(
-        is_transactional(records_view(data.records)) for topic in request.topic_data for data in topic.partition_data
-    )
+    for topic in request.topic_data:
+        for data in topic.partition_data:
+            if is_transactional(records_view(data.records)):
+                return True
+    return False
 
 
 API = Api(

@@ -43,7 +43,7 @@ from heirlog.broker.fetch_session import (
     FetchedPartition,
     FetchSessionCache,
 )
-from heirlog.broker.partition import Partition
+from heirlog.broker.partition import Partition, ReplicaRole
 from heirlog.broker.purgatory import Purgatory
 from heirlog.broker.replica_manager import ReplicaManager
 from heirlog.context import Context
@@ -89,12 +89,14 @@ class FetchHandler:
         fetch = DelayedFetch(self, request, context, self._max_bytes)
         if request.isolation_level not in _ISOLATION_LEVELS:
             return self._refused_whole(request, context, ErrorCode.INVALID_REQUEST)
+        now_ms = self._env.now_ms()
         try:
             fetch.session = self._sessions.open(
                 request,
                 uses_topic_ids=context.api_version >= _TOPIC_ID_VERSION,
                 replica_id=fetch.replica_id,
                 replica_epoch=fetch.replica_epoch,
+                now_ms=now_ms,
             )
         except KafkaError as error:
             return FetchResponse(error_code=error.code)
@@ -104,7 +106,7 @@ class FetchHandler:
             fetch.entries = list(fetch.session.active)
         self._arrive(fetch)
         self._read_all(fetch)
-        follower_moved = self._take_in_follower(fetch) if fetch.from_follower else []
+        follower_moved = self._take_in_follower(fetch, now_ms) if fetch.from_follower else []
         result: Any
         if fetch.is_enough or request.max_wait_ms <= 0:
             result = self._answer(fetch)
@@ -212,16 +214,17 @@ class FetchHandler:
         try:
             if fetch.refuses is not None and fetch.refuses(partition.topic):
                 raise _refused(partition.topic)
-            if not fetch.is_served_by(partition):
+            if partition.role is not ReplicaRole.LEADER and not fetch.is_served_by(partition):
                 raise partition.not_leader()
+            offset, leader_epoch = asked.fetch_offset, asked.current_leader_epoch
             # in a Fetch every negative number means: no epoch
-            if asked.current_leader_epoch >= 0 and asked.current_leader_epoch != partition.leader_epoch:
-                partition.check_leader_epoch(asked.current_leader_epoch)
+            if leader_epoch != partition.leader_epoch and leader_epoch >= 0:
+                partition.check_leader_epoch(leader_epoch)
             if fetch.from_follower:
-                partition.check_follower(fetch.replica_id, fetch.replica_epoch, asked.current_leader_epoch)
+                partition.check_follower(fetch.replica_id, fetch.replica_epoch, leader_epoch)
             diverging = None
             if asked.last_fetched_epoch >= 0:
-                diverging = partition.diverging_epoch(asked.fetch_offset, asked.last_fetched_epoch)
+                diverging = partition.diverging_epoch(offset, asked.last_fetched_epoch)
             log = partition.log
             if diverging is not None:
                 epoch, end_offset = diverging
@@ -232,15 +235,15 @@ class FetchHandler:
                 return
             upto = self._end_for(fetch, partition)
             # before the check of the remaining bytes: a follower's offset counts even if nothing is read for it
-            if not log.log_start_offset <= asked.fetch_offset <= log.log_end_offset:
-                raise partition.out_of_range(asked.fetch_offset)
-            if asked.fetch_offset >= upto or self._is_held_back(fetch, partition):
+            if not log.log_start_offset <= offset <= log.log_end_offset:
+                raise partition.out_of_range(offset)
+            if offset >= upto or self._is_held_back(fetch, partition):
                 return
             max_bytes = min(asked.partition_max_bytes, left)
             if max_bytes <= 0 and not min_one:
                 return
             read = log.read if fetch.from_follower else log.read_for_client
-            found = read(asked.fetch_offset, max_bytes, upto, min_one)
+            found = read(offset, max_bytes, upto, min_one)
             if found.size:
                 data = entry.data = self._data_of(fetch, partition)
                 data.records = [*found.regions]
@@ -249,7 +252,7 @@ class FetchHandler:
                         FetchResponse.AbortedTransaction(
                             producer_id=aborted.producer_id, first_offset=aborted.first_offset
                         )
-                        for aborted in log.aborted_in(asked.fetch_offset, found, upto)
+                        for aborted in log.aborted_in(offset, found, upto)
                     ]
                 entry.size = found.size
                 fetch.size += found.size
@@ -295,8 +298,7 @@ class FetchHandler:
         if entry.partition is not None:
             entry.partition.topic_metrics.fetch_failed(error.code)
 
-    def _take_in_follower(self, fetch: DelayedFetch) -> list[tuple[Partition, int]]:
-        now_ms = self._env.now_ms()
+    def _take_in_follower(self, fetch: DelayedFetch, now_ms: int) -> list[tuple[Partition, int]]:
         if fetch.session is not None:
             fetch.session.clock.fetched_ms = now_ms
         moved = []
@@ -304,7 +306,7 @@ class FetchHandler:
             partition = entry.partition
             if partition is None or entry.final:
                 continue
-            if not fetch.is_served_by(partition):
+            if partition.role is not ReplicaRole.LEADER:
                 # the disk failed under a later partition of this request, and took this one offline with it
                 self._fail(fetch, entry, partition.not_leader())
                 continue

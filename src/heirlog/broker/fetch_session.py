@@ -126,6 +126,8 @@ class CachedPartition(FetchedPartition):
 
     def on_event(self, event: PartitionEvent) -> None:
         session = self._session
+        if self not in session.active:
+            self.mark()
         waiting = session.waiting
         if waiting is None:
             return
@@ -262,7 +264,7 @@ class FetchSession:
 
     def fetched_by(self, replica_id: BrokerId, replica_epoch: int) -> None:
         """Forget what was known about a follower if another incarnation of it fetches now."""
-        if (replica_id, replica_epoch) != (self.replica_id, self.replica_epoch):
+        if replica_id != self.replica_id or replica_epoch != self.replica_epoch:
             self.mark_all()
             self.replica_id, self.replica_epoch = replica_id, replica_epoch
 
@@ -301,10 +303,9 @@ class FetchSessionCache:
         return len(self._by_id)
 
     def open(
-        self, request: FetchRequest, *, uses_topic_ids: bool, replica_id: BrokerId, replica_epoch: int
+        self, request: FetchRequest, *, uses_topic_ids: bool, replica_id: BrokerId, replica_epoch: int, now_ms: int
     ) -> FetchSession | None:
         """The session that the request continues or starts; None without one. Raises KafkaError if it is refused."""
-        now_ms = self._env.now_ms()
         if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             named = self._by_id.get(request.session_id)
             if named is not None:
@@ -386,10 +387,11 @@ class FetchSessionCache:
         self._by_id.pop(session.id, None)
         self._by_id[session.id] = session
         session.last_used_ms = now_ms
-        key = (session.from_follower, len(session.entries), session.id)
         is_old = now_ms - session.created_ms > EVICTION_MS
-        if key == session.eviction_key and is_old is session.is_old:
+        size = len(session.entries)
+        if size == session.eviction_key[1] and is_old is session.is_old:
             return
+        key = (session.from_follower, size, session.id)
         self._forget_eviction_key(session)
         session.eviction_key, session.is_old = key, is_old
         if is_old:

@@ -98,13 +98,14 @@ class FetchSessionHandler(Generic[Key]):
         if self._forgotten:
             later = {key: None for key in named if key in self._forgotten}
             named = {key: None for key in named if key not in later}
-        request = FetchRequestData(self._id, self._epoch, list(named), list(self._forgotten))
+        epoch = self._epoch
+        request = FetchRequestData(self._id, epoch, list(named), list(self._forgotten))
         self._members |= named
         self._unsent, self._forgotten = later, {}
-        if request.is_full:
+        if epoch == _INITIAL_EPOCH:
             self._full_request_number = number
         else:
-            self._epoch = 1 if self._epoch == _LAST_EPOCH else self._epoch + 1
+            self._epoch = 1 if epoch == _LAST_EPOCH else epoch + 1
         return request
 
     def answered(self, number: int, session_id: int) -> None:

@@ -28,7 +28,7 @@ class PartitionListener(Protocol):
         """Look at the partition again with the next answer."""
 
     def on_event(self, event: PartitionEvent) -> None:
-        """After `mark`: see whether a waiting request has enough now."""
+        """As `mark`, and see whether a waiting request has enough now."""
 
 
 Key = TypeVar("Key", bound=Hashable)
@@ -65,5 +65,4 @@ class PartitionListeners(Generic[Key]):
         # a listener that is notified may answer, and an answer may remove listeners: iterate over a copy
         for listener in list(found):
             if listener in found:
-                listener.mark()
                 listener.on_event(event)

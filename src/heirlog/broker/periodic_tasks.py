@@ -21,10 +21,9 @@ from heirlog.broker.replica_manager import ReplicaManager
 from heirlog.env import Env
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.image import Image
+from heirlog.storage.config import NEVER
 
 FLUSH_CHECK_MAX_MS = 1000
-NEVER_MS = 2**63 - 1
-"""Value of flush.ms if only the operating system flushes."""
 
 
 class PeriodicTasks:
@@ -96,7 +95,7 @@ class PeriodicTasks:
         """`flush.ms`: flush records at most that much later than their append, plus the interval of this check."""
         wall_ms = self._env.wall_ms()
         # this runs once a second: if flush.ms is never, the default, it must not cost a call per partition
-        for partition in [p for p in self._replicas.all_partitions() if p.log.config.flush_ms < NEVER_MS]:
+        for partition in [p for p in self._replicas.all_partitions() if p.log.config.flush_ms < NEVER]:
             if not partition.offline:
                 self._replicas.flush_if_due(partition, wall_ms)
 

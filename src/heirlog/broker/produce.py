@@ -254,6 +254,8 @@ class ProduceHandler:
                     leader_id=state.leader, leader_epoch=state.leader_epoch
                 )
                 leaders.add(state.leader)
+        if not leaders:
+            return
         response.node_endpoints = [
             ProduceResponse.NodeEndpoint(node_id=node.id, host=endpoint.host, port=endpoint.port, rack=node.rack)
             for node, endpoint in self._replicas.endpoints_of(sorted(leaders), context.listener)

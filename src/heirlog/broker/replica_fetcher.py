@@ -31,6 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from heirlog.broker.broker_topic_metrics import BrokerTopicStats
 from heirlog.broker.discarded_records import DiscardedRecordsManager
@@ -171,7 +172,7 @@ class ReplicaFetcher:
             endpoint,
             self._channel,
             self._request(session.next_request(number), number),
-            lambda result: self._answered(number, result),
+            partial(self._answered, number),
             self._settings.timeout_ms + self._settings.wait_max_ms,
         )
         if self._may_interrupt:
@@ -180,7 +181,7 @@ class ReplicaFetcher:
 
     @property
     def _may_interrupt(self) -> bool:
-        return self._in_flight < MAX_IN_FLIGHT and self._session.is_established and self._session.has_unsent
+        return self._session.has_unsent and self._in_flight < MAX_IN_FLIGHT and self._session.is_established
 
     def _end_delays(self, now_ms: int) -> None:
         for key, followed in list(self._delayed.items()):
@@ -301,12 +302,8 @@ class ReplicaFetcher:
     def _take_in(self, followed: PartitionFetchState, data: FetchResponse.PartitionData) -> None:
         partition = followed.partition
         try:
-            if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
-                self._locate(followed)
-            elif data.error_code == ErrorCode.FENCED_LEADER_EPOCH:
-                self._suspend(followed)
-            elif data.error_code != ErrorCode.NONE:
-                self._back_off(followed, error_code(data.error_code).name)
+            if data.error_code != ErrorCode.NONE:
+                self._take_in_error(followed, data.error_code)
             elif data.diverging_epoch.epoch >= 0 or data.diverging_epoch.end_offset >= 0:
                 self._truncate(followed, data.diverging_epoch, data.log_start_offset)
             else:
@@ -330,6 +327,14 @@ class ReplicaFetcher:
             self._back_off(followed, str(error))
         except OSError as error:
             self._ports.storage_failed(partition, error)
+
+    def _take_in_error(self, followed: PartitionFetchState, code: int) -> None:
+        if code == ErrorCode.OFFSET_OUT_OF_RANGE:
+            self._locate(followed)
+        elif code == ErrorCode.FENCED_LEADER_EPOCH:
+            self._suspend(followed)
+        else:
+            self._back_off(followed, error_code(code).name)
 
     def _throttle(self, followed: PartitionFetchState, size: int) -> None:
         """Records of this size have come: leave the partition out for a while if that is too fast."""

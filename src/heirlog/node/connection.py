@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from heirlog.context import ANONYMOUS, CLOSE, NO_ANSWER, Context, Reply
@@ -187,16 +188,17 @@ class ClientConnection:
         "_cancel_unmute",
         "_closed",
         "_cost",
+        "_decoder",
         "_is_muted",
         "_muted_until_ms",
         "_node",
         "_on_closed",
-        "_paused",
         "_queue",
         "_repeated",
         "_request_metrics",
         "by_delegation_token",
         "listener",
+        "paused",
         "principal",
         "transport",
     )
@@ -209,8 +211,10 @@ class ClientConnection:
         self._cost = 0
         self._ahead = node.read_ahead
         self._request_metrics = node.requests
+        self._decoder = wire.FrameDecoder(listener)
         self._repeated: wire.RepeatedRequest | None = None
-        self._paused = False
+        self.paused = False
+        """The body reads nothing more for now."""
         self._is_muted = False
         self._muted_until_ms = 0
         self._cancel_unmute: Cancel | None = None
@@ -219,10 +223,6 @@ class ClientConnection:
         """Who the client has proved to be (`secured`, `sasl_connection.py`)."""
         self.by_delegation_token = False
         self._on_closed: Callable[[], None] | None = None
-
-    @property
-    def paused(self) -> bool:
-        return self._paused
 
     def secured(self, certificate: bytes | None) -> None:
         """The body: on a listener with TLS the client has shown this certificate, in DER, or none."""
@@ -247,7 +247,7 @@ class ClientConnection:
         if repeated is not None and (known := repeated.header_in(frame)) is not None:
             self.received(known, repeated.request, len(frame), begun_ns)
             return
-        decoded = wire.decode(self.listener, frame)
+        decoded = self._decoder.decode(frame)
         if isinstance(decoded, wire.RefusedFrame):
             if decoded.response is not None and decoded.header is not None:
                 self.answer_in_order(decoded.header, decoded.response)
@@ -297,7 +297,7 @@ class ClientConnection:
             slot.measure(api, begun_ns)
         if isinstance(answer, Pending):
             slot.pending = answer
-            answer.then(lambda response: self._ready_now(slot, response))
+            answer.then(partial(self._ready_now, slot))
         else:
             self._ready(slot, answer)
 
@@ -344,7 +344,7 @@ class ClientConnection:
         self._cost += slot.cost
         ahead.bytes += slot.held_bytes
         if self._cost >= QUEUE_LIMIT or ahead.is_full:
-            self._paused = True
+            self.paused = True
         return slot
 
     def _dequeue(self) -> _Slot:
@@ -375,8 +375,8 @@ class ClientConnection:
                 self._send(head, waited=head is not slot)
             else:
                 self._send_charged(head, head.charge, waited=head is not slot)
-        if self._paused and not self._closed and self._has_room():
-            self._paused = False
+        if self.paused and not self._closed and self._has_room():
+            self.paused = False
             self.transport.resume()
 
     def _send(self, head: _Slot, waited: bool) -> None:
@@ -416,7 +416,7 @@ class ClientConnection:
         begin_ms = max(now_ms, self._muted_until_ms) if adds_up else now_ms
         self._muted_until_ms = max(self._muted_until_ms, begin_ms + throttle_ms)
         if not self._is_muted:
-            self._paused = self._is_muted = True
+            self.paused = self._is_muted = True
             self.transport.pause()
             self._cancel_unmute = env.call_later(throttle_ms, self._unmute)
 
@@ -428,7 +428,7 @@ class ClientConnection:
             return
         self._is_muted = False
         if self._has_room():
-            self._paused = False
+            self.paused = False
             self.transport.resume()
 
     def _has_room(self) -> bool:

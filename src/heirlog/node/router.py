@@ -28,11 +28,11 @@ class ApiRoute:
 
     __slots__ = (
         "_api",
-        "_handle",
         "_module",
         "_role",
         "advertised",
         "forwards_all",
+        "handle",
         "has_large_answer",
         "has_no_quota",
         "is_audited",
@@ -73,15 +73,14 @@ class ApiRoute:
         self.is_repeated = entry.is_repeated
         self.has_no_quota = entry.has_no_quota
         self._api: Api[Any, Any] | None = None
-        self._handle: Callable[[Any, Any, Context], Reply[Any]] | None = None
+        self.handle: Callable[[Any, Any, Context], Reply[Any]] = self._first
+        """`handle(node, request, context)`; the first call imports the API's file."""
 
-    @property
-    def handle(self) -> Callable[[Any, Any, Context], Reply[Any]]:
-        """`handle(node, request, context)`; the API's file is imported now if it was not yet."""
-        if self._handle is None:
-            self._handle = self._forward if self.forwards_all else self.served.handle
-            assert self._handle is not None, "only what is forwarded needs no handler"
-        return self._handle
+    def _first(self, node: Any, request: Any, context: Context) -> Reply[Any]:
+        handle = self._forward if self.forwards_all else self.served.handle
+        assert handle is not None, "only what is forwarded needs no handler"
+        self.handle = handle
+        return handle(node, request, context)
 
     @property
     def api(self) -> Api[Any, Any]:

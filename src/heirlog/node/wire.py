@@ -5,7 +5,8 @@ with error 35 and the ranges (strict clients fail on anything else). Every other
 malformed body closes the connection, since the client could not read an answer.
 
 A heartbeat says the same, byte for byte, until something changes for its member. Only its correlation id differs. So a
-connection keeps the last request of such an API (`RepeatedRequest`) and does not decode the same bytes again.
+connection keeps the last request of such an API (`RepeatedRequest`) and does not decode the same bytes again. Of other
+requests it keeps the last header (`KnownHeader`).
 """
 
 from __future__ import annotations
@@ -39,47 +40,86 @@ class RefusedFrame:
     response: Any = None
 
 
-class RepeatedRequest:
-    """A request that may come again. It is never changed (`apis.common.call`): handlers may get it many times."""
+class KnownHeader:
+    """The header of a request. The next one of its connection mostly has the same, but for the correlation id."""
 
-    __slots__ = ("_api", "_header", "_rest", "request")
+    __slots__ = ("_api", "_end", "_header", "_rest")
 
-    def __init__(self, header: RequestHeader, request: Any, frame: memoryview) -> None:
-        self.request = request
+    def __init__(self, header: RequestHeader, frame: memoryview, end: int | None) -> None:
+        """end: where the bytes that have to be the same end; None: they are all of the frame."""
         self._header = header
+        self._end = end
         self._api = bytes(frame[:_CORRELATION_ID_AT])
-        self._rest = bytes(frame[_AFTER_CORRELATION_ID:])
+        self._rest = bytes(frame[_AFTER_CORRELATION_ID:end])
 
     def header_in(self, frame: memoryview) -> RequestHeader | None:
-        """The header of a frame with the same request; None if it has another one."""
-        if frame[_AFTER_CORRELATION_ID:] != self._rest or frame[:_CORRELATION_ID_AT] != self._api:
+        """The header of a frame that begins with the same bytes; None if it does not."""
+        if frame[_AFTER_CORRELATION_ID : self._end] != self._rest or frame[:_CORRELATION_ID_AT] != self._api:
             return None
         known = self._header
         (correlation_id,) = _CORRELATION_ID.unpack_from(frame, _CORRELATION_ID_AT)
         return RequestHeader(known.api_key, known.api_version, correlation_id, known.client_id)
 
 
+class RepeatedRequest(KnownHeader):
+    """A request that may come again. It is never changed (`apis.common.call`): handlers may get it many times."""
+
+    __slots__ = ("request",)
+
+    def __init__(self, header: RequestHeader, request: Any, frame: memoryview) -> None:
+        super().__init__(header, frame, None)
+        self.request = request
+
+
+class FrameDecoder:
+    """Of one connection to this listener."""
+
+    __slots__ = ("_known", "_known_end", "_listener")
+
+    def __init__(self, listener: ListenerRoutes) -> None:
+        self._listener = listener
+        self._known: KnownHeader | None = None
+        self._known_end = 0
+
+    def decode(self, frame: memoryview) -> tuple[RequestHeader, Any] | RefusedFrame:
+        """The header and the request in `frame` (without its length prefix), which the listener serves."""
+        known = self._known
+        header = None if known is None else known.header_in(frame)
+        if header is None:
+            parsed = self._parse(frame)
+            if isinstance(parsed, RefusedFrame):
+                return parsed
+            header = parsed
+        try:
+            return header, decode_request(header, frame, self._known_end)
+        except Malformed as error:
+            return RefusedFrame(f"API key {header.api_key} version {header.api_version}: {error}")
+
+    def _parse(self, frame: memoryview) -> RequestHeader | RefusedFrame:
+        """A header that is not the one before; it is the known one now."""
+        listener = self._listener
+        try:
+            header, end = parse_header(frame)
+        except Malformed as error:
+            return RefusedFrame(str(error))
+        route = listener.routes.get(header.api_key)
+        if route is None:
+            return RefusedFrame(f"API key {header.api_key} is not served on listener {listener.name}")
+        if not route.min_version <= header.api_version <= route.max_version:
+            if header.api_key == ApiKey.API_VERSIONS:
+                answered = RequestHeader(ApiKey.API_VERSIONS, 0, header.correlation_id, header.client_id)
+                return RefusedFrame("ApiVersions of an unknown version", answered, unsupported_api_versions(listener))
+            return RefusedFrame(
+                f"API key {header.api_key} version {header.api_version} is not served: "
+                f"{route.min_version} to {route.max_version} are"
+            )
+        self._known, self._known_end = KnownHeader(header, frame, end), end
+        return header
+
+
 def decode(listener: ListenerRoutes, frame: memoryview) -> tuple[RequestHeader, Any] | RefusedFrame:
-    """The header and the request in `frame` (without its length prefix), which this listener serves."""
-    try:
-        header, position = parse_header(frame)
-    except Malformed as error:
-        return RefusedFrame(str(error))
-    route = listener.routes.get(header.api_key)
-    if route is None:
-        return RefusedFrame(f"API key {header.api_key} is not served on listener {listener.name}")
-    if not route.min_version <= header.api_version <= route.max_version:
-        if header.api_key == ApiKey.API_VERSIONS:
-            answered = RequestHeader(ApiKey.API_VERSIONS, 0, header.correlation_id, header.client_id)
-            return RefusedFrame("ApiVersions of an unknown version", answered, unsupported_api_versions(listener))
-        return RefusedFrame(
-            f"API key {header.api_key} version {header.api_version} is not served: "
-            f"{route.min_version} to {route.max_version} are"
-        )
-    try:
-        return header, decode_request(header, frame, position)
-    except Malformed as error:
-        return RefusedFrame(f"API key {header.api_key} version {header.api_version}: {error}")
+    """One frame, without those before it."""
+    return FrameDecoder(listener).decode(frame)
 
 
 def api_keys(listener: ListenerRoutes) -> list[ApiVersionsResponse.ApiVersion]:

@@ -157,7 +157,7 @@ def _prepend(head: bytes, parts: list[Part]) -> list[Part]:
 def decode_response(api_key: int, api_version: int, frame: Buffer) -> tuple[int, Message]:
     """Correlation id and message; the versions must be those of the request. Raises Malformed."""
     buf = frame if isinstance(frame, memoryview) else memoryview(frame)
-    known = api(api_key)
+    known = APIS.get(api_key) or api(api_key)
     position = 4
     try:
         (correlation_id,) = _LENGTH.unpack_from(buf)
@@ -165,4 +165,4 @@ def decode_response(api_key: int, api_version: int, frame: Buffer) -> tuple[int,
             position = skip_tags(buf, 5, buf[4])
     except (struct.error, IndexError) as error:
         raise Malformed(f"a {known.name} response of {len(buf)} bytes is shorter than its header") from error
-    return correlation_id, decode(response_class(api_key), buf, api_version, position)
+    return correlation_id, decode_with_end(response_class(api_key), buf, api_version, position)[0]

@@ -13,7 +13,7 @@ from heirlog.protocol._generated.api_table import TABLE
 
 MODULES = {f"{name}{suffix}": module for name, *_, module in TABLE.values() for suffix in ("Request", "Response")}
 
-SHORT_WAYS = {"fetch": "one_partition_fetch"}
+SHORT_WAYS = {"fetch": "one_partition_fetch", "produce": "one_partition_produce"}
 """By the module of the API."""
 
 if TYPE_CHECKING:

@@ -195,6 +195,8 @@ def records_size(records: Records | None) -> int:
 
 def records_view(records: Records | None) -> memoryview:
     """A decoded record set as one view (null: empty). Parts are joined, which copies and reads regions."""
+    if isinstance(records, memoryview):
+        return records
     if records is None:
         return memoryview(b"")
     if isinstance(records, list) and len(records) == 1:
@@ -250,14 +252,13 @@ def decode_with_end(cls: type[M], buffer: Buffer, version: int, position: int = 
         raise _unsupported(cls, version)
     buf = buffer if isinstance(buffer, memoryview) else memoryview(buffer)
     try:
-        items, end = cls.READ(buf, position, 1, version)
+        (message,), end = cls.READ(buf, position, 1, version)
     except (IndexError, struct.error) as error:
         raise Malformed(f"{cls.__name__} v{version} ends in the middle of a field ({len(buf)} bytes)") from error
     except UnicodeDecodeError as error:
         raise Malformed(f"{cls.__name__} v{version} has a string that is not UTF-8: {error.reason}") from error
     if end > len(buf):
         raise Malformed(f"{cls.__name__} v{version} needs {end} bytes and has {len(buf)}")
-    message: M = items[0]
     return message, end
 
 

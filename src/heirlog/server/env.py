@@ -6,6 +6,7 @@ import asyncio
 import random
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from heirlog.env import Cancel, EventLog, OnResult
@@ -44,7 +45,7 @@ class ServerEnv:
         return time.time_ns() // 1_000_000
 
     def send(self, to: Endpoint, channel: str, request: Any, on_result: OnResult, timeout_ms: int) -> None:
-        self._pool.send(to, channel, request, self._unless_stopped(on_result), timeout_ms)
+        self._pool.send(to, channel, request, partial(self._answered, on_result), timeout_ms)
 
     def disconnect(self, to: Endpoint) -> None:
         self._pool.disconnect(to)
@@ -64,9 +65,6 @@ class ServerEnv:
         if not self._stopped:
             fn()
 
-    def _unless_stopped(self, on_result: OnResult) -> OnResult:
-        def complete(result: Any) -> None:
-            if not self._stopped:
-                on_result(result)
-
-        return complete
+    def _answered(self, on_result: OnResult, result: Any) -> None:
+        if not self._stopped:
+            on_result(result)

@@ -28,6 +28,7 @@ from heirlog.server.disk_errors import advised, with_advice
 
 IOV_MAX = 1024
 """Buffers that one vectored write takes, on Linux and macOS."""
+_BUFFERS = (bytes, bytearray, memoryview)
 RECENT_APPENDS = 16
 """Files whose last append is kept: as many as there are partitions to which records come at the same moment."""
 RECENT_BYTES = 128 * 1024
@@ -126,7 +127,7 @@ class OsFile:
             self.reopen()
         self.used = True
         position = self._size
-        if isinstance(data, bytes | bytearray | memoryview):
+        if isinstance(data, _BUFFERS):
             length = len(data)
             try:
                 written = os.pwrite(self._fd, data, position) if length else 0

@@ -78,6 +78,7 @@ class OutboundConnection:
         "_ranges",
         "_settings",
         "_setup_deadline",
+        "_versions",
         "ready",
         "sent",
         "stream",
@@ -94,6 +95,8 @@ class OutboundConnection:
         self._handshake = Handshake()
         self._authentication: Authentication | None = None
         self._ranges: dict[int, tuple[int, int]] = {}
+        self._versions: dict[int, int] = {}
+        """Of the requests that were sent, by API."""
         self._greeted = False
         self._began_at = 0.0
         self._login_at: float | None = None
@@ -143,7 +146,11 @@ class OutboundConnection:
         return self._login_at is not None and self._settings.loop.time() >= self._login_at
 
     def send(self, request: QueuedRequest) -> None:
-        version = common_version(type(request.message), self._ranges)
+        version = self._versions.get(request.api_key)
+        if version is None:
+            version = common_version(type(request.message), self._ranges)
+            if version is not None:
+                self._versions[request.api_key] = version
         if version is None:
             unknown = SendFailure(
                 "unsupported", f"the peer and this node support no common version of API {request.api_key}"
@@ -211,7 +218,7 @@ class OutboundConnection:
         if ranges is None:
             self._send_handshake()
             return
-        self._ranges = ranges
+        self._ranges, self._versions = ranges, {}
         self._greeted = True
         self._log_in()
 

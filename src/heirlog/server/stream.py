@@ -172,7 +172,10 @@ class FrameStream:
         if self._head or count < 5 or FRAME_SIZE.unpack_from(target)[0] != count - 4 or count > self.frame_limit:
             self._cut(target[:count], 0)
         else:
-            self._hand_over(bytearray(target[4:count]))  # exactly one frame, as most requests come
+            # exactly one frame, as most requests come
+            if not self._receiver.on_frame(memoryview(bytearray(target[4:count]))):
+                self._paused = True
+                self._want_reads()
         return len(target), count
 
     def _read_rest_of_frame(self) -> tuple[int, int]:

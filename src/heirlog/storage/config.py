@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 _INT64_MAX = 2**63 - 1
+NEVER = _INT64_MAX
+"""Value of `flush_messages` and `flush_ms` if only the operating system flushes."""
 
 
 @dataclass(slots=True)
@@ -19,8 +21,8 @@ class LogConfig:
     """-1: no limit."""
     retention_bytes: int = -1
     """-1: no limit."""
-    flush_messages: int = _INT64_MAX
-    flush_ms: int = _INT64_MAX
+    flush_messages: int = NEVER
+    flush_ms: int = NEVER
     log_append_time: bool = False
     """message.timestamp.type=LogAppendTime."""
     timestamp_before_max_ms: int = _INT64_MAX

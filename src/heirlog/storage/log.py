@@ -41,7 +41,7 @@ from heirlog.protocol.types import Uuid
 from heirlog.storage import segment_check
 from heirlog.storage.cleaning.records import continued_at, end_of_empty
 from heirlog.storage.cleaning.segment_swaps import SegmentSwaps
-from heirlog.storage.config import LogConfig
+from heirlog.storage.config import NEVER, LogConfig
 from heirlog.storage.epochs import LeaderEpochCache
 from heirlog.storage.errors import DamagedLog, LogError, OffsetOutsideLog, UnexpectedAppendOffset
 from heirlog.storage.flushing import OnFlushed
@@ -523,7 +523,10 @@ class Log:
 
     def needs_flush(self, wall_ms: int) -> bool:
         """Whether a flush is due. Ask after appends, from time to time, and when a flush has ended."""
-        return self._flusher.needs_flush(self.log_end_offset, self.config, wall_ms)
+        config = self.config
+        if config.flush_messages == config.flush_ms == NEVER:
+            return False
+        return self._flusher.needs_flush(self.log_end_offset, config, wall_ms)
 
     def has_damage(self, error: DamagedLog) -> bool:
         """Whether what was found there is still in the log: retention or a truncation may have removed it."""

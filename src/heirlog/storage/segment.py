@@ -199,9 +199,12 @@ class Segment:
     def _indexes_full(self, config: LogConfig) -> bool:
         """Whether segment.index.bytes has no room for one more entry."""
         limit = config.segment_index_bytes
+        offsets, times = self._offset_index, self._time_index
+        if offsets is None or times is None:
+            offsets, times = self.offset_index, self.time_index
         return (
-            OFFSET_ENTRY_BYTES * (len(self.offset_index.positions) + 1) > limit
-            or TIME_ENTRY_BYTES * (len(self.time_index.timestamps) + 1) > limit
+            OFFSET_ENTRY_BYTES * (len(offsets.positions) + 1) > limit
+            or TIME_ENTRY_BYTES * (len(times.timestamps) + 1) > limit
         )
 
     # finding
