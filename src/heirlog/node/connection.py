@@ -58,7 +58,7 @@ class Transport(Protocol):
         """A frame without a header: how SASL tokens were sent before KIP-152."""
 
     def authenticated(self) -> None:
-        """The client has proved who it is: the limits for strangers do not count for it any more."""
+        """The client has proved who it is: the limits for unauthenticated clients no longer apply to it."""
 
     def random_bytes(self, count: int) -> bytes:
         """Unpredictable, except in a simulation."""

@@ -171,7 +171,7 @@ class SaslConnection:
 
     def _received(self, frame: memoryview) -> None:
         if self._state is SaslState.TOKENS and len(frame) > self._security.value("sasl.server.max.receive.size"):
-            # the body's limit for strangers does not count for a client that authenticates again
+            # the body's limit for unauthenticated clients does not apply to a client that authenticates again
             self._close(f"a frame of {len(frame)} bytes in place of a token (sasl.server.max.receive.size)")
             return
         if self._state is SaslState.TOKENS and self._has_bare_tokens:
