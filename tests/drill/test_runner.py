@@ -96,7 +96,7 @@ def test_the_pipeline_drill_ends_with_its_jvm(tmp_path: Path) -> None:
 def test_what_a_signal_ends_is_no_failure_of_the_drill(tmp_path: Path) -> None:
     """A drill whose processes end writes a verdict: it must not, if they end with it."""
     program = (
-        "import subprocess, threading; from pathlib import Path; from heirlog.cli.drill import _run\n"
+        "import subprocess, threading; from pathlib import Path; from heirlog.cli.drill_run import run_drill\n"
         "def drill(runner, folder):\n"
         "    job = subprocess.Popen(['sleep', '100'])\n"
         "    print('begun', flush=True)\n"
@@ -104,7 +104,7 @@ def test_what_a_signal_ends_is_no_failure_of_the_drill(tmp_path: Path) -> None:
         "    (folder / 'timeline.svg').write_text('FAILED')\n"
         "    (folder / 'verdict.json').write_text('{}')\n"
         "    threading.Event().wait()\n"
-        f"_run('x', Path({str(tmp_path / 'out')!r}), drill)"
+        f"run_drill('x', Path({str(tmp_path / 'out')!r}), drill)"
     )
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     drill = subprocess.Popen(

@@ -113,6 +113,14 @@ class Recording:
         return _write(self.folder, cluster, result, log, (self._began_ms, now_ms()), self.progress)
 
 
+@contextmanager
+def recorded(drill: str, folder: Path, security: str, **settings: Any) -> Iterator[tuple[RecordedCluster, Recording]]:
+    """A cluster of three brokers, or with these settings. Its picture is drawn also if the drill cannot continue."""
+    recording = Recording(drill, folder)
+    with RecordedCluster(security=security, **settings) as cluster, recording.of_failures(cluster):
+        yield cluster, recording
+
+
 def _write(
     folder: Path,
     cluster: RecordedCluster,

@@ -11,21 +11,36 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Mapping
 
+from heirlog.env import EventLog
 from heirlog.metadata.config_def import StaticConfig, token_secrets
 from heirlog.metadata.image import Image
 from heirlog.metadata.listener_security import PLAIN, ListenerSecurity
+from heirlog.rate_limited_log import RateLimitedLog
 from heirlog.security.access_token import Signatures, SignedTokens, TokenValidator, UnsecuredTokens
 from heirlog.security.exchange import Exchange, PlainExchange
 from heirlog.security.oauthbearer import OAUTHBEARER, OAuthBearerExchange
 from heirlog.security.scram import BY_MECHANISM, ScramExchange, ScramMechanism, TokenLogin, random_text
 
 
-class AuthenticationCounts:
-    """By SASL and by certificate, of each listener since the node started."""
+class Authentications:
+    """What came of clients' attempts, by SASL and by certificate: counted by listener since the start, and logged."""
 
-    def __init__(self) -> None:
+    def __init__(self, log: EventLog, log_limited: RateLimitedLog) -> None:
         self.successful: Counter[str] = Counter()
         self.failed: Counter[str] = Counter()
+        self._log = log
+        self._log_limited = log_limited
+
+    def has_failed(self, listener: str, peer: str, mechanism: str, name: str, why: str) -> None:
+        """name: as which the client wanted to log in, "" if it did not say it."""
+        self.failed[listener] += 1
+        self._log_limited.of_client(
+            "info", "authentication-failed", peer, listener=listener, peer=peer, mechanism=mechanism, name=name, why=why
+        )
+
+    def has_succeeded(self, listener: str, peer: str, mechanism: str, principal: str) -> None:
+        self.successful[listener] += 1
+        self._log("debug", "authenticated", listener=listener, peer=peer, mechanism=mechanism, principal=principal)
 
 
 class Authenticators:

@@ -32,6 +32,7 @@ from heirlog.security.exchange import NOBODY_ELSE
 
 if TYPE_CHECKING:
     from heirlog.env import Cancel, Env
+    from heirlog.node.authentication import Authentications
     from heirlog.node.client_quotas import Charge, ClientQuotaManager
     from heirlog.node.request_metrics import ApiRequestMetrics, RequestMetrics
     from heirlog.node.router import ListenerRoutes
@@ -59,7 +60,7 @@ class Transport(Protocol):
         """A frame without a header: how SASL tokens were sent before KIP-152."""
 
     def authenticated(self) -> None:
-        """The client has proved who it is: the limits for strangers do not count for it any more."""
+        """The client has proved who it is: the limits for unauthenticated clients no longer apply to it."""
 
     def random_bytes(self, count: int) -> bytes:
         """Unpredictable, except in a simulation."""
@@ -120,9 +121,8 @@ class RequestHandler(Protocol):
 
     def read_failed(self, path: str, error: OSError) -> None: ...
 
-    def authentication_failed(self, connection: ClientConnection, mechanism: str, name: str, why: str) -> None: ...
-
-    def authenticated(self, connection: ClientConnection, mechanism: str) -> None: ...
+    @property
+    def authentications(self) -> Authentications: ...
 
     def disconnected(self, connection: ClientConnection) -> None: ...
 
@@ -229,11 +229,19 @@ class ClientConnection:
         try:
             self.principal = principal_of(self.listener.security, certificate)
         except UnusableName as error:
-            self._node.authentication_failed(self, "TLS", "", str(error))
+            self.authentication_failed("TLS", "", str(error))
             self.transport.close()
             return
         self.transport.authenticated()
-        self._node.authenticated(self, "TLS")
+        self.authenticated("TLS")
+
+    def authenticated(self, mechanism: str) -> None:
+        self._node.authentications.has_succeeded(
+            self.listener.name, self.transport.peer_host, mechanism, self.principal
+        )
+
+    def authentication_failed(self, mechanism: str, name: str, why: str) -> None:
+        self._node.authentications.has_failed(self.listener.name, self.transport.peer_host, mechanism, name, why)
 
     def when_closed(self, fn: Callable[[], None]) -> None:
         """Call `fn` once the connection is gone (a broker's heartbeats: "broker session"). The last `fn` counts."""

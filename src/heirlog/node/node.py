@@ -30,7 +30,7 @@ from heirlog.metadata.journal import ImageJournal
 from heirlog.metadata.listener_security import ListenerSecurity
 from heirlog.metadata.state import BrokerRegistration
 from heirlog.node.audit import AuditLog
-from heirlog.node.authentication import AuthenticationCounts, Authenticators
+from heirlog.node.authentication import Authentications, Authenticators
 from heirlog.node.auto_topic_creation import AutoTopicCreationManager
 from heirlog.node.connection import ClientConnection, ReadAhead, Transport
 from heirlog.node.dynamic_stores import DynamicStores, ListenerStores
@@ -157,7 +157,7 @@ class Node:
         self._authenticators = Authenticators(
             config, lambda: self.image, lambda: self.cluster_id, env.wall_ms, signatures or {}
         )
-        self.authentications = AuthenticationCounts()
+        self.authentications = Authentications(env.log, self.log_limited)
         self._audit = AuditLog(env.log, env.now_ms, env.call_later)
         self.log_denied = self._audit.denied
         self._dispatcher = RequestDispatcher(self, self.every_broker, self._audit)
@@ -450,31 +450,6 @@ class Node:
 
     def when_it_serves(self, fn: Callable[[], None]) -> Cancel:
         return self._dispatcher.when_it_serves(fn)
-
-    def authentication_failed(self, connection: ClientConnection, mechanism: str, name: str, why: str) -> None:
-        self.authentications.failed[connection.listener.name] += 1
-        peer = connection.transport.peer_host
-        self.log_limited.of_client(
-            "info",
-            "authentication-failed",
-            peer,
-            listener=connection.listener.name,
-            peer=peer,
-            mechanism=mechanism,
-            name=name,
-            why=why,
-        )
-
-    def authenticated(self, connection: ClientConnection, mechanism: str) -> None:
-        self.authentications.successful[connection.listener.name] += 1
-        self.env.log(
-            "debug",
-            "authenticated",
-            listener=connection.listener.name,
-            peer=connection.transport.peer_host,
-            mechanism=mechanism,
-            principal=connection.principal,
-        )
 
     def disconnected(self, connection: ClientConnection) -> None:
         self._connections.pop(connection, None)

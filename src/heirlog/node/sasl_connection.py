@@ -79,10 +79,6 @@ class SaslNode(Protocol):
 
     def when_it_serves(self, fn: Callable[[], None]) -> Cancel: ...
 
-    def authentication_failed(self, connection: ClientConnection, mechanism: str, name: str, why: str) -> None: ...
-
-    def authenticated(self, connection: ClientConnection, mechanism: str) -> None: ...
-
 
 class SaslState(Enum):
     BEGIN = auto()
@@ -171,7 +167,7 @@ class SaslConnection:
 
     def _received(self, frame: memoryview) -> None:
         if self._state is SaslState.TOKENS and len(frame) > self._security.value("sasl.server.max.receive.size"):
-            # the body's limit for strangers does not count for a client that authenticates again
+            # the body's limit for unauthenticated clients does not apply to a client that authenticates again
             self._close(f"a frame of {len(frame)} bytes in place of a token (sasl.server.max.receive.size)")
             return
         if self._state is SaslState.TOKENS and self._has_bare_tokens:
@@ -225,7 +221,7 @@ class SaslConnection:
     def _shake_hands(self, header: RequestHeader, request: SaslHandshakeRequest) -> None:
         offered = list(self._security.mechanisms)
         if request.mechanism not in offered:
-            self._node.authentication_failed(self._within, request.mechanism, "", "the mechanism is not enabled")
+            self._within.authentication_failed(request.mechanism, "", "the mechanism is not enabled")
             response = SaslHandshakeResponse(error_code=ErrorCode.UNSUPPORTED_SASL_MECHANISM, mechanisms=offered)
             self._answer_and_close(header, response)
             return
@@ -272,7 +268,7 @@ class SaslConnection:
         self._state = SaslState.COMPLETE
         if is_first:
             self._within.transport.authenticated()
-        self._node.authenticated(self._within, self._mechanism)
+        self._within.authenticated(self._mechanism)
         self._answer_token(header, accepted.token, lifetime_ms or 0)
 
     def _lifetime_ms(self, accepted: Accepted) -> int | None:
@@ -320,7 +316,7 @@ class SaslConnection:
 
     def _log_failure(self, refused: Refused) -> None:
         self._refusal = None
-        self._node.authentication_failed(self._within, self._mechanism, refused.said_name, refused.why)
+        self._within.authentication_failed(self._mechanism, refused.said_name, refused.why)
 
     def _answer_and_close(self, header: RequestHeader, response: Any) -> None:
         self._state = SaslState.OVER
@@ -330,5 +326,5 @@ class SaslConnection:
     def _close(self, why: str) -> None:
         self._state = SaslState.OVER
         if not self._authenticated_by:
-            self._node.authentication_failed(self._within, self._mechanism, "", why)
+            self._within.authentication_failed(self._mechanism, "", why)
         self._within.transport.close()

@@ -22,7 +22,7 @@ ControllerEpoch = NewType("ControllerEpoch", int)
 Uuid = NewType("Uuid", bytes)
 """Sixteen raw bytes; as text Kafka writes URL-safe base64 without padding."""
 PartitionKey: TypeAlias = tuple[Uuid, int]
-"""The topic's id and the partition's index: a topic made again under its name has other keys."""
+"""The topic's id and the partition's index: a topic that was recreated under its name has other keys."""
 
 NO_LEADER = BrokerId(-1)
 NO_BROKER_EPOCH = BrokerEpoch(-1)

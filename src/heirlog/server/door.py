@@ -71,7 +71,7 @@ class Doors:
             if security.uses_tls:
                 from heirlog.server.tls_stream import HandshakeTurns
 
-                # of its own: strangers at one listener do not hold up nodes at another
+                # of its own: unauthenticated clients at one listener do not hold up nodes at another
                 turns = HandshakeTurns(loop)
             self.by_listener[security.listener] = Door(
                 timeout_s,

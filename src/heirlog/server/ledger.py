@@ -236,7 +236,7 @@ class Ledger:
                 delete(f"{self.kept_dir}/{name}")
 
     def _compact(self, needed: int) -> None:
-        """Write the state to a new ledger and put it in place of this one, which a kill leaves whole."""
+        """Write the state to a new ledger and put it in place of this one, which a kill leaves complete."""
         nodes = list(self.tree.root.walk())
         entries = [(entry, self._cells[node.cell] if node.cell >= 0 else 0) for node, entry in self._dump(nodes)]
         room = sum(RECORD_HEADER + len(json.dumps(entry)) + 8 for entry, _ in entries) + needed + HEADER

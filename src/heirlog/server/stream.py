@@ -47,7 +47,7 @@ READ_PER_TURN = 256 * 1024
 FIRST_BUFFER = 64 * 1024
 """Of a frame of which a part has arrived; as often as it is full it grows by `BUFFER_GROWTH`."""
 FIRST_SHARE = 128
-"""Of the frame limit, which is low for strangers: thousands of them may send nine bytes each."""
+"""Of the frame limit, which is low for unauthenticated clients: thousands of them may send nine bytes each."""
 BUFFER_GROWTH = 4
 NO_FRAME = bytearray()
 FRAME_SIZE = struct.Struct(">i")
@@ -346,7 +346,7 @@ class FrameStream:
         self._throttle()
 
     def _throttle(self) -> None:
-        """Reading stops above the limit and goes on below half of it; the gap keeps it from flapping."""
+        """Reading stops above the limit and continues below half of it, so it does not change all the time."""
         if self._throttled:
             if self._out.size <= OUTPUT_LIMIT // 2:
                 self._throttled = False

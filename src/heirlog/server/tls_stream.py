@@ -6,8 +6,8 @@
     HANDSHAKE --done--> on_secured, then frames as in `stream.py`
               \\--refused by either side, or nonsense--> the alert is sent, closed
 
-A stream without TLS has its own class and never comes here: its answers go out by sendfile. Here files are read in
-pieces of `PIECE` bytes, and small parts are joined, because each record of TLS costs a call.
+A stream without TLS has its own class and never comes here. What is sent is encrypted piece by piece
+(`tls_send_queue.py`).
 
 Fairness. A handshake costs up to a millisecond, mostly of one signature. All handshakes of a loop wait in one line
 (`HandshakeTurns`) of which a few are served per turn. `READ_PER_TURN` and `WRITE_PER_TURN` hold as without TLS, and one
@@ -17,23 +17,21 @@ many, and the socket holds a hundred thousand of them.
 A peer whose bytes are mostly TLS and hardly data (key updates of 27 bytes, records of one byte) is read in small
 pieces, one per turn, until it has sent data again; so is each peer until it has sent some.
 
-Limits. What is encrypted cannot be taken back, so a piece is encrypted only once the one before it is sent. A peer that
-makes us answer within TLS (key updates) fills the queue like one that makes us answer requests, and is read no further.
-`CIPHER_READ` bytes without a byte of data are no honest peer's: a record has at most a quarter of them.
+Limits. A peer that makes us answer within TLS (key updates) fills the queue like one that makes us answer requests, and
+is read no further. `CIPHER_READ` bytes without a byte of data are no honest peer's: a record has at most a quarter of
+them.
 
 Costs. Clients make records of a thousand bytes, and each may wake the loop. To ask OpenSSL for data that it does not
 have raises an error that costs as much as a record, so it is asked only where there are bytes for it.
 
 Traps. The socket may be unreadable while decrypted bytes wait: a stream that stops reading early comes back by itself
 (`_is_drained`). The handshake of a client ends before the server has judged its certificate (TLS 1.3): it learns of a
-refusal with its first read. After any error of OpenSSL the object is never used again. A descriptor of such a stream
-must never be given to sendfile, which would send clear text.
+refusal with its first read. After any error of OpenSSL the object is never used again.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
 import socket
 import ssl
 import time
@@ -44,13 +42,11 @@ from typing import Protocol
 
 from heirlog.env import Buffer, Region
 from heirlog.server.certificate_ends import has_ended
-from heirlog.server.os_file import cut_from_outside
-from heirlog.server.send_queue import FILE_TOO_SHORT, WRITE_PER_TURN, FilePart, RegionGone, SendQueue
+from heirlog.server.send_queue import RegionGone
 from heirlog.server.stream import READ_PER_TURN, FrameStream, Receiver
+from heirlog.server.tls_send_queue import TlsSendQueue, reason_of
 from heirlog.tls.ends import PEER_HAS_GONE
 
-PIECE = 64 * 1024
-"""Of plain bytes that are encrypted at once. Pieces of 32 to 256 KiB cost the same, 1 MiB a quarter more (measured)."""
 CIPHER_READ = 64 * 1024
 UNPROVEN_READ = 4 * 1024
 """Of a peer that is not known to send data. A key update costs 7 microseconds: one millisecond."""
@@ -87,108 +83,6 @@ class HandshakeTurns:
             self._waiting.popleft()()
         if self._waiting:
             self._loop.call_soon(self._serve)
-
-
-class TlsSendQueue(SendQueue):
-    """The first `_encrypted` parts are records already, the others are plain."""
-
-    __slots__ = ("_encrypted", "_outgoing", "_tls")
-
-    def __init__(self, sock: socket.socket, tls: ssl.SSLObject, outgoing: ssl.MemoryBIO) -> None:
-        super().__init__(sock)
-        self._tls = tls
-        self._outgoing = outgoing
-        self._encrypted = 0
-
-    def send(self) -> int:
-        """As `SendQueue.send`."""
-        sent, most = 0, WRITE_PER_TURN
-        try:
-            while self.parts and sent < most:
-                if not self._encrypted:
-                    self._encrypt_piece()
-                sent += self._send_first()
-        except (BlockingIOError, InterruptedError):
-            pass
-        return sent
-
-    def take_control_bytes(self) -> None:
-        """What TLS itself has to say: handshake, alerts, key updates. Before what is still plain."""
-        if not self._outgoing.pending:
-            return
-        data = self._outgoing.read()
-        self.parts.insert(self._encrypted, memoryview(data))
-        self._encrypted += 1
-        self.size += len(data)
-
-    def _send_first(self) -> int:
-        first = self.parts[0]
-        assert isinstance(first, memoryview), "it is encrypted"
-        sent = self._sock.send(first)
-        self.size -= sent
-        if sent == len(first):
-            self.parts.popleft()
-            self._encrypted -= 1
-        else:
-            self.parts[0] = first[sent:]
-        return sent
-
-    def _encrypt_piece(self) -> None:
-        """The next `PIECE` bytes become records."""
-        first = self.parts[0]
-        piece = self._read_file(first) if isinstance(first, FilePart) else self._join()
-        view = memoryview(piece)
-        try:
-            while view:
-                view = view[self._tls.write(view) :]
-        except ssl.SSLError as error:
-            # its number would be taken for one of the disk
-            raise ConnectionError(reason_of(error)) from error
-        self.size -= len(piece)
-        self.take_control_bytes()
-
-    def _join(self) -> Buffer:
-        first = self.parts[0]
-        assert isinstance(first, memoryview), "the caller has looked"
-        if len(first) >= PIECE:
-            self.parts[0] = first[PIECE:]
-            if len(first) == PIECE:
-                self.parts.popleft()
-            return first[:PIECE]
-        joined = bytearray()
-        while self.parts:
-            part = self.parts[0]
-            if isinstance(part, FilePart) or len(joined) + len(part) > PIECE:
-                break
-            joined += part
-            self.parts.popleft()
-        return joined
-
-    def _read_file(self, part: FilePart) -> bytes:
-        data = os.pread(part.file.fileno(), min(part.size, PIECE), part.position)
-        if not data:
-            if part.file.size >= part.position + part.size:
-                raise cut_from_outside(part.file.path)
-            raise RegionGone(FILE_TOO_SHORT)
-        part.position += len(data)
-        part.size -= len(data)
-        if not part.size:
-            part.file.release()
-            self.parts.popleft()
-        return data
-
-    def clear(self) -> None:
-        super().clear()
-        self._encrypted = 0
-
-    @property
-    def reading(self) -> str | None:
-        return super().reading if self.parts else None
-
-    @property
-    def is_flushed(self) -> bool:
-        """Whether everything that was encrypted is sent."""
-        return not self._encrypted
 
 
 class TlsStream(FrameStream):
@@ -452,15 +346,3 @@ class TlsStream(FrameStream):
 def _rest(behind: memoryview | None, at: int) -> memoryview:
     assert behind is not None, "there is room"
     return behind[at:]
-
-
-def reason_of(error: OSError) -> str:
-    """Why TLS failed, for the log."""
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return f"TLS: the certificate is not accepted: {error.verify_message}"
-    if isinstance(error, ssl.SSLError):
-        reason = (error.reason or str(error)).replace("_", " ").lower()
-        if "wrong version number" in reason or "http request" in reason:
-            return "TLS: the peer does not speak TLS"
-        return f"TLS: {reason}"
-    return error.strerror or str(error)

@@ -248,7 +248,7 @@ class Server:
         self.silent = True
 
     def stop(self) -> None:
-        """Close everything now. Unless hushed, the node is notified in the next turn of the loop."""
+        """Close everything now. Unless `silence` was called, the node is notified in the next turn of the loop."""
         self.stop_listening()
         self._sweep.cancel()
         for connection in list(self._connections):

@@ -65,7 +65,7 @@ class UnauthenticatedConnections:
         """Whose place a newcomer may take: of listeners between nodes, or of all others; those of this listener first.
 
         At a listener without TLS and SASL it may take none. It never authenticates, so none could take its place in
-        turn, and a flood of strangers there would end every handshake elsewhere.
+        turn, and a flood of them there would end every handshake elsewhere.
         """
         if self._doors.get(name, OPEN) is OPEN:
             return []

@@ -11,13 +11,13 @@ skipped.
 
 from __future__ import annotations
 
-from struct import Struct
 from typing import NamedTuple, TypeAlias
 
+from heirlog.broker.coordinator_records import decode_message, encode_key, encode_value, prefix_of
 from heirlog.broker.groups.consumer.records import ConsumerGroupRecord, read_consumer_record
 from heirlog.broker.groups.offsets import NO_EXPIRY, OffsetAndMetadata, TopicPartition
 from heirlog.broker.groups.share.records import ShareGroupRecord, read_share_record
-from heirlog.protocol.primitives import Malformed, decode, encode_bytes
+from heirlog.metadata.topic_name import OFFSETS_TOPIC
 from heirlog.protocol.records import GroupMetadataKey, GroupMetadataValue, OffsetCommitKey, OffsetCommitValue
 
 OFFSET_KEY_VERSION = 1
@@ -25,8 +25,6 @@ GROUP_KEY_VERSION = 2
 OFFSET_VALUE_VERSION = 4
 OFFSET_VALUE_VERSION_WITH_EXPIRY = 1
 GROUP_VALUE_VERSION = 3
-
-_VERSION = Struct(">h")
 
 KeyValue: TypeAlias = tuple[bytes, bytes | None]
 
@@ -49,42 +47,35 @@ StoredRecord: TypeAlias = StoredOffset | StoredGroup | ConsumerGroupRecord | Sha
 
 def offset_record(group: str, partition: TopicPartition, committed: OffsetAndMetadata | None) -> KeyValue:
     key = OffsetCommitKey(group=group, topic=partition[0], partition=partition[1])
-    key_bytes = _VERSION.pack(OFFSET_KEY_VERSION) + encode_bytes(key, OFFSET_KEY_VERSION)
+    key_bytes = encode_key(OFFSET_KEY_VERSION, key, OFFSET_KEY_VERSION)
     if committed is None:
         return key_bytes, None
     version = OFFSET_VALUE_VERSION if committed.expire_ms == NO_EXPIRY else OFFSET_VALUE_VERSION_WITH_EXPIRY
-    return key_bytes, _VERSION.pack(version) + encode_bytes(committed.as_record(), version)
+    return key_bytes, encode_value(committed.as_record(), version)
 
 
 def group_record(group: str, value: GroupMetadataValue | None) -> KeyValue:
-    key_bytes = _VERSION.pack(GROUP_KEY_VERSION) + encode_bytes(GroupMetadataKey(group=group), GROUP_KEY_VERSION)
+    key_bytes = encode_key(GROUP_KEY_VERSION, GroupMetadataKey(group=group), GROUP_KEY_VERSION)
     if value is None:
         return key_bytes, None
-    return key_bytes, _VERSION.pack(GROUP_VALUE_VERSION) + encode_bytes(value, GROUP_VALUE_VERSION)
+    return key_bytes, encode_value(value, GROUP_VALUE_VERSION)
 
 
 def read_record(key: bytes | None, value: bytes | None) -> StoredRecord | None:
     """None for a record of another kind of group. Raises Malformed."""
-    version = _version_of(key)
+    version = prefix_of(key, OFFSETS_TOPIC)
     if key is None or version < 0:
         return None
     if version > GROUP_KEY_VERSION:
         return read_consumer_record(version, key, value) or read_share_record(version, key, value)
     if version == GROUP_KEY_VERSION:
-        group = decode(GroupMetadataKey, key, GROUP_KEY_VERSION, _VERSION.size).group
+        group = decode_message(GroupMetadataKey, key, GROUP_KEY_VERSION).group
         if value is None:
             return StoredGroup(group, None)
-        return StoredGroup(group, decode(GroupMetadataValue, value, _version_of(value), _VERSION.size))
-    stored = decode(OffsetCommitKey, key, version, _VERSION.size)
+        return StoredGroup(group, decode_message(GroupMetadataValue, value, prefix_of(value, OFFSETS_TOPIC)))
+    stored = decode_message(OffsetCommitKey, key, version)
     partition = (stored.topic, stored.partition)
     if value is None:
         return StoredOffset(stored.group, partition, None)
-    committed = OffsetAndMetadata.of(decode(OffsetCommitValue, value, _version_of(value), _VERSION.size))
+    committed = OffsetAndMetadata.of(decode_message(OffsetCommitValue, value, prefix_of(value, OFFSETS_TOPIC)))
     return StoredOffset(stored.group, partition, committed)
-
-
-def _version_of(data: bytes | None) -> int:
-    if data is None or len(data) < _VERSION.size:
-        raise Malformed("a record of __consumer_offsets is shorter than its version")
-    version: int = _VERSION.unpack_from(data)[0]
-    return version

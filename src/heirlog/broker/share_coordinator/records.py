@@ -10,21 +10,19 @@ The topic is not compacted: a state is its newest snapshot and the updates behin
 from __future__ import annotations
 
 from collections.abc import Sequence
-from struct import Struct
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
+from heirlog.broker.coordinator_records import decode_message, decode_value, encode_key, encode_value, prefix_of
 from heirlog.broker.share_coordinator.batches import StateBatch
 from heirlog.broker.share_coordinator.state import SharePartitionKey, ShareRecord, ShareState, ShareUpdate
-from heirlog.protocol.primitives import Malformed, decode, encode_bytes
+from heirlog.metadata.topic_name import SHARE_STATE_TOPIC
 from heirlog.protocol.records import ShareSnapshotKey, ShareSnapshotValue, ShareUpdateKey, ShareUpdateValue
 from heirlog.protocol.types import Uuid
 
 ShareKey: TypeAlias = ShareSnapshotKey | ShareUpdateKey
 ShareValue: TypeAlias = ShareSnapshotValue | ShareUpdateValue
-V = TypeVar("V", ShareSnapshotValue, ShareUpdateValue)
 
 SNAPSHOT_KEY, UPDATE_KEY = 0, 1
-_VERSION = Struct(">h")
 _VALUE_VERSION = 0
 
 
@@ -33,20 +31,21 @@ def write_record(record: ShareRecord) -> tuple[bytes, bytes | None]:
     key, value = record.key, record.value
     if isinstance(value, ShareUpdate):
         update_key = ShareUpdateKey(group_id=key.group, topic_id=key.topic_id, partition=key.partition)
-        return _VERSION.pack(UPDATE_KEY) + encode_bytes(update_key, 0), _value(
+        return encode_key(UPDATE_KEY, update_key), encode_value(
             ShareUpdateValue(
                 snapshot_epoch=value.snapshot_epoch,
                 leader_epoch=value.leader_epoch,
                 start_offset=value.start_offset,
                 delivery_complete_count=value.delivery_complete_count,
                 state_batches=[ShareUpdateValue.StateBatch(**batch._asdict()) for batch in value.batches],
-            )
+            ),
+            _VALUE_VERSION,
         )
     snapshot_key = ShareSnapshotKey(group_id=key.group, topic_id=key.topic_id, partition=key.partition)
-    key_bytes = _VERSION.pack(SNAPSHOT_KEY) + encode_bytes(snapshot_key, 0)
+    key_bytes = encode_key(SNAPSHOT_KEY, snapshot_key)
     if value is None:
         return key_bytes, None
-    return key_bytes, _value(
+    return key_bytes, encode_value(
         ShareSnapshotValue(
             snapshot_epoch=value.snapshot_epoch,
             state_epoch=value.state_epoch,
@@ -56,12 +55,9 @@ def write_record(record: ShareRecord) -> tuple[bytes, bytes | None]:
             create_timestamp=value.create_ms,
             write_timestamp=value.write_ms,
             state_batches=[ShareSnapshotValue.StateBatch(**batch._asdict()) for batch in value.batches],
-        )
+        ),
+        _VALUE_VERSION,
     )
-
-
-def _value(message: ShareValue) -> bytes:
-    return _VERSION.pack(_VALUE_VERSION) + encode_bytes(message, _VALUE_VERSION)
 
 
 def read_record(key: bytes | None, value: bytes | None) -> ShareRecord | None:
@@ -88,17 +84,13 @@ def read_record(key: bytes | None, value: bytes | None) -> ShareRecord | None:
 
 def read_messages(key: bytes | None, value: bytes | None) -> tuple[ShareKey, ShareValue | None] | None:
     """Key and value; None for a record of a kind that is not known. Raises Malformed."""
-    kind = _version_of(key)
+    kind = prefix_of(key, SHARE_STATE_TOPIC)
     assert key is not None
     if kind == SNAPSHOT_KEY:
-        return decode(ShareSnapshotKey, key, 0, _VERSION.size), _read_value(ShareSnapshotValue, value)
+        return decode_message(ShareSnapshotKey, key), decode_value(ShareSnapshotValue, value, SHARE_STATE_TOPIC)
     if kind == UPDATE_KEY:
-        return decode(ShareUpdateKey, key, 0, _VERSION.size), _read_value(ShareUpdateValue, value)
+        return decode_message(ShareUpdateKey, key), decode_value(ShareUpdateValue, value, SHARE_STATE_TOPIC)
     return None
-
-
-def _read_value(kind: type[V], data: bytes | None) -> V | None:
-    return None if data is None else decode(kind, data, _version_of(data), _VERSION.size)
 
 
 def _snapshot(value: ShareSnapshotValue) -> ShareState:
@@ -122,10 +114,3 @@ def _batches(batches: Sequence[Any]) -> tuple[StateBatch, ...]:
     return tuple(
         StateBatch(each.first_offset, each.last_offset, each.delivery_state, each.delivery_count) for each in batches
     )
-
-
-def _version_of(data: bytes | None) -> int:
-    if data is None or len(data) < _VERSION.size:
-        raise Malformed("a record of __share_group_state is shorter than its version")
-    version: int = _VERSION.unpack_from(data)[0]
-    return version

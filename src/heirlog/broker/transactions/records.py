@@ -16,13 +16,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from itertools import groupby
-from struct import Struct
 from typing import NamedTuple
 
+from heirlog.broker.coordinator_records import decode_message, encode_key, encode_value, prefix_of
 from heirlog.broker.groups.offsets import TopicPartition
 from heirlog.broker.transactions.state import Transaction, TransactionState
+from heirlog.metadata.topic_name import TRANSACTIONS_TOPIC
 from heirlog.protocol.batch import encode_batch
-from heirlog.protocol.primitives import Malformed, decode, encode_bytes
+from heirlog.protocol.primitives import Malformed
 from heirlog.protocol.records import TransactionLogKey, TransactionLogValue
 from heirlog.protocol.transaction_marker import EPOCH_PER_TRANSACTION
 
@@ -31,7 +32,6 @@ VALUE_VERSION_MAX = 1
 SMALL_RECORD_BYTES, PARTITION_BYTES_MAX = 40_000, 300
 """At most what a record has without partitions, and for each of them: names are limited."""
 
-_VERSION = Struct(">h")
 _LONGEST_ID = 2**63 - 1
 
 
@@ -56,7 +56,7 @@ class StoredValue(NamedTuple):
 
 
 def transaction_key(transactional_id: str) -> bytes:
-    return _VERSION.pack(KEY_VERSION) + encode_bytes(TransactionLogKey(transactional_id=transactional_id), KEY_VERSION)
+    return encode_key(KEY_VERSION, TransactionLogKey(transactional_id=transactional_id), KEY_VERSION)
 
 
 def transaction_value(stored: Transaction, transaction_version: int) -> bytes:
@@ -77,7 +77,7 @@ def transaction_value(stored: Transaction, transaction_version: int) -> bytes:
         value.last_producer_epoch = stored.last_producer_epoch
     if not has_no_room_for_successor(version):
         value.next_producer_id = stored.next_producer_id
-    return _VERSION.pack(version) + encode_bytes(value, version)
+    return encode_value(value, version)
 
 
 def can_be_ended(open_transaction: Transaction, max_batch_bytes: int) -> bool:
@@ -112,15 +112,15 @@ def _by_topic(partitions: Iterable[TopicPartition]) -> list[TransactionLogValue.
 
 def read_value(key: bytes | None, value: bytes | None) -> StoredValue | None:
     """None for a record of another kind. Raises Malformed."""
-    if _version_of(key) != KEY_VERSION or key is None:
+    if prefix_of(key, TRANSACTIONS_TOPIC) != KEY_VERSION or key is None:
         return None
-    transactional_id = decode(TransactionLogKey, key, KEY_VERSION, _VERSION.size).transactional_id
+    transactional_id = decode_message(TransactionLogKey, key, KEY_VERSION).transactional_id
     if value is None:
         return StoredValue(transactional_id, None)
-    version = _version_of(value)
+    version = prefix_of(value, TRANSACTIONS_TOPIC)
     if not 0 <= version <= VALUE_VERSION_MAX:
         raise Malformed(f"version {version} of the state of {transactional_id} is unknown")
-    return StoredValue(transactional_id, decode(TransactionLogValue, value, version, _VERSION.size))
+    return StoredValue(transactional_id, decode_message(TransactionLogValue, value, version))
 
 
 def read_record(key: bytes | None, value: bytes | None) -> StoredTransaction | None:
@@ -153,10 +153,3 @@ def read_record(key: bytes | None, value: bytes | None) -> StoredTransaction | N
         client_version=stored.client_transaction_version,
     )
     return StoredTransaction(transactional_id, transaction)
-
-
-def _version_of(data: bytes | None) -> int:
-    if data is None or len(data) < _VERSION.size:
-        raise Malformed("a record of __transaction_state is shorter than its version")
-    version: int = _VERSION.unpack_from(data)[0]
-    return version

@@ -8,7 +8,8 @@
     6  what may this member have?    it is reconciled with its target
 
 Nothing changes here: the records are applied when they are in the log, so a group is never in a state that a later
-coordinator could not load. A heartbeat without news returns no records, and looks at no partition (`is_unchanged`).
+coordinator could not load. A heartbeat that changes nothing returns no records and looks at no partition
+(`is_unchanged`).
 
 Source: KIP-848; KIP-1082 (ids made by clients), KAFKA-19233 (a member that lost its join answer).
 """

@@ -17,9 +17,9 @@ Source: KIP-848, KIP-1101 (a hash of the topics instead of key 4).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from struct import Struct
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from heirlog.broker.coordinator_records import decode_message, decode_value, encode_key, encode_value
 from heirlog.broker.groups.consumer.values import (
     Assignment,
     ClassicProtocols,
@@ -27,9 +27,10 @@ from heirlog.broker.groups.consumer.values import (
     MemberAssignment,
     MemberState,
     ResolvedRegex,
-    assignment_of,
+    stored_assignment,
 )
-from heirlog.protocol.primitives import Malformed, Message, decode, encode_bytes
+from heirlog.metadata.topic_name import OFFSETS_TOPIC
+from heirlog.protocol.primitives import Message
 from heirlog.protocol.records import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
@@ -45,9 +46,7 @@ from heirlog.protocol.records import (
     ConsumerGroupTargetAssignmentMetadataKey,
     ConsumerGroupTargetAssignmentMetadataValue,
 )
-from heirlog.protocol.types import Uuid
 
-_VERSION = Struct(">h")
 _VALUE_VERSION = 0
 _KNOWN_STATES = frozenset(state.value for state in MemberState)
 
@@ -106,8 +105,7 @@ def is_tombstone(record: ConsumerGroupRecord) -> bool:
 def write_consumer_record(record: ConsumerGroupRecord) -> tuple[bytes, bytes | None]:
     """Key and value."""
     key, value = as_messages(record)
-    key_bytes = _VERSION.pack(type(key).API_KEY) + encode_bytes(key, 0)
-    return key_bytes, None if value is None else _VERSION.pack(_VALUE_VERSION) + encode_bytes(value, _VALUE_VERSION)
+    return encode_key(type(key).API_KEY, key), None if value is None else encode_value(value, _VALUE_VERSION)
 
 
 def as_messages(record: ConsumerGroupRecord) -> tuple[Message, Message | None]:
@@ -227,28 +225,19 @@ _AS_MESSAGES: Final[Mapping[type[Any], Callable[[Any], tuple[Any, Any]]]] = {
 # -- reading ----------------------------------------------------------------------------------------------------------
 
 
-def _value(cls: Any, data: bytes | None) -> Any:
-    """The message, or None for a tombstone. Raises Malformed, also for a version that is not known."""
-    if data is None:
-        return None
-    if len(data) < _VERSION.size:
-        raise Malformed("a record of __consumer_offsets is shorter than its version")
-    return decode(cls, data, _VERSION.unpack_from(data)[0], _VERSION.size)
-
-
 def _read_group_epoch(key: bytes, data: bytes | None) -> GroupEpoch:
-    group = decode(ConsumerGroupMetadataKey, key, 0, _VERSION.size).group_id
-    value = _value(ConsumerGroupMetadataValue, data)
+    group = decode_message(ConsumerGroupMetadataKey, key).group_id
+    value = decode_value(ConsumerGroupMetadataValue, data, OFFSETS_TOPIC)
     return GroupEpoch(group, None) if value is None else GroupEpoch(group, value.epoch, value.metadata_hash)
 
 
 def _read_old_topic_metadata(key: bytes, data: bytes | None) -> OldTopicMetadata:
-    return OldTopicMetadata(decode(ConsumerGroupPartitionMetadataKey, key, 0, _VERSION.size).group_id, data is not None)
+    return OldTopicMetadata(decode_message(ConsumerGroupPartitionMetadataKey, key).group_id, data is not None)
 
 
 def _read_member_subscription(key: bytes, data: bytes | None) -> MemberSubscription:
-    names = decode(ConsumerGroupMemberMetadataKey, key, 0, _VERSION.size)
-    value = _value(ConsumerGroupMemberMetadataValue, data)
+    names = decode_message(ConsumerGroupMemberMetadataKey, key)
+    value = decode_value(ConsumerGroupMemberMetadataValue, data, OFFSETS_TOPIC)
     if value is None:
         return MemberSubscription(names.group_id, names.member_id, None)
     classic = value.classic_member_metadata
@@ -272,41 +261,39 @@ def _read_member_subscription(key: bytes, data: bytes | None) -> MemberSubscript
 
 
 def _read_target_epoch(key: bytes, data: bytes | None) -> TargetEpoch:
-    group = decode(ConsumerGroupTargetAssignmentMetadataKey, key, 0, _VERSION.size).group_id
-    value = _value(ConsumerGroupTargetAssignmentMetadataValue, data)
+    group = decode_message(ConsumerGroupTargetAssignmentMetadataKey, key).group_id
+    value = decode_value(ConsumerGroupTargetAssignmentMetadataValue, data, OFFSETS_TOPIC)
     return TargetEpoch(group, None if value is None else value.assignment_epoch)
 
 
 def _read_target_member(key: bytes, data: bytes | None) -> TargetMember:
-    names = decode(ConsumerGroupTargetAssignmentMemberKey, key, 0, _VERSION.size)
-    value = _value(ConsumerGroupTargetAssignmentMemberValue, data)
-    return TargetMember(names.group_id, names.member_id, None if value is None else _partitions(value.topic_partitions))
+    names = decode_message(ConsumerGroupTargetAssignmentMemberKey, key)
+    value = decode_value(ConsumerGroupTargetAssignmentMemberValue, data, OFFSETS_TOPIC)
+    return TargetMember(
+        names.group_id, names.member_id, None if value is None else stored_assignment(value.topic_partitions)
+    )
 
 
 def _read_current_member(key: bytes, data: bytes | None) -> CurrentMember:
-    names = decode(ConsumerGroupCurrentMemberAssignmentKey, key, 0, _VERSION.size)
-    value = _value(ConsumerGroupCurrentMemberAssignmentValue, data)
+    names = decode_message(ConsumerGroupCurrentMemberAssignmentKey, key)
+    value = decode_value(ConsumerGroupCurrentMemberAssignmentValue, data, OFFSETS_TOPIC)
     if value is None:
         return CurrentMember(names.group_id, names.member_id, None)
     current = MemberAssignment(
         epoch=value.member_epoch,
         previous_epoch=value.previous_member_epoch,
         state=MemberState(value.state) if value.state in _KNOWN_STATES else MemberState.UNKNOWN,
-        assigned=_partitions(value.assigned_partitions),
-        pending=_partitions(value.partitions_pending_revocation),
+        assigned=stored_assignment(value.assigned_partitions),
+        pending=stored_assignment(value.partitions_pending_revocation),
     )
     return CurrentMember(names.group_id, names.member_id, current)
 
 
 def _read_regex_topics(key: bytes, data: bytes | None) -> RegexTopics:
-    names = decode(ConsumerGroupRegularExpressionKey, key, 0, _VERSION.size)
-    value = _value(ConsumerGroupRegularExpressionValue, data)
+    names = decode_message(ConsumerGroupRegularExpressionKey, key)
+    value = decode_value(ConsumerGroupRegularExpressionValue, data, OFFSETS_TOPIC)
     resolved = None if value is None else ResolvedRegex(frozenset(value.topics), value.version, value.timestamp)
     return RegexTopics(names.group_id, names.regular_expression, resolved)
-
-
-def _partitions(topics: list[Any]) -> Assignment:
-    return assignment_of((Uuid(bytes(topic.topic_id)), topic.partitions) for topic in topics)
 
 
 _READERS: Final[Mapping[int, Callable[[bytes, bytes | None], ConsumerGroupRecord]]] = {

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 from types import MappingProxyType
-from typing import Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from heirlog.protocol.types import Uuid
 
@@ -109,6 +109,11 @@ def assignment_of(parts: Iterable[tuple[Uuid, Iterable[int]]]) -> Assignment:
         if numbers:
             found[topic_id] = found.get(topic_id, frozenset()) | numbers
     return found
+
+
+def stored_assignment(topics: Iterable[Any]) -> Assignment:
+    """topics: of a stored record, each with a topic id and partitions."""
+    return assignment_of((Uuid(bytes(topic.topic_id)), topic.partitions) for topic in topics)
 
 
 def minus(left: Assignment, right: Assignment) -> Assignment:

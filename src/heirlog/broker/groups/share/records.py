@@ -16,12 +16,13 @@ Source: KIP-932.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from struct import Struct
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from heirlog.broker.groups.consumer.values import Assignment, MemberAssignment, MemberState, assignment_of
+from heirlog.broker.coordinator_records import decode_message, decode_value, encode_key, encode_value
+from heirlog.broker.groups.consumer.values import Assignment, MemberAssignment, MemberState, stored_assignment
 from heirlog.broker.groups.share.values import NamedPartitions, ShareSubscriber, StateTopics, Topics
-from heirlog.protocol.primitives import Malformed, Message, decode, encode_bytes
+from heirlog.metadata.topic_name import OFFSETS_TOPIC
+from heirlog.protocol.primitives import Message
 from heirlog.protocol.records import (
     ShareGroupCurrentMemberAssignmentKey,
     ShareGroupCurrentMemberAssignmentValue,
@@ -38,7 +39,6 @@ from heirlog.protocol.records import (
 )
 from heirlog.protocol.types import Uuid
 
-_VERSION = Struct(">h")
 _VALUE_VERSION = 0
 
 
@@ -84,8 +84,7 @@ ShareGroupRecord: TypeAlias = (
 def write_share_record(record: ShareGroupRecord) -> tuple[bytes, bytes | None]:
     """Key and value."""
     key, value = as_messages(record)
-    key_bytes = _VERSION.pack(type(key).API_KEY) + encode_bytes(key, 0)
-    return key_bytes, None if value is None else _VERSION.pack(_VALUE_VERSION) + encode_bytes(value, _VALUE_VERSION)
+    return encode_key(type(key).API_KEY, key), None if value is None else encode_value(value, _VALUE_VERSION)
 
 
 def as_messages(record: ShareGroupRecord) -> tuple[Message, Message | None]:
@@ -192,18 +191,9 @@ _AS_MESSAGES: Final[Mapping[type[Any], Callable[[Any], tuple[Any, Any]]]] = {
 # -- reading ----------------------------------------------------------------------------------------------------------
 
 
-def _value(cls: Any, data: bytes | None) -> Any:
-    """The message, or None for a tombstone. Raises Malformed, also for a version that is not known."""
-    if data is None:
-        return None
-    if len(data) < _VERSION.size:
-        raise Malformed("a record of __consumer_offsets is shorter than its version")
-    return decode(cls, data, _VERSION.unpack_from(data)[0], _VERSION.size)
-
-
 def _read_member(key: bytes, data: bytes | None) -> ShareSubscription:
-    names = decode(ShareGroupMemberMetadataKey, key, 0, _VERSION.size)
-    value = _value(ShareGroupMemberMetadataValue, data)
+    names = decode_message(ShareGroupMemberMetadataKey, key)
+    value = decode_value(ShareGroupMemberMetadataValue, data, OFFSETS_TOPIC)
     if value is None:
         return ShareSubscription(names.group_id, names.member_id, None)
     member = ShareSubscriber(
@@ -213,41 +203,41 @@ def _read_member(key: bytes, data: bytes | None) -> ShareSubscription:
 
 
 def _read_group_epoch(key: bytes, data: bytes | None) -> ShareGroupEpoch:
-    group = decode(ShareGroupMetadataKey, key, 0, _VERSION.size).group_id
-    value = _value(ShareGroupMetadataValue, data)
+    group = decode_message(ShareGroupMetadataKey, key).group_id
+    value = decode_value(ShareGroupMetadataValue, data, OFFSETS_TOPIC)
     return ShareGroupEpoch(group, None) if value is None else ShareGroupEpoch(group, value.epoch, value.metadata_hash)
 
 
 def _read_target_epoch(key: bytes, data: bytes | None) -> ShareTargetEpoch:
-    group = decode(ShareGroupTargetAssignmentMetadataKey, key, 0, _VERSION.size).group_id
-    value = _value(ShareGroupTargetAssignmentMetadataValue, data)
+    group = decode_message(ShareGroupTargetAssignmentMetadataKey, key).group_id
+    value = decode_value(ShareGroupTargetAssignmentMetadataValue, data, OFFSETS_TOPIC)
     return ShareTargetEpoch(group, None if value is None else value.assignment_epoch)
 
 
 def _read_target_member(key: bytes, data: bytes | None) -> ShareTargetMember:
-    names = decode(ShareGroupTargetAssignmentMemberKey, key, 0, _VERSION.size)
-    value = _value(ShareGroupTargetAssignmentMemberValue, data)
-    target = None if value is None else _partitions(value.topic_partitions)
+    names = decode_message(ShareGroupTargetAssignmentMemberKey, key)
+    value = decode_value(ShareGroupTargetAssignmentMemberValue, data, OFFSETS_TOPIC)
+    target = None if value is None else stored_assignment(value.topic_partitions)
     return ShareTargetMember(names.group_id, names.member_id, target)
 
 
 def _read_current_member(key: bytes, data: bytes | None) -> ShareCurrentMember:
-    names = decode(ShareGroupCurrentMemberAssignmentKey, key, 0, _VERSION.size)
-    value = _value(ShareGroupCurrentMemberAssignmentValue, data)
+    names = decode_message(ShareGroupCurrentMemberAssignmentKey, key)
+    value = decode_value(ShareGroupCurrentMemberAssignmentValue, data, OFFSETS_TOPIC)
     if value is None:
         return ShareCurrentMember(names.group_id, names.member_id, None)
     current = MemberAssignment(
         epoch=value.member_epoch,
         previous_epoch=value.previous_member_epoch,
         state=MemberState.STABLE,
-        assigned=_partitions(value.assigned_partitions),
+        assigned=stored_assignment(value.assigned_partitions),
     )
     return ShareCurrentMember(names.group_id, names.member_id, current)
 
 
 def _read_topics(key: bytes, data: bytes | None) -> ShareTopics:
-    group = decode(ShareGroupStatePartitionMetadataKey, key, 0, _VERSION.size).group_id
-    value = _value(ShareGroupStatePartitionMetadataValue, data)
+    group = decode_message(ShareGroupStatePartitionMetadataKey, key).group_id
+    value = decode_value(ShareGroupStatePartitionMetadataValue, data, OFFSETS_TOPIC)
     if value is None:
         return ShareTopics(group, None)
     return ShareTopics(
@@ -264,10 +254,6 @@ def _named(topics: Iterable[Any]) -> Topics:
     return {
         Uuid(bytes(topic.topic_id)): NamedPartitions(topic.topic_name, frozenset(topic.partitions)) for topic in topics
     }
-
-
-def _partitions(topics: Iterable[Any]) -> Assignment:
-    return assignment_of((Uuid(bytes(topic.topic_id)), topic.partitions) for topic in topics)
 
 
 _READERS: Final[Mapping[int, Callable[[bytes, bytes | None], ShareGroupRecord]]] = {
