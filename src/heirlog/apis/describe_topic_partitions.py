@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from heirlog.apis.common.api import Api, Limit, Need, Served
 from heirlog.apis.common.call import Call, changed, parted, without
-from heirlog.apis.common.describe import TOPIC_OPERATIONS, leader_error, offline_replicas
+from heirlog.apis.common.describe import TOPIC_OPERATIONS, PartitionStates
 from heirlog.apis.common.ports import Describes
 from heirlog.context import Context, Reply
 from heirlog.metadata.acls import NOT_ASKED, AclOperation, ResourceType
@@ -113,7 +113,7 @@ def page(
     image: Image, listener: str, names: list[str], first_partition: int, limit: int
 ) -> DescribeTopicPartitionsResponse:
     response = DescribeTopicPartitionsResponse(topics=[], next_cursor=None)
-    room = limit
+    room, states = limit, PartitionStates(image, listener)
     for position, name in enumerate(names):
         topic_id = image.topic_ids.get(name)
         if topic_id is None:
@@ -122,7 +122,7 @@ def page(
         partitions = image.partitions[topic_id]
         wanted = [index for index in sorted(partitions) if index >= first_partition]
         first_partition = 0
-        response.topics.append(_described(image, listener, image.topics[topic_id], wanted[:room]))
+        response.topics.append(_described(image, states, image.topics[topic_id], wanted[:room]))
         if len(wanted) > room:
             response.next_cursor = Cursor(topic_name=name, partition_index=wanted[room])
             break
@@ -144,14 +144,14 @@ def _unknown(name: str) -> DescribeTopicPartitionsResponse.DescribeTopicPartitio
 
 
 def _described(
-    image: Image, listener: str, topic: TopicImage, indexes: list[int]
+    image: Image, states: PartitionStates, topic: TopicImage, indexes: list[int]
 ) -> DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic:
     described = []
     for index in indexes:
         state = image.partitions[topic.id][index]
         described.append(
             Partition(
-                error_code=leader_error(image, state, listener),
+                error_code=states.leader_error(state),
                 partition_index=index,
                 leader_id=state.leader,
                 leader_epoch=state.leader_epoch,
@@ -159,7 +159,7 @@ def _described(
                 isr_nodes=list(state.isr),
                 eligible_leader_replicas=list(state.elr),
                 last_known_elr=list(state.last_known_elr),
-                offline_replicas=offline_replicas(image, state, listener),
+                offline_replicas=states.offline_replicas(state),
             )
         )
     return Topic(

@@ -16,7 +16,7 @@ from typing import Final, Protocol
 
 from heirlog.apis.common.api import Api, Limit, Need, Served
 from heirlog.apis.common.call import Call, changed, parted, without
-from heirlog.apis.common.describe import leader_error
+from heirlog.apis.common.describe import PartitionStates
 from heirlog.apis.common.ports import Coordinates, CreatesTopics, HasImage, OnBroker
 from heirlog.broker.groups.coordinator import NAME_MAX_CHARACTERS, group_id_error
 from heirlog.context import Context, Reply
@@ -150,7 +150,8 @@ def _coordinator(node: Node, key_type: int, key: str, context: Context) -> FindC
     if index is None:
         raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{topic} is being created")
     state = node.image.partition_named(topic, index)
-    if state is None or leader_error(node.image, state, context.listener) is not ErrorCode.NONE:
+    states = PartitionStates(node.image, context.listener)
+    if state is None or states.leader_error(state) is not ErrorCode.NONE:
         raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{topic}-{index} has no leader now")
     leader = node.image.brokers[state.leader]
     endpoint = leader.endpoint(context.listener)

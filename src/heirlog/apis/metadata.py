@@ -22,9 +22,8 @@ from heirlog.apis.common.cluster_operations import cluster_operations
 from heirlog.apis.common.describe import (
     CLUSTER_OPERATIONS,
     TOPIC_OPERATIONS,
-    leader_error,
+    PartitionStates,
     live_brokers,
-    offline_replicas,
 )
 from heirlog.apis.common.ports import CreatesTopics, Describes, HasCluster, NamesBrokers, OnBroker
 from heirlog.broker.lost_leaders import LostLeaders
@@ -192,10 +191,10 @@ def _topics(
 ) -> list[MetadataResponse.MetadataResponseTopic]:
     """Each topic once, however often it was requested. If a request has ids, its names are ignored."""
     operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED
-    named = _named(request, context.api_version)
+    named, states = _named(request, context.api_version), PartitionStates(image, context.listener)
     if named is None:
         return [
-            _described(image, image.topics[image.topic_ids[name]], context.listener, operations)
+            _described(image, image.topics[image.topic_ids[name]], states, operations)
             for name in sorted(image.topic_ids)
         ]
     found = []
@@ -205,7 +204,7 @@ def _topics(
         if topic is None:
             found.append(Topic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id))
         else:
-            found.append(_described(image, topic, context.listener, operations))
+            found.append(_described(image, topic, states, operations))
     if ids:
         return found
     for name in dict.fromkeys(asked.name for asked in named if asked.name is not None):
@@ -213,7 +212,7 @@ def _topics(
         if known is None:
             found.append(_unknown(name, operations, missing))
         else:
-            found.append(_described(image, image.topics[known], context.listener, operations))
+            found.append(_described(image, image.topics[known], states, operations))
     return found
 
 
@@ -232,11 +231,11 @@ def _unknown(name: str, operations: int, missing: list[str]) -> MetadataResponse
 
 
 def _described(
-    image: Image, topic: TopicImage, listener: str, operations: int
+    image: Image, topic: TopicImage, states: PartitionStates, operations: int
 ) -> MetadataResponse.MetadataResponseTopic:
     partitions = []
     for index, state in sorted(image.partitions[topic.id].items()):
-        error = leader_error(image, state, listener)
+        error = states.leader_error(state)
         partitions.append(
             MetadataResponse.MetadataResponsePartition(
                 error_code=error,
@@ -245,7 +244,7 @@ def _described(
                 leader_epoch=state.leader_epoch,
                 replica_nodes=list(state.replicas),
                 isr_nodes=list(state.isr),
-                offline_replicas=offline_replicas(image, state, listener),
+                offline_replicas=states.offline_replicas(state),
             )
         )
     return Topic(

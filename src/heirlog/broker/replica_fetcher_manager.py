@@ -14,7 +14,7 @@ further change of this kind has come for a moment. A follower in the ISR begins 
 
 from __future__ import annotations
 
-from collections.abc import KeysView
+from collections.abc import Set
 from typing import Final
 from zlib import crc32
 
@@ -121,9 +121,9 @@ class ReplicaFetcherManager:
         return self._shutting_down and self._ports.registered_brokers.broker_id not in partition.image_isr
 
     @property
-    def fetched_partitions(self) -> KeysView[PartitionKey]:
-        """(topic id, index) of the partitions that are being copied, for checks and metrics."""
-        return self._fetcher_of.keys()
+    def fetched_partitions(self) -> Set[PartitionKey]:
+        """(topic id, index) of the partitions that are being copied or wait for further elections, for checks."""
+        return self._fetcher_of.keys() | self._waiting.keys()
 
     def lags(self) -> Survey[tuple[int, int]]:
         """The largest lag behind a leader's high watermark, and how many partitions had an error instead of records.

@@ -6,9 +6,9 @@ from collections.abc import Set
 
 from heirlog.metadata.acls import OPERATIONS, ResourceType, bit_field
 from heirlog.metadata.image import Image
-from heirlog.metadata.state import BrokerRegistration, PartitionRegistration
+from heirlog.metadata.state import BrokerRegistration, Ids, PartitionRegistration
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.types import NO_LEADER, BrokerId, Endpoint
+from heirlog.protocol.types import NO_LEADER, BrokerId, Endpoint, Uuid
 
 # without an authorizer everyone may do everything; with one, the guards say what
 TOPIC_OPERATIONS = bit_field(OPERATIONS[ResourceType.TOPIC])
@@ -33,28 +33,53 @@ def live_brokers(
     return live or [(broker, endpoint) for broker, endpoint in there if broker.id == node_id]
 
 
-def leader_error(image: Image, partition: PartitionRegistration, listener: str) -> ErrorCode:
-    """Why a client on `listener` cannot go to the leader, if so."""
-    if partition.leader == NO_LEADER:
-        return ErrorCode.LEADER_NOT_AVAILABLE
-    leader = image.brokers.get(partition.leader)
-    if leader is None or leader.fenced:
-        return ErrorCode.LEADER_NOT_AVAILABLE
-    if leader.endpoint(listener) is None:
-        return ErrorCode.LISTENER_NOT_FOUND
-    return ErrorCode.NONE
+class PartitionStates:
+    """What one answer says about the state of partitions, to a client on `listener`.
 
+    An answer with ten thousand partitions has few distinct leaders and placements: each is looked at once.
+    """
 
-def offline_replicas(image: Image, partition: PartitionRegistration, listener: str) -> list[int]:
-    """Replicas whose broker is gone, fenced, without this listener, or without the replica's directory."""
-    offline = []
-    for replica in partition.replicas:
-        broker = image.brokers.get(replica)
-        if (
+    def __init__(self, image: Image, listener: str) -> None:
+        self._image = image
+        self._listener = listener
+        self._leader_errors: dict[BrokerId, ErrorCode] = {}
+        self._offline: dict[tuple[Ids, tuple[Uuid, ...]], list[int]] = {}
+
+    def leader_error(self, partition: PartitionRegistration) -> ErrorCode:
+        """Why the client cannot go to the leader, if so."""
+        found = self._leader_errors.get(partition.leader)
+        if found is None:
+            found = self._leader_errors[partition.leader] = self._error_of(partition.leader)
+        return found
+
+    def _error_of(self, leader_id: BrokerId) -> ErrorCode:
+        if leader_id == NO_LEADER:
+            return ErrorCode.LEADER_NOT_AVAILABLE
+        leader = self._image.brokers.get(leader_id)
+        if leader is None or leader.fenced:
+            return ErrorCode.LEADER_NOT_AVAILABLE
+        if leader.endpoint(self._listener) is None:
+            return ErrorCode.LISTENER_NOT_FOUND
+        return ErrorCode.NONE
+
+    def offline_replicas(self, partition: PartitionRegistration) -> list[int]:
+        """Replicas whose broker is gone, fenced, without this listener, or without the replica's directory.
+
+        Not to be changed.
+        """
+        place = (partition.replicas, partition.directories)
+        found = self._offline.get(place)
+        if found is None:
+            found = self._offline[place] = [
+                int(replica) for replica in partition.replicas if self._is_offline(replica, partition)
+            ]
+        return found
+
+    def _is_offline(self, replica: BrokerId, partition: PartitionRegistration) -> bool:
+        broker = self._image.brokers.get(replica)
+        return (
             broker is None
             or broker.fenced
-            or broker.endpoint(listener) is None
+            or broker.endpoint(self._listener) is None
             or not broker.has_online(partition.directory_of(replica))
-        ):
-            offline.append(int(replica))
-    return offline
+        )
