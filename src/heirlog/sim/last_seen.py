@@ -58,6 +58,8 @@ class SeenReplica(NamedTuple):
         )
 
 
+_ISR = SeenReplica._fields.index("isr")
+"""From there on a `SeenReplica` has what `SeenBroker` compares."""
 _UNSEEN = -1
 """No high watermark."""
 
@@ -102,7 +104,7 @@ class SeenBroker:
             ):
                 before, now = self._seen.get(partition.key), SeenReplica.of(process, partition)
                 self._seen[partition.key] = now
-                row[1:] = now.isr, now.high_watermark, now.end, now.start, now.last_epoch
+                row[1:] = now[_ISR:]
                 found.append((before, now))
         return found
 
@@ -167,4 +169,4 @@ class SeenLoneController(NamedTuple):
     @classmethod
     def of(cls, node: Node) -> SeenLoneController:
         quorum = node.quorum
-        return cls(quorum.log, quorum.high_watermark)
+        return tuple.__new__(cls, (quorum.log, quorum.high_watermark))  # as above
