@@ -59,12 +59,13 @@ _SHUTTING_DOWN = (BrokerState.PENDING_CONTROLLED_SHUTDOWN, BrokerState.SHUTTING_
 class _Watched:
     """A node that runs, as the checker looks at it after each event: found once for each process."""
 
-    __slots__ = ("broker", "is_controller", "machine", "me", "node", "seen")
+    __slots__ = ("broker", "is_controller", "machine", "me", "node", "quorum", "seen")
 
     def __init__(self, machine: Machine, node: Node, seen: SeenBroker) -> None:
         self.machine = machine
         self.me = BrokerId(machine.node_id)
         self.node = node
+        self.quorum = node.quorum
         self.seen = seen
         self.is_controller = machine.config.is_controller
         self.broker: Broker | None = node.broker if machine.config.is_broker else None
@@ -145,7 +146,7 @@ class Checker:
             watched = self._watch(process)
         if watched is not None and process.exit is None and not self.suspended:
             if watched.is_controller:
-                self._look_at_controller(watched.machine, watched.node, everything=False)
+                self._look_at_controller(watched, everything=False)
             if watched.broker is not None:
                 self._look_at_broker(watched, watched.broker, everything=False)
         self._until_sweep -= 1
@@ -233,7 +234,7 @@ class Checker:
 
     def _look_at_everything(self, watched: _Watched) -> None:
         if watched.is_controller:
-            self._look_at_controller(watched.machine, watched.node, everything=True)
+            self._look_at_controller(watched, everything=True)
         if watched.broker is not None:
             self._look_at_broker(watched, watched.broker, everything=True)
 
@@ -241,16 +242,17 @@ class Checker:
         if rule != self.ignored_rule:
             self.oracle.broken(rule, sentence)
 
-    def _look_at_controller(self, machine: Machine, node: Node, *, everything: bool) -> None:
+    def _look_at_controller(self, watched: _Watched, *, everything: bool) -> None:
+        machine, node, quorum = watched.machine, watched.node, watched.quorum
         if self._controller is not machine.process:
             self._count_failover(machine, node)
-        now = SeenController.of(node) if self._is_quorum else SeenLoneController.of(node)
+        now = SeenController.of(node) if self._is_quorum else SeenLoneController.of(quorum)
         if everything or now != self._controllers.get(machine.name):
             self._controllers[machine.name] = now
             # a leader whose disk cannot be read may still commit, and brokers apply that at once
             disk = self.cluster.machines.disk(machine.name)
             with disk.readable() if disk.is_broken else _UNCHANGED:
-                self.committed.observe(machine.name, node.quorum)
+                self.committed.observe(machine.name, quorum)
                 self._check_active(machine, node)
         self._answers.judge()
         if self._is_quorum:
@@ -379,11 +381,11 @@ class Checker:
         me = watched.me
         fetched = key in broker.fetchers.fetched_partitions
         shutting_down = broker.lifecycle.state in _SHUTTING_DOWN
-        known = watched.node.image.brokers.get(me)
-        fenced = known is not None and known.fenced
-        sentence = invariants.t1_state_is_in_its_domain(
-            me, partition, fetched, shutting_down
-        ) or invariants.t1_fenced_broker_does_not_lead(me, fenced, partition)
+        sentence = invariants.t1_state_is_in_its_domain(me, partition, fetched, shutting_down)
+        if sentence is None and partition.role is ReplicaRole.LEADER:
+            known = watched.node.image.brokers.get(me)
+            fenced = known is not None and known.fenced
+            sentence = invariants.t1_fenced_broker_does_not_lead(me, fenced, partition)
         if sentence is not None:
             self.oracle.must_not("T1", sentence, name)
 

@@ -19,6 +19,7 @@ from heirlog.protocol.types import PartitionKey
 from heirlog.raft.control import Voter
 from heirlog.raft.epoch_state import EpochState
 from heirlog.raft.metadata_log import MetadataLog
+from heirlog.raft.quorum import Quorum
 from heirlog.raft.quorum_state import QuorumState
 from heirlog.raft.snapshot import SnapshotId
 from heirlog.sim.world import Process
@@ -167,6 +168,5 @@ class SeenLoneController(NamedTuple):
     high_watermark: int
 
     @classmethod
-    def of(cls, node: Node) -> SeenLoneController:
-        quorum = node.quorum
+    def of(cls, quorum: Quorum) -> SeenLoneController:
         return tuple.__new__(cls, (quorum.log, quorum.high_watermark))  # as above
