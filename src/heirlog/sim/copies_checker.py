@@ -36,15 +36,18 @@ class CopiesChecker:
     def committed(self, key: Key, leader: Machine, state: PartitionRegistration, partition: Partition) -> None:
         """The leader exposes a higher high watermark than all before."""
         node = leader.running
-        topic = None if node is None else node.image.partition(*key)
-        if node is None or topic is None or self._has_many():
+        if node is None or self._has_many():
+            return
+        image = node.image
+        topic = image.partition(*key)
+        if topic is None:
             return
         end, epochs = partition.high_watermark, partition.log.epochs
         epoch = epochs.epoch_for_offset(end - 1)
         held = 0
         for broker in {*state.replicas, *topic.replicas}:
-            held += self._holds(key, broker, end, epoch, epochs)
-        min_isr = min_isr_of(node.image, leader.config, key[0], topic)
+            held += broker == leader.node_id or self._holds(key, broker, end, epoch, epochs)
+        min_isr = min_isr_of(image, leader.config, key[0], topic)
         self._seen.history.copies.append(Copies(self._seen.model(key).name, end, held, min_isr))
 
     def _has_many(self) -> bool:
