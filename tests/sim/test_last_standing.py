@@ -111,6 +111,6 @@ def test_a_member_that_lost_records_in_another_way_is_still_found() -> None:
     oracle, model = simulation.checker.oracle, simulation.checker.oracle.model(key)
     partition.log.truncate_to(model.true.offset - 5)
     with pytest.raises(Violation, match="T4: t-0"):
-        oracle.check_member(follower, node, state, partition, model)
+        oracle.check_member(follower, node.broker, state, partition, model)
     model.last_standing[follower] = None
-    oracle.check_member(follower, node, state, partition, model)
+    oracle.check_member(follower, node.broker, state, partition, model)

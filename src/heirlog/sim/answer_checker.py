@@ -25,6 +25,9 @@ from heirlog.protocol.types import BrokerId, Uuid
 from heirlog.raft.quorum_state import QuorumState
 from heirlog.raft.replica_key import ReplicaKey
 
+JUDGED_REQUESTS = (VoteRequest, BrokerRegistrationRequest, AlterPartitionRequest, AllocateProducerIdsRequest)
+"""Those whose answers `AnswerChecker.answered` judges."""
+
 
 class AnsweringQuorum(Protocol):
     """What is read of `heirlog.raft.quorum.Quorum`."""

@@ -15,25 +15,26 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
+from heirlog.broker.broker import Broker
 from heirlog.broker.broker_lifecycle_manager import BrokerState
 from heirlog.broker.isr import PendingExpandIsr
 from heirlog.broker.partition import Partition, ReplicaRole
-from heirlog.broker.replica_manager import ReplicaManager
 from heirlog.metadata.image import Image
 from heirlog.metadata.journal import ImageJournal
 from heirlog.metadata.min_isr import min_isr_of
 from heirlog.metadata.state import PartitionRegistration
 from heirlog.metadata.topic_name import OFFSETS_TOPIC
 from heirlog.node.node import Node
-from heirlog.protocol.messages import FetchRequest
+from heirlog.protocol.messages import FetchRequest, ProduceRequest
 from heirlog.protocol.types import BrokerId
 from heirlog.raft.epoch_state import QuorumRole
 from heirlog.raft.fetch_service import replica_of
 from heirlog.raft.metadata_log import MetadataLog
 from heirlog.sim import invariants
-from heirlog.sim.answer_checker import AnswerChecker
+from heirlog.sim.answer_checker import JUDGED_REQUESTS, AnswerChecker
 from heirlog.sim.cluster import Machine, SimCluster
 from heirlog.sim.committed_metadata import CommittedMetadata
 from heirlog.sim.copies_checker import CopiesChecker
@@ -51,19 +52,23 @@ from heirlog.sim.world import LogLine, Process
 
 SWEEP_EVENTS = 800
 LOOK_EVERY = 10
+_UNCHANGED = nullcontext()
+_SHUTTING_DOWN = (BrokerState.PENDING_CONTROLLED_SHUTDOWN, BrokerState.SHUTTING_DOWN)
 
 
 class _Watched:
     """A node that runs, as the checker looks at it after each event: found once for each process."""
 
-    __slots__ = ("is_controller", "machine", "node", "replicas", "seen")
+    __slots__ = ("broker", "is_controller", "machine", "me", "node", "quorum", "seen")
 
     def __init__(self, machine: Machine, node: Node, seen: SeenBroker) -> None:
         self.machine = machine
+        self.me = BrokerId(machine.node_id)
         self.node = node
+        self.quorum = node.quorum
         self.seen = seen
         self.is_controller = machine.config.is_controller
-        self.replicas: ReplicaManager | None = node.broker.replicas if machine.config.is_broker else None
+        self.broker: Broker | None = node.broker if machine.config.is_broker else None
 
 
 class Checker:
@@ -107,7 +112,13 @@ class Checker:
         self.world.log_listeners.append(self._on_log)
         self.world.rmdir_listeners.append(self.disk_checker.directory_removed)
         cluster.start_listeners.append(self.disk_checker.started)
-        cluster.network.answer_listeners.append(ProduceChecker(self.oracle).answered)
+        self._answer_rules: dict[type, Callable[[Process, Any, Any], None]] = {
+            ProduceRequest: ProduceChecker(self.oracle).answered,
+            **dict.fromkeys(JUDGED_REQUESTS, self._controller_answered),
+        }
+        """By the class of the request, for those whose answers a rule is about."""
+        if self._is_quorum:
+            self._answer_rules[FetchRequest] = self._fetch_answered
         cluster.network.answer_listeners.append(self._answered)
 
     @property
@@ -135,9 +146,9 @@ class Checker:
             watched = self._watch(process)
         if watched is not None and process.exit is None and not self.suspended:
             if watched.is_controller:
-                self._look_at_controller(watched.machine, watched.node, everything=False)
-            if watched.replicas is not None:
-                self._look_at_broker(watched, watched.replicas, everything=False)
+                self._look_at_controller(watched, everything=False)
+            if watched.broker is not None:
+                self._look_at_broker(watched, watched.broker, everything=False)
         self._until_sweep -= 1
         if self._until_sweep <= 0:
             self.sweep()
@@ -223,23 +234,25 @@ class Checker:
 
     def _look_at_everything(self, watched: _Watched) -> None:
         if watched.is_controller:
-            self._look_at_controller(watched.machine, watched.node, everything=True)
-        if watched.replicas is not None:
-            self._look_at_broker(watched, watched.replicas, everything=True)
+            self._look_at_controller(watched, everything=True)
+        if watched.broker is not None:
+            self._look_at_broker(watched, watched.broker, everything=True)
 
     def _quorum_broken(self, rule: str, sentence: str) -> None:
         if rule != self.ignored_rule:
             self.oracle.broken(rule, sentence)
 
-    def _look_at_controller(self, machine: Machine, node: Node, *, everything: bool) -> None:
+    def _look_at_controller(self, watched: _Watched, *, everything: bool) -> None:
+        machine, node, quorum = watched.machine, watched.node, watched.quorum
         if self._controller is not machine.process:
             self._count_failover(machine, node)
-        now = SeenController.of(node) if self._is_quorum else SeenLoneController.of(node)
+        now = SeenController.of(node) if self._is_quorum else SeenLoneController.of(quorum)
         if everything or now != self._controllers.get(machine.name):
             self._controllers[machine.name] = now
             # a leader whose disk cannot be read may still commit, and brokers apply that at once
-            with self.cluster.machines.disk(machine.name).readable():
-                self.committed.observe(machine.name, node.quorum)
+            disk = self.cluster.machines.disk(machine.name)
+            with disk.readable() if disk.is_broken else _UNCHANGED:
+                self.committed.observe(machine.name, quorum)
                 self._check_active(machine, node)
         self._answers.judge()
         if self._is_quorum:
@@ -267,16 +280,26 @@ class Checker:
         self._isolation.observe(machine.name, state.epoch, self.history.now_ms(), missing, len(voters))
 
     def _answered(self, server: Process, request: Any, response: Any) -> None:
+        rule = self._answer_rules.get(request.KIND)
+        if rule is not None:
+            rule(server, request, response)
+
+    def _fetch_answered(self, server: Process, request: FetchRequest, _: Any) -> None:
         machine = self._machines[server.host.name]
-        if not machine.config.is_controller or machine.process is not server or self.suspended:
-            return
-        node = machine.running
-        if node is None:
-            return
-        if isinstance(request, FetchRequest):
+        if self._answering_controller(machine, server) is not None:
             self._isolation.answers(machine.name, replica_of(request), self.history.now_ms())
-        else:
+
+    def _controller_answered(self, server: Process, request: Any, response: Any) -> None:
+        machine = self._machines[server.host.name]
+        node = self._answering_controller(machine, server)
+        if node is not None:
             self._answers.answered(machine.name, node.quorum, request, response)
+
+    def _answering_controller(self, machine: Machine, server: Process) -> Node | None:
+        """None: it is none, or its answers are not judged."""
+        if not machine.config.is_controller or machine.process is not server or self.suspended:
+            return None
+        return machine.running
 
     def _count_failover(self, machine: Machine, node: Node) -> None:
         if not node.quorum.is_leader:
@@ -289,7 +312,7 @@ class Checker:
         if any(not state.isr and not state.elr for state in states):
             self.world.counters["failover_mid_recovery"] += 1
 
-    def _look_at_broker(self, watched: _Watched, replicas: ReplicaManager, *, everything: bool) -> None:
+    def _look_at_broker(self, watched: _Watched, broker: Broker, *, everything: bool) -> None:
         machine, node, seen = watched.machine, watched.node, watched.seen
         offset, end = node.image.offset, self.committed.end
         if offset != seen.applied_offset or end != seen.committed_end or node is not seen.node or everything:
@@ -297,13 +320,13 @@ class Checker:
             self.oracle.record_process(machine, node)
             self.disk_checker.applied(machine, node)
             self.oracle.must_not("T7", invariants.t7_metadata_is_a_prefix(machine.name, offset, end))
-        partitions = replicas.all_partitions()
+        partitions = broker.replicas.all_partitions()
         if len(partitions) > LOOKED_AT_EACH_TIME and not everything and self.world.events_run % LOOK_EVERY:
             return
         for before, now in seen.changed(machine.process, partitions, everything=everything):
             partition = now.partition
             key = partition.key
-            self._partition_changed(machine, node, key, before, now)
+            self._partition_changed(watched, broker, key, before, now)
             if everything:
                 if self.cluster.machines.disk(machine.name).is_damaged(partition.log.dir_path):
                     continue  # that copy is lost: it is no matter of agreement, and others must not be compared with it
@@ -311,11 +334,11 @@ class Checker:
                 self.oracle.must_not("T6", sentence, self.oracle.model(key).name)
 
     def _partition_changed(
-        self, machine: Machine, node: Node, key: Key, before: SeenReplica | None, now: SeenReplica
+        self, watched: _Watched, broker: Broker, key: Key, before: SeenReplica | None, now: SeenReplica
     ) -> None:
         model, partition = self.oracle.model(key), now.partition
-        me = BrokerId(machine.node_id)
-        self._check_domain(me, node, key, partition, model.name)
+        machine, me = watched.machine, watched.me
+        self._check_domain(watched, broker, key, partition, model.name)
         state = self.committed.image.partition(*key)
         if state is None or partition.offline:
             return
@@ -329,7 +352,7 @@ class Checker:
             self._leader_changed(me, key, state, partition, model)
             if before is None or before.isr is not now.isr:
                 self._check_isr(me, key, state, partition, model.name)
-        self.oracle.check_member(me, node, state, partition, model)
+        self.oracle.check_member(me, broker, state, partition, model)
 
     def _check_cut(self, machine: Machine, before: SeenReplica, now: SeenReplica, model: PartitionModel) -> None:
         """T8a: the log end went back. Was a record of the lineage above the new end?"""
@@ -354,15 +377,15 @@ class Checker:
             min_isr = min_isr_of(self.committed.image, self.oracle.static, key[0], state)
             self.oracle.must_not("T3", invariants.t3_leader_counts_isr_and_elr(me, isr, state, min_isr), name)
 
-    def _check_domain(self, me: BrokerId, node: Node, key: Key, partition: Partition, name: str) -> None:
-        broker = node.broker
+    def _check_domain(self, watched: _Watched, broker: Broker, key: Key, partition: Partition, name: str) -> None:
+        me = watched.me
         fetched = key in broker.fetchers.fetched_partitions
-        shutting_down = broker.state in (BrokerState.PENDING_CONTROLLED_SHUTDOWN, BrokerState.SHUTTING_DOWN)
-        known = node.image.brokers.get(me)
-        fenced = known is not None and known.fenced
-        sentence = invariants.t1_state_is_in_its_domain(
-            me, partition, fetched, shutting_down
-        ) or invariants.t1_fenced_broker_does_not_lead(me, fenced, partition)
+        shutting_down = broker.lifecycle.state in _SHUTTING_DOWN
+        sentence = invariants.t1_state_is_in_its_domain(me, partition, fetched, shutting_down)
+        if sentence is None and partition.role is ReplicaRole.LEADER:
+            known = watched.node.image.brokers.get(me)
+            fenced = known is not None and known.fenced
+            sentence = invariants.t1_fenced_broker_does_not_lead(me, fenced, partition)
         if sentence is not None:
             self.oracle.must_not("T1", sentence, name)
 
@@ -389,7 +412,7 @@ class Checker:
             if begins is None:
                 # what the winner of a lossy election took as committed was counted by another leader
                 self._copies.committed(key, self.cluster.broker(me), state, partition)
-            self._check_all_members(state, partition, model)
+            self._check_other_members(me, state, key, model)
         if state.leader == me and state.leader_epoch == epoch:
             end = self.history.acknowledged_end.get(model.name, 0)
             self.oracle.must_not(
@@ -422,14 +445,15 @@ class Checker:
         self.oracle.lost_without_elr.append(Finding("T4", sentence))
         self.world.counters["lost_without_elr"] += 1
 
-    def _check_all_members(self, state: PartitionRegistration, partition: Partition, model: PartitionModel) -> None:
-        key = (partition.topic_id, partition.index)
-        for member in sorted({*state.isr, *state.elr}):
-            machine = self.cluster.broker(member)
-            node = machine.running
-            found = node.broker.replicas.partition(key) if node is not None else None
-            if node is not None and found is not None and found is not partition:
-                self.oracle.check_member(member, node, state, found, model)
+    def _check_other_members(self, me: BrokerId, state: PartitionRegistration, key: Key, model: PartitionModel) -> None:
+        for member in sorted({*state.isr, *state.elr} - {me}):
+            node = self.cluster.broker(member).running
+            if node is None:
+                continue
+            broker = node.broker
+            found = broker.replicas.partition(key)
+            if found is not None:
+                self.oracle.check_member(member, broker, state, found, model)
 
     def _contents_of(self, key: Key) -> ReplicaComparison:
         found = self._contents.get(key)

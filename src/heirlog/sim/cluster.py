@@ -78,13 +78,19 @@ class Machine:
         self.process: Process | None = None
         self.stopping = False
         """Asked to stop cleanly."""
+        self._with_roles: Node | None = None
+        """The last node that was seen with its roles: a node keeps them."""
 
     @property
     def running(self) -> Node | None:
         """The node, from the moment at which its roles exist until it ends. A paused node runs too."""
         node, process = self.node, self.process
-        if node is None or process is None or process.exit is not None or not node.has_roles:
+        if node is None or process is None or process.exit is not None:
             return None
+        if node is not self._with_roles:
+            if not node.has_roles:
+                return None
+            self._with_roles = node
         return node
 
 

@@ -109,12 +109,13 @@ class CommittedMetadata:
         if state is not None and self._is_quorum:
             self._voters.observe(name, quorum, log, state)
             self._check_epoch(name, state, quorum.durable_state, log)
-        if quorum.high_watermark > self.end:
-            self._follow(log, quorum.high_watermark)
-        if quorum.high_watermark > self._checked[name]:
-            self._check_commits(name, log, quorum.high_watermark)
+        high_watermark = quorum.high_watermark
+        if high_watermark > self.end:
+            self._follow(log, high_watermark)
+        if high_watermark > self._checked[name]:
+            self._check_commits(name, log, high_watermark)
         if state is not None and self._is_quorum:
-            self.logs.observe(name, quorum.key, log, quorum.high_watermark, state)
+            self.logs.observe(name, quorum.key, log, high_watermark, state)
 
     def _check_epoch(self, name: str, state: EpochState, durable: QuorumState | None, log: MetadataLog) -> None:
         # an epoch that is not flushed yet has left no trace: no answer, no request and no record

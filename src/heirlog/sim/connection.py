@@ -88,13 +88,8 @@ class Carrier(Protocol):
     def forget(self, connection: SimConnection) -> None: ...
 
 
-class _Call:
-    __slots__ = ("deadline_us", "on_result", "request")
-
-    def __init__(self, request: Any, on_result: OnResult, deadline_us: int) -> None:
-        self.request = request
-        self.on_result = on_result
-        self.deadline_us = deadline_us
+_Call: TypeAlias = tuple[Any, OnResult, int]
+"""A request that waits for its answer, what gets the result, and the deadline in microseconds."""
 
 
 class SimConnection:
@@ -116,6 +111,7 @@ class SimConnection:
         "forth",
         "listener",
         "node_end",
+        "peer_host",
         "server",
         "server_open",
     )
@@ -124,6 +120,8 @@ class SimConnection:
         self._network = network
         self._world = network.world
         self.client = client
+        self.peer_host = client.host.name
+        """The client's, as the node sees it."""
         self.endpoint = endpoint
         self.channel = channel
         self.listener = ""
@@ -145,25 +143,24 @@ class SimConnection:
     def submit(self, request: Any, on_result: OnResult, timeout_us: int, newest: int | None = None) -> None:
         self._correlation_id += 1
         correlation_id = self._correlation_id
-        client = self.client
-        name = type(request).__name__
         deadline_us = self._world.now_us + timeout_us
-        self.calls[correlation_id] = _Call(request, on_result, deadline_us)
+        self.calls[correlation_id] = (request, on_result, deadline_us)
         if self._next_deadline is None or deadline_us < self._next_deadline_us:
             self._expect_answers_by(deadline_us)
         version = request.MAX_VERSION if newest is None else min(newest, request.MAX_VERSION)
-        header = RequestHeader(request.API_KEY, version, correlation_id, client.host.name)
-        hand_over = self._network.hand_over_request(header, request)
-        label = f"{client.host.name}>{name}"
-        if self._network.loose is not None and self._is_late(self._network.loose, header, request, hand_over):
+        network, peer_host = self._network, self.peer_host
+        header = RequestHeader(request.API_KEY, version, correlation_id, peer_host)
+        hand_over = network.hand_over_request(header, request)
+        label = f"{peer_host}>{type(request).__name__}"
+        if network.loose is not None and self._is_late(network.loose, header, request, hand_over):
             return
         server = self.server
         if server is None:
             connects = partial(self._request_connection, header, label, request, hand_over)
-            self._network.put(self.forth, None, label, connects, self)
+            network.put(self.forth, None, label, connects, self)
         else:
             arrives = partial(self._request_arrives, header, request, hand_over)
-            self._network.put(self.forth, server, label, arrives, self)
+            network.put(self.forth, server, label, arrives, self)
 
     def _is_late(self, loose: LooseTransport, header: RequestHeader, request: Any, hand_over: HandOver | None) -> bool:
         """Whether the request arrives late, or not at all because an earlier answer comes in its place."""
@@ -197,7 +194,8 @@ class SimConnection:
         call = self.calls.pop(correlation_id, None)
         if call is None or not self.client_open:
             return
-        call.on_result(response)
+        _, on_result, _ = call
+        on_result(response)
 
     def _expect_answers_by(self, deadline_us: int) -> None:
         """One event for all requests of the connection, because nearly all are answered in time."""
@@ -209,13 +207,13 @@ class SimConnection:
     def _look_at_deadlines(self) -> None:
         self._next_deadline = None
         now_us, later_us = self._world.now_us, -1
-        for correlation_id, call in self.calls.items():
-            if call.deadline_us <= now_us:
-                name = type(call.request).__name__
+        for correlation_id, (request, _, deadline_us) in self.calls.items():
+            if deadline_us <= now_us:
+                name = type(request).__name__
                 timed_out = partial(self._timed_out, correlation_id, name)
                 self._world.schedule(0, self.client, f"timeout {name}", timed_out)
-            elif later_us < 0 or call.deadline_us < later_us:
-                later_us = call.deadline_us
+            elif later_us < 0 or deadline_us < later_us:
+                later_us = deadline_us
         if later_us >= 0:
             self._expect_answers_by(later_us)
 
@@ -224,7 +222,8 @@ class SimConnection:
         if call is None:
             return
         self.close_from_client(f"{name} timed out")
-        call.on_result(SendFailure("timed-out", f"no answer from {self.endpoint} in time"))
+        _, on_result, _ = call
+        on_result(SendFailure("timed-out", f"no answer from {self.endpoint} in time"))
 
     def close_from_client(self, why: str) -> None:
         """The client closes: waiting requests fail, and the server is notified when the closing arrives."""
@@ -249,11 +248,9 @@ class SimConnection:
         self._network.forget(self)
         calls, self.calls = self.calls, {}
         failure = SendFailure("disconnected", f"{self.endpoint}: {why}", refused_by)
-        for call in calls.values():
+        for request, on_result, _ in calls.values():
             # an event each: a failure may end the process, and then the next must not run
-            self._world.schedule(
-                0, self.client, f"failed {type(call.request).__name__}", partial(call.on_result, failure)
-            )
+            self._world.schedule(0, self.client, f"failed {type(request).__name__}", partial(on_result, failure))
 
     # the server's end
 
@@ -322,18 +319,15 @@ class SimConnection:
 
     # Transport, as the node sees it
 
-    @property
-    def peer_host(self) -> str:
-        return self.client.host.name
-
     def send(self, header: RequestHeader, response: Any) -> None:
         if not self.server_open:
             return
-        call = self.calls.get(header.correlation_id)
-        if call is not None and self.server is not None:
-            for listener in self._network.answer_listeners:
-                listener(self.server, call.request, response)
         network = self._network
+        call = self.calls.get(header.correlation_id)
+        request = None if call is None else call[0]
+        if request is not None and self.server is not None:
+            for listener in network.answer_listeners:
+                listener(self.server, request, response)
         try:
             response, hand_over = network.hand_over_response(header, response)
         except OSError as error:
@@ -341,13 +335,13 @@ class SimConnection:
             return
         if (
             network.loose is not None
-            and call is not None
-            and network.loose.keeps_answer(self.client, call.request, (response, hand_over))
+            and request is not None
+            and network.loose.keeps_answer(self.client, request, (response, hand_over))
         ):
             self.back.stalled = True
             return
-        if network.answer_delay_us is not None and call is not None:
-            late_us = network.answer_delay_us(call.request)
+        if network.answer_delay_us is not None and request is not None:
+            late_us = network.answer_delay_us(request)
             if late_us:
                 self.back.clear_at_us = max(self.back.clear_at_us, self._world.now_us + late_us)
         label = f"{self.endpoint.host}<{type(response).__name__}"

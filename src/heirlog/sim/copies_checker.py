@@ -15,7 +15,7 @@ from heirlog.metadata.state import PartitionRegistration
 from heirlog.protocol.types import BrokerId
 from heirlog.sim.cluster import Machine
 from heirlog.sim.history import Copies
-from heirlog.sim.invariants import LogView
+from heirlog.sim.invariants import EpochsView, LogView
 from heirlog.sim.oracle import Key, Oracle
 from heirlog.sim.partition_model import LOOKED_AT_EACH_TIME
 
@@ -36,23 +36,29 @@ class CopiesChecker:
     def committed(self, key: Key, leader: Machine, state: PartitionRegistration, partition: Partition) -> None:
         """The leader exposes a higher high watermark than all before."""
         node = leader.running
-        topic = None if node is None else node.image.partition(*key)
-        if node is None or topic is None or self._has_many():
+        if node is None or self._has_many():
             return
-        end = partition.high_watermark
-        held = sum(self._holds(key, broker, partition, end) for broker in {*state.replicas, *topic.replicas})
-        min_isr = min_isr_of(node.image, leader.config, key[0], topic)
+        image = node.image
+        topic = image.partition(*key)
+        if topic is None:
+            return
+        end, epochs = partition.high_watermark, partition.log.epochs
+        epoch = epochs.epoch_for_offset(end - 1)
+        held = 0
+        for broker in {*state.replicas, *topic.replicas}:
+            held += broker == leader.node_id or self._holds(key, broker, end, epoch, epochs)
+        min_isr = min_isr_of(image, leader.config, key[0], topic)
         self._seen.history.copies.append(Copies(self._seen.model(key).name, end, held, min_isr))
 
     def _has_many(self) -> bool:
         """Followers are then looked at only now and then: what one had before it lost power is not known."""
         return sum(map(len, self._seen.image.partitions.values())) > LOOKED_AT_EACH_TIME
 
-    def _holds(self, key: Key, broker: BrokerId, leader: Partition, end: int) -> bool:
+    def _holds(self, key: Key, broker: BrokerId, end: int, epoch: int, epochs: EpochsView) -> bool:
+        """epoch: of the record below `end` in the leader's log, and epochs: all of that log."""
         node = self._seen.cluster.broker(broker).running
         found = None if node is None else node.broker.replicas.partition(key)
-        epoch_at = leader.log.epochs.epoch_for_offset
         if found is not None and not found.offline and found.log.log_end_offset >= end:
-            return found.log.epochs.epoch_for_offset(end - 1) == epoch_at(end - 1)
-        furthest_end, epoch = self._furthest[key].get(broker, (0, -1))
-        return furthest_end >= end and epoch_at(furthest_end - 1) == epoch
+            return found.log.epochs.epoch_for_offset(end - 1) == epoch
+        furthest_end, furthest_epoch = self._furthest[key].get(broker, (0, -1))
+        return furthest_end >= end and epochs.epoch_for_offset(furthest_end - 1) == furthest_epoch

@@ -23,17 +23,13 @@ class FlushedAgain(Exception):
 class SimFile:
     """An open file: a name that was resolved once. Renames and unlinks do not touch it."""
 
-    __slots__ = ("_closed", "_content", "_disk", "_path")
+    __slots__ = ("_closed", "_content", "_disk", "path")
 
     def __init__(self, disk: SimDisk, path: str, content: FileInode) -> None:
         self._disk = disk
-        self._path = path
+        self.path = path
         self._content = content
         self._closed = False
-
-    @property
-    def path(self) -> str:
-        return self._path
 
     @property
     def size(self) -> int:
@@ -46,12 +42,14 @@ class SimFile:
         return self._content
 
     def _is_closed(self) -> OSError:
-        return OSError(errno.EBADF, "the file is closed", self._path)
+        return OSError(errno.EBADF, "the file is closed", self.path)
 
     def append(self, data: Buffer | Sequence[Buffer]) -> int:
-        content, disk = self.content, self._disk
+        if self._closed:
+            raise self._is_closed()
+        content, disk = self._content, self._disk
         if disk.is_broken:
-            disk.check(self._path, "write")
+            disk.check(self.path, "write")
         start, host = len(content.data), disk.host
         for part in [data] if isinstance(data, _BUFFERS) else data:
             content.append(part)
@@ -63,15 +61,15 @@ class SimFile:
         if self._closed:
             raise self._is_closed()
         if self._disk.is_broken:
-            self._disk.check(self._path, "read")
+            self._disk.check(self.path, "read")
         # `bytes` of a slice would copy twice
         return memoryview(self._content.data)[position : position + size].tobytes()
 
     def pwrite(self, data: Buffer, position: int) -> None:
         content = self.content
-        self._disk.check(self._path, "write")
+        self._disk.check(self.path, "write")
         if position < 0 or position + len(data) > len(content.data):
-            raise OSError(errno.EINVAL, "pwrite never extends a file", self._path)
+            raise OSError(errno.EINVAL, "pwrite never extends a file", self.path)
         content.overwrite(data, position)
         content.modified_ms = self._disk.host.wall_ms()
         self._disk.host.fingerprint = crc32(data, self._disk.host.fingerprint ^ position)
@@ -79,7 +77,7 @@ class SimFile:
     def truncate(self, size: int) -> None:
         content = self.content
         if size < 0 or size > len(content.data):
-            raise OSError(errno.EINVAL, "truncate never extends a file", self._path)
+            raise OSError(errno.EINVAL, "truncate never extends a file", self.path)
         if size == len(content.data):
             return
         content.cut(size)
@@ -158,7 +156,7 @@ class SimFiles:
             if inode.waiting:
                 self._begin_flush(inode, path, label)
             for on_flushed in served:
-                if self._process.alive:
+                if self._process.exit is None:
                     on_flushed(failure)
 
         low_us, high_us = self._disk.flush_us

@@ -10,9 +10,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import count
+from typing import NamedTuple
 
 
+@lru_cache(maxsize=1024)
 def partition_name(topic: str, index: int, topic_id: bytes) -> str:
     """What histories call a partition."""
     return f"{topic}-{index}.{topic_id[:4].hex()}"
@@ -28,7 +31,7 @@ class AcknowledgedRecord:
     time_ms: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # as above
 class AcknowledgedBatch:
     """A batch that was acknowledged to a producer with acks=all, by an answer that names its offset."""
 
@@ -48,8 +51,7 @@ class AcknowledgedBatch:
     """
 
 
-@dataclass(frozen=True, slots=True)
-class AcknowledgedBy:
+class AcknowledgedBy(NamedTuple):
     """A broker that acknowledged records as the leader of this epoch, as far as the observer knew."""
 
     partition: str
@@ -101,7 +103,7 @@ class KnownLoss:
     """
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # as above
 class Latest:
     """An answer to ListOffsets(latest), in the order in which one client got them."""
 
@@ -111,7 +113,7 @@ class Latest:
     client: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # as above
 class Copies:
     """How many replicas had what was committed below `end_offset`, and how many had to have it (min ISR), at the moment
     at which it was committed.

@@ -22,8 +22,7 @@ starts a lineage, at the winner's log end or where the winner's log diverges fro
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from heirlog.broker.isr import CommittedPartitionState, Isr
 from heirlog.broker.partition import ReplicaRole
@@ -71,8 +70,7 @@ class Replica(Protocol):
     def log(self) -> LogView: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Watermark:
+class Watermark(NamedTuple):
     """The true high watermark, and the leader epoch of the record just below it."""
 
     offset: int

@@ -19,6 +19,7 @@ from heirlog.protocol.types import PartitionKey
 from heirlog.raft.control import Voter
 from heirlog.raft.epoch_state import EpochState
 from heirlog.raft.metadata_log import MetadataLog
+from heirlog.raft.quorum import Quorum
 from heirlog.raft.quorum_state import QuorumState
 from heirlog.raft.snapshot import SnapshotId
 from heirlog.sim.world import Process
@@ -58,6 +59,8 @@ class SeenReplica(NamedTuple):
         )
 
 
+_ISR = SeenReplica._fields.index("isr")
+"""From there on a `SeenReplica` has what `SeenBroker` compares."""
 _UNSEEN = -1
 """No high watermark."""
 
@@ -102,7 +105,7 @@ class SeenBroker:
             ):
                 before, now = self._seen.get(partition.key), SeenReplica.of(process, partition)
                 self._seen[partition.key] = now
-                row[1:] = now.isr, now.high_watermark, now.end, now.start, now.last_epoch
+                row[1:] = now[_ISR:]
                 found.append((before, now))
         return found
 
@@ -165,6 +168,5 @@ class SeenLoneController(NamedTuple):
     high_watermark: int
 
     @classmethod
-    def of(cls, node: Node) -> SeenLoneController:
-        quorum = node.quorum
-        return cls(quorum.log, quorum.high_watermark)
+    def of(cls, quorum: Quorum) -> SeenLoneController:
+        return tuple.__new__(cls, (quorum.log, quorum.high_watermark))  # as above

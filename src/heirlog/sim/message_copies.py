@@ -43,7 +43,23 @@ def digest(message: Any) -> int:
 
 def owned_request(request: ProduceRequest) -> Any:
     """A Produce request as its receiver may treat it: the records are its own."""
-    return _rebuilt(request, "topic_data", "partition_data", "records", _writable)
+    # field by field, because `_rebuilt` takes three times as long
+    return ProduceRequest(
+        transactional_id=request.transactional_id,
+        acks=request.acks,
+        timeout_ms=request.timeout_ms,
+        topic_data=[
+            ProduceRequest.TopicProduceData(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partition_data=[
+                    ProduceRequest.PartitionProduceData(index=data.index, records=_writable(data.records))
+                    for data in topic.partition_data
+                ],
+            )
+            for topic in request.topic_data
+        ],
+    )
 
 
 def resolved_response(response: Any) -> Any:
@@ -119,7 +135,7 @@ def _copied(struct: Any) -> Any:
 
 
 def _writable(records: Any) -> Any:
-    return None if records is None else memoryview(bytearray(records_view(records)))
+    return memoryview(bytearray(records_view(records))) if records else records
 
 
 def _read(records: Any) -> Any:

@@ -113,10 +113,11 @@ class Network:
     ) -> None:
         """newest: the newest version to use; None: the newest that there is."""
         self.sent[type(request)] += 1
-        opened = self._opened.setdefault(client, {})
-        connection = opened.get((endpoint, channel))
-        if connection is None:
-            connection = opened[endpoint, channel] = SimConnection(self, client, endpoint, channel)
+        try:
+            connection = self._opened[client][endpoint, channel]
+        except KeyError:
+            connection = SimConnection(self, client, endpoint, channel)
+            self._opened.setdefault(client, {})[endpoint, channel] = connection
         connection.submit(request, on_result, timeout_us, newest)
 
     def put(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NoReturn
 
+from heirlog.broker.broker import Broker
 from heirlog.broker.partition import Partition, ReplicaRole
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.image import Image
@@ -94,9 +95,9 @@ class Oracle:
         if incarnation not in self._process_of and machine.process is not None:
             self._process_of[incarnation] = machine.process
 
-    def runs_as_registered(self, broker: BrokerId, node: Node) -> bool:
+    def runs_as_registered(self, broker: BrokerId, running: Broker) -> bool:
         registered = self.image.brokers.get(broker)
-        return registered is not None and registered.incarnation_id == node.broker.lifecycle.incarnation_id
+        return registered is not None and registered.incarnation_id == running.lifecycle.incarnation_id
 
     def disk_damaged(self, name: str) -> None:
         """Files of a machine that is down were damaged: its next incarnation is no intact successor of the last."""
@@ -133,10 +134,10 @@ class Oracle:
         return now.number == former.number + 1 and _was_clean(former) and not damaged
 
     def check_member(
-        self, me: BrokerId, node: Node, state: PartitionRegistration, partition: Partition, model: PartitionModel
+        self, me: BrokerId, running: Broker, state: PartitionRegistration, partition: Partition, model: PartitionModel
     ) -> None:
         """T4 for a broker whose registered incarnation runs; also whether it has caught up (T11)."""
-        if model.begins_at_epoch is not None or partition.offline or not self.runs_as_registered(me, node):
+        if model.begins_at_epoch is not None or partition.offline or not self.runs_as_registered(me, running):
             return
         if model.not_caught_up or model.last_standing:
             self.may_have_caught_up(me, partition, model)

@@ -146,7 +146,7 @@ class RecordChecker:
         for machine, node in self._seen.running_brokers():
             partition = node.broker.replicas.partition(key)
             if partition is not None:
-                self._seen.check_member(BrokerId(machine.node_id), node, after, partition, model)
+                self._seen.check_member(BrokerId(machine.node_id), node.broker, after, partition, model)
 
     def _knows_watermark(self, model: PartitionModel) -> bool:
         """Whether it can be judged who has caught up. With many partitions the checker looks at each only now and then:
@@ -246,7 +246,9 @@ class RecordChecker:
             if partition.offline:
                 continue
             registered = self._seen.image.brokers.get(broker)
-            reachable = registered is not None and registered.is_active and self._seen.runs_as_registered(broker, node)
+            reachable = (
+                registered is not None and registered.is_active and self._seen.runs_as_registered(broker, node.broker)
+            )
             found[int(broker)] = KnownReplica(partition.log, reachable)
         return found
 

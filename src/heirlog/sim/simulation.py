@@ -376,7 +376,7 @@ class Simulation:
         return (
             self.all_unfenced()
             and len(running) == len(self.cluster.broker_names)
-            and all(oracle.runs_as_registered(BrokerId(machine.node_id), node) for machine, node in running)
+            and all(oracle.runs_as_registered(BrokerId(machine.node_id), node.broker) for machine, node in running)
         )
 
     def _waiting_for_operator(self) -> list[TopicPartition]:

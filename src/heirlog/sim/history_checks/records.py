@@ -92,7 +92,9 @@ def inconsistent_offsets(
     first: dict[tuple[str, int], list[Observed]] = {}
     values: dict[tuple[str, int, int], Hashable] = {}
     """In partitions with losses: what was read last in a lineage."""
-    lossy = {loss.partition for loss in losses}
+    lossy: dict[str, list[KnownLoss]] = {}
+    for loss in losses:
+        lossy.setdefault(loss.partition, []).append(loss)
     found = []
     for seen in observed:
         at = seen.partition, seen.offset
@@ -109,13 +111,15 @@ def inconsistent_offsets(
                 if other.value != seen.value and not any(explains(loss, other, seen) for loss in losses)
             ]
             others.append(seen)
-        if seen.partition in lossy:
-            values[*at, lineage_of(seen, losses)] = seen.value
+        here = lossy.get(seen.partition)
+        if here is not None:
+            values[*at, lineage_of(seen, here)] = seen.value
     for one in acknowledged:
-        if one.partition in lossy:
-            if excused(one, losses):
+        here = lossy.get(one.partition)
+        if here is not None:
+            if excused(one, here):
                 continue
-            lineage = sum(1 for loss in losses if touches(loss, one.partition, one.offset))
+            lineage = sum(1 for loss in here if touches(loss, one.partition, one.offset))
             read = values.get((one.partition, one.offset, lineage), one.value)
         else:
             others = first.get((one.partition, one.offset))
