@@ -85,6 +85,7 @@ class _Fetch:
         "request",
         "session",
         "size",
+        "waits",
     )
 
     def __init__(self, handler: FetchHandler, request: FetchRequest, context: Context) -> None:
@@ -101,6 +102,7 @@ class _Fetch:
             self.replica_id = BrokerId(request.replica_id)
             self.replica_epoch = -1
         self.from_follower = self.replica_id >= 0
+        self.waits = handler.follower_waits if self.from_follower else handler.consumer_waits
         self.is_read_committed = request.isolation_level == _READ_COMMITTED and not self.from_follower
         self.refuses = context.refuses
         """Called at each look: a permission may be removed during a session or a wait."""
@@ -162,7 +164,7 @@ class _Fetch:
             self.end()
 
     def end(self) -> None:
-        self._handler.waits_of(self).remove(self)
+        self.waits.remove(self)
         self.on_expiration()
 
 
@@ -187,6 +189,8 @@ class FetchHandler:
         self._replicas = replicas
         self.max_bytes = max_bytes
         self._sessions = sessions
+        self.follower_waits: Purgatory[PartitionKey] = replicas.delayed.follower_fetch
+        self.consumer_waits: Purgatory[PartitionKey] = replicas.delayed.consumer_fetch
         self._rotation = 0
 
     def fetch(self, request: FetchRequest, context: Context) -> Any:
@@ -239,9 +243,6 @@ class FetchHandler:
                     FetchResponse.FetchableTopicResponse(topic=topic.topic, partitions=partitions)
                 )
         return response
-
-    def waits_of(self, fetch: _Fetch) -> Purgatory[PartitionKey]:
-        return self._replicas.delayed.follower_fetch if fetch.from_follower else self._replicas.delayed.consumer_fetch
 
     def _arrive(self, fetch: _Fetch) -> None:
         """Find each partition, and check that the request may be served."""
@@ -430,7 +431,7 @@ class FetchHandler:
         return moved
 
     def _wait(self, fetch: _Fetch) -> Any:
-        waits, session = self.waits_of(fetch), fetch.session
+        waits, session = fetch.waits, fetch.session
         if waits.is_full:
             return self._answer(fetch)
         pending: Pending[Any] = Pending(partial(self._abandoned, fetch))
@@ -445,7 +446,7 @@ class FetchHandler:
         return pending
 
     def _abandoned(self, fetch: _Fetch) -> None:
-        self.waits_of(fetch).remove(fetch)
+        fetch.waits.remove(fetch)
         if fetch.session is not None:
             fetch.session.waiting = None
 

@@ -271,9 +271,10 @@ class Log:
             self.roll()
             active = self._segments.active
         epochs = self.epochs
-        for header in headers:
-            if header.leader_epoch > epochs.latest:
-                epochs.assign(header.leader_epoch, header.base_offset)
+        if last.leader_epoch > epochs.latest:  # they never go down
+            for header in headers:
+                if header.leader_epoch > epochs.latest:
+                    epochs.assign(header.leader_epoch, header.base_offset)
         active.append(data, headers, config.index_interval_bytes)
         self.log_end_offset = next_offset
         for header in headers:
