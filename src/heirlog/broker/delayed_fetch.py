@@ -27,13 +27,14 @@ REPLICA_STATE_VERSION = 15
 class FetchOperations(Protocol):
     """What a fetch needs of the handler that serves it."""
 
+    follower_waits: Purgatory[PartitionKey]
+    consumer_waits: Purgatory[PartitionKey]
+
     def has_more(self, fetch: DelayedFetch, entry: FetchedPartition) -> bool: ...
 
     def read_within_limits(self, fetch: DelayedFetch, entry: FetchedPartition) -> None: ...
 
     def answer_after_wait(self, fetch: DelayedFetch) -> FetchResponse: ...
-
-    def waits_of(self, fetch: DelayedFetch) -> Purgatory[PartitionKey]: ...
 
 
 class DelayedFetch:
@@ -54,6 +55,7 @@ class DelayedFetch:
         "request",
         "session",
         "size",
+        "waits",
     )
 
     def __init__(self, handler: FetchOperations, request: FetchRequest, context: Context, max_bytes: int) -> None:
@@ -71,6 +73,7 @@ class DelayedFetch:
             self.replica_id = BrokerId(request.replica_id)
             self.replica_epoch = -1
         self.from_follower = self.replica_id >= 0
+        self.waits = handler.follower_waits if self.from_follower else handler.consumer_waits
         self.is_read_committed = request.isolation_level == READ_COMMITTED and not self.from_follower
         self.refuses = context.refuses
         """Called at each look: a permission may be removed during a session or a wait."""
@@ -132,5 +135,5 @@ class DelayedFetch:
             self.end()
 
     def end(self) -> None:
-        self._handler.waits_of(self).remove(self)
+        self.waits.remove(self)
         self.on_expiration()

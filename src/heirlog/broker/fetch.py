@@ -82,6 +82,8 @@ class FetchHandler:
         self._replicas = replicas
         self._max_bytes = max_bytes
         self._sessions = sessions
+        self.follower_waits: Purgatory[PartitionKey] = replicas.delayed.follower_fetch
+        self.consumer_waits: Purgatory[PartitionKey] = replicas.delayed.consumer_fetch
         self._rotation = 0
 
     def fetch(self, request: FetchRequest, context: Context) -> Any:
@@ -134,9 +136,6 @@ class FetchHandler:
                     FetchResponse.FetchableTopicResponse(topic=topic.topic, partitions=partitions)
                 )
         return response
-
-    def waits_of(self, fetch: DelayedFetch) -> Purgatory[PartitionKey]:
-        return self._replicas.delayed.follower_fetch if fetch.from_follower else self._replicas.delayed.consumer_fetch
 
     def _arrive(self, fetch: DelayedFetch) -> None:
         """Find each partition, and check that the request may be served."""
@@ -325,7 +324,7 @@ class FetchHandler:
         return moved
 
     def _wait(self, fetch: DelayedFetch) -> Any:
-        waits, session = self.waits_of(fetch), fetch.session
+        waits, session = fetch.waits, fetch.session
         if waits.is_full:
             return self._answer(fetch)
         pending: Pending[Any] = Pending(partial(self._abandoned, fetch))
@@ -340,7 +339,7 @@ class FetchHandler:
         return pending
 
     def _abandoned(self, fetch: DelayedFetch) -> None:
-        self.waits_of(fetch).remove(fetch)
+        fetch.waits.remove(fetch)
         if fetch.session is not None:
             fetch.session.waiting = None
 

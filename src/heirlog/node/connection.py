@@ -20,9 +20,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from heirlog.context import ANONYMOUS, CLOSE, NO_ANSWER, Context, Reply
+from heirlog.context import ANONYMOUS, CLOSE, NO_ANSWER, Context, Reply, Sentinel
 from heirlog.metadata.listener_security import ListenerSecurity
 from heirlog.node import wire
 from heirlog.pending import Pending
@@ -42,6 +42,7 @@ QUEUE_LIMIT = 100
 LARGE_ANSWER_COST = 50
 """Cost of a large answer: otherwise a client could cause a hundred of them while the first one waits."""
 BYTES_PER_COST = 32 * 1024
+NOT_READY: Final = Sentinel("NOT_READY")
 
 
 class Transport(Protocol):
@@ -151,7 +152,6 @@ class _Slot:
         "held_bytes",
         "is_timed",
         "pending",
-        "ready",
         "ready_ns",
         "response",
     )
@@ -168,8 +168,7 @@ class _Slot:
         self.handled_ns: int
         self.ready_ns: int
         self.pending: Pending[Any] | None = None
-        self.response: Any = None
-        self.ready = False
+        self.response: Any = NOT_READY
 
     def measure(self, api: ApiRequestMetrics, begun_ns: int) -> None:
         """Its handler has just returned."""
@@ -372,9 +371,8 @@ class ClientConnection:
 
     def _ready(self, slot: _Slot, response: Any) -> None:
         slot.response = response
-        slot.ready = True
         queue = self._queue
-        while queue and queue[0].ready and not self._closed:
+        while queue and queue[0].response is not NOT_READY and not self._closed:
             head = self._dequeue()
             if head.response is CLOSE:
                 self.transport.close()
@@ -460,7 +458,7 @@ class ClientConnection:
             self._cancel_unmute()
         while self._queue:
             slot = self._dequeue()
-            if slot.pending is not None and not slot.ready:
+            if slot.pending is not None and slot.response is NOT_READY:
                 slot.pending.abandon()
         if self._on_closed is not None:
             self._on_closed()

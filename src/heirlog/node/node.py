@@ -46,7 +46,6 @@ from heirlog.node.wire import api_keys
 from heirlog.pending import Pending
 from heirlog.protocol.api import ApiKey
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.frames import RequestHeader
 from heirlog.protocol.messages import ApiVersionsRequest, ApiVersionsResponse
 from heirlog.protocol.primitives import Message
 from heirlog.protocol.types import METADATA_TOPIC, Endpoint, PartitionKey
@@ -161,6 +160,7 @@ class Node:
         self._audit = AuditLog(env.log, env.now_ms, env.call_later)
         self.log_denied = self._audit.denied
         self._dispatcher = RequestDispatcher(self, self.every_broker, self._audit)
+        self.handle = self._dispatcher.handle
         self._stores = DynamicStores(stores, config.node_id)
         self._stopping = False
 
@@ -481,9 +481,6 @@ class Node:
             self.env.stop(1, f"the metadata log cannot be read: {error}")
         elif self._broker is not None:
             self._broker.replicas.directories.file_failed(path, error)
-
-    def handle(self, listener: ListenerRoutes, header: RequestHeader, request: Any, context: Context) -> Reply[Any]:
-        return self._dispatcher.handle(listener, header, request, context)
 
     def serve(self, route: ApiRoute, request: Any, context: Context) -> Reply[Any]:
         """The answer to a request within another one, which is not held."""

@@ -26,8 +26,7 @@ from heirlog.protocol.primitives import Malformed
 
 REPEATED_BYTES_MAX = 512
 """Of a request that a connection keeps. A heartbeat that changes nothing has its group, its member and its epoch."""
-_CORRELATION_ID = struct.Struct(">i")
-_CORRELATION_ID_AT = 4
+_API_AND_CORRELATION_ID = struct.Struct(">ii")
 _AFTER_CORRELATION_ID = 8
 
 
@@ -49,15 +48,17 @@ class KnownHeader:
         """end: where the bytes that have to be the same end; None: they are all of the frame."""
         self._header = header
         self._end = end
-        self._api = bytes(frame[:_CORRELATION_ID_AT])
+        self._api: int = _API_AND_CORRELATION_ID.unpack_from(frame)[0]
         self._rest = bytes(frame[_AFTER_CORRELATION_ID:end])
 
     def header_in(self, frame: memoryview) -> RequestHeader | None:
         """The header of a frame that begins with the same bytes; None if it does not."""
-        if frame[_AFTER_CORRELATION_ID : self._end] != self._rest or frame[:_CORRELATION_ID_AT] != self._api:
+        if frame[_AFTER_CORRELATION_ID : self._end] != self._rest:
+            return None
+        api, correlation_id = _API_AND_CORRELATION_ID.unpack_from(frame)  # there is a client id behind them
+        if api != self._api:
             return None
         known = self._header
-        (correlation_id,) = _CORRELATION_ID.unpack_from(frame, _CORRELATION_ID_AT)
         return RequestHeader(known.api_key, known.api_version, correlation_id, known.client_id)
 
 

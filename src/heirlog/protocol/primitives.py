@@ -171,7 +171,11 @@ class Out:
 def _read(records: list[Part], size: int) -> Buffer | None:
     """None where a region cannot be read: the one who sends it finds out why, and what to do."""
     try:
-        data = b"".join([part.read() if isinstance(part, Region) else part for part in records])
+        only = records[0] if len(records) == 1 else None
+        if isinstance(only, Region):
+            data = only.read()
+        else:
+            data = b"".join([part.read() if isinstance(part, Region) else part for part in records])
     except OSError:
         return None
     return data if len(data) == size else None

@@ -175,6 +175,9 @@ class OsFile:
 
     def pread(self, size: int, position: int) -> bytes:
         """Raises OSError also where the file has become shorter than what was written to it."""
+        recent = self.recent
+        if recent is not None and position == self.recent_at and size == len(recent):
+            return bytes(recent)
         if self._fd < 0:
             self.reopen()
         self.used = True

@@ -64,7 +64,6 @@ from heirlog.storage.verification import VerificationGuard
 class LogAppendInfo(NamedTuple):
     first_offset: int
     last_offset: int
-    """first - 1 if nothing was appended."""
     append_time_ms: int
     """-1 unless the topic's timestamps are those of the append; of a duplicate, the original's timestamp."""
     log_start_offset: int
@@ -223,7 +222,7 @@ class Log:
         self._append(batch, [read_header(batch)], wall_ms)
         return LogAppendInfo(first, first, NO_TIMESTAMP, self.log_start_offset, False)
 
-    def append_as_follower(self, records: Buffer, max_epoch: int) -> LogAppendInfo:
+    def append_as_follower(self, records: Buffer, max_epoch: int) -> None:
         """Append batches that have their offsets and epochs and continue this log.
 
         A batch cut off at the end, and everything from the first batch of an epoch above `max_epoch` on, is left out:
@@ -232,16 +231,17 @@ class Log:
         """
         if self.failure.error is not None:
             raise self.failure.error
-        first = expected = self.log_end_offset
+        expected = self.log_end_offset
         headers: list[BatchHeader] = []
         end = 0
-        leader_epoch = self.epochs.epoch_for_offset(first - 1)
+        leader_epoch = self.epochs.epoch_for_offset(expected - 1)
         for position, header in walk(records, partial_tail=True):
             if header.leader_epoch > max_epoch:
                 break
             if header.base_offset != expected:
                 if header.base_offset < expected <= header.last_offset and header.is_filler and not headers:
-                    return self.append_as_follower(continued_at(records, header, expected), max_epoch)
+                    self.append_as_follower(continued_at(records, header, expected), max_epoch)
+                    return
                 raise UnexpectedAppendOffset(str(self), expected, header.base_offset)
             if not crc_matches(records, position, header):
                 raise LogError(
@@ -259,7 +259,6 @@ class Log:
             expected, end = header.next_offset, position + header.size
         if headers:
             self._append(memoryview(records)[:end], headers, None)
-        return LogAppendInfo(first, expected - 1, NO_TIMESTAMP, self.log_start_offset, False)
 
     def _append(self, data: Buffer, headers: list[BatchHeader], wall_ms: int | None) -> None:
         config = self.config
@@ -273,9 +272,10 @@ class Log:
             self.roll()
             active = self._segments.active
         epochs = self.epochs
-        for header in headers:
-            if header.leader_epoch > epochs.latest:
-                epochs.assign(header.leader_epoch, header.base_offset)
+        if last.leader_epoch > epochs.latest:  # they never go down
+            for header in headers:
+                if header.leader_epoch > epochs.latest:
+                    epochs.assign(header.leader_epoch, header.base_offset)
         active.append(data, headers, config.index_interval_bytes)
         self.log_end_offset = next_offset
         for header in headers:
