@@ -8,9 +8,10 @@ A larger one goes by sendfile, and so does every one above `OUTPUT_LIMIT`: what 
 the peer takes it.
 
 Traps. A region that cannot be sent at once holds its file, since the segment may be closed before the peer reads on. It
-does not keep a descriptor: one answer may name thousands of files, and slow readers would use up all descriptors. A file that was cut since it
-was promised ends the connection: the frame's size is out or about to be. So does one that was closed while the answer
-waited for those before it: its log is gone. The disk is to blame only where we did not cut the file ourselves.
+does not keep a descriptor: one answer may name thousands of files, and slow readers would use up all descriptors. A
+file that was cut since it was promised ends the connection: the frame's size is out or about to be. So does one that
+was closed while the answer waited for those before it: its log is gone. The disk is to blame only where we did not cut
+the file ourselves.
 """
 
 from __future__ import annotations
