@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from heirlog.cli.interrupts import SIGNALS, Interrupts
+from heirlog.cli.interrupts import SIGNALS, Interrupts, signals_interrupt
 
 
 @pytest.mark.parametrize("number", SIGNALS)
@@ -28,3 +28,13 @@ def test_where_it_is_allowed_a_signal_interrupts_once() -> None:
         with pytest.raises(KeyboardInterrupt), interrupts.allowed():
             signal.raise_signal(signal.SIGTERM)
         signal.raise_signal(signal.SIGTERM)
+
+
+def test_an_error_after_a_signal_does_not_hide_it() -> None:
+    with pytest.raises(KeyboardInterrupt), signals_interrupt():
+        try:
+            signal.raise_signal(signal.SIGTERM)
+        finally:
+            raise OSError("a connection that was interrupted is cleaned up")
+    with pytest.raises(OSError, match="alone"), signals_interrupt():
+        raise OSError("alone")

@@ -15,6 +15,7 @@ import typer
 
 from heirlog.cli.doctor import Directories, locked, log_directories, refuse_others
 from heirlog.cli.errors import EXIT_FAILED, CommandError, UsageError
+from heirlog.cli.interrupts import signals_interrupt
 from heirlog.cli.render import Json, show_json
 from heirlog.cli.spark import Conf, Master, needs_spark, settings_of
 
@@ -39,7 +40,7 @@ def audit(
     """
     found = list(dict.fromkeys(path for directory in directories for path in log_directories(directory)))
     refuse_others(found)
-    with needs_spark("audits"), locked(found):
+    with needs_spark("audits"), signals_interrupt(), locked(found):
         from heirlog.spark.audit.audit import run
         from heirlog.spark.audit.inventory import AuditError, take_inventory
         from heirlog.spark.audit.job import SPARK_ERRORS
@@ -55,6 +56,8 @@ def audit(
         settings = settings_of(conf)
         _prepare(out, found)
         log = out / "spark.log"
+        # it would log a call that Ctrl-C interrupts; what fails is raised, too
+        silence_py4j()
         spark = start_spark(master, settings, "heirlog audit", log)
         try:
             result = run(spark, inventory, out, _say)
@@ -64,9 +67,6 @@ def audit(
             ) from error
         except OSError as error:
             raise CommandError(f"the audit has failed: {error}") from error
-        except KeyboardInterrupt:
-            silence_py4j()
-            raise
     if as_json:
         show_json(result.as_json())
     else:

@@ -19,14 +19,24 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @contextmanager
 def signals_interrupt() -> Iterator[None]:
-    """SIGTERM and SIGHUP raise KeyboardInterrupt as SIGINT does, anywhere."""
+    """SIGTERM and SIGHUP raise KeyboardInterrupt as SIGINT does, anywhere.
+
+    So does an error after it: what a library does to clean up may fail, and hide the KeyboardInterrupt.
+    """
+    is_asked = False
 
     def interrupt(number: int, frame: FrameType | None) -> None:
+        nonlocal is_asked
+        is_asked = True
         raise KeyboardInterrupt
 
     before = [signal.signal(number, interrupt) for number in SIGNALS]
     try:
         yield
+    except Exception as error:
+        if is_asked:
+            raise KeyboardInterrupt from error
+        raise
     finally:
         for number, handler in zip(SIGNALS, before, strict=True):
             signal.signal(number, handler)

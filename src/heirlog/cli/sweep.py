@@ -135,9 +135,9 @@ def _run(
 
         # Spark's own bar would be written over ours
         settings = {"spark.ui.showConsoleProgress": "false", **conf}
-        spark = start_spark(master, settings, "heirlog sweep", folder.place / "spark.log")
         # it would log a call that Ctrl-C interrupts; what fails is raised, too
         silence_py4j()
+        spark = start_spark(master, settings, "heirlog sweep", folder.place / "spark.log")
         try:
             run_all(spark, runs, folder, on_done)
         except KeyboardInterrupt:

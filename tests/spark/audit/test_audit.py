@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 import shutil
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from functools import partial
 from html import escape
@@ -154,6 +157,18 @@ def _broken_records(topic: Uuid) -> list[PartitionChangeRecord]:
         PartitionChangeRecord(partition_id=ELR, topic_id=topic, eligible_leader_replicas=[9]),
         PartitionChangeRecord(partition_id=LOST, topic_id=topic, isr=[1], leader=1, election_basis=basis),
     ]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it_without_a_trace(stopped: Path, tmp_path: Path, number: signal.Signals) -> None:
+    out = tmp_path / "out"
+    command = [sys.executable, "-m", "heirlog", "audit", str(stopped), "--out", str(out)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        eventually((out / "segments").exists, "the scan", 120)
+        process.send_signal(number)
+        _, errors = process.communicate(timeout=60)
+    assert "Traceback" not in errors
+    assert process.returncode == 130
 
 
 def test_a_failed_task_leaves_no_part_of_a_table_and_missing_rows_are_noticed(
