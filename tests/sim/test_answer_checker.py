@@ -63,7 +63,7 @@ def vote(
     answer = VoteResponse.PartitionData(leader_epoch=7, vote_granted=granted)
     request = VoteRequest(topics=[VoteRequest.TopicData(topic_name="m", partitions=[asked])])
     response = VoteResponse(topics=[VoteResponse.TopicData(topic_name="m", partitions=[answer])])
-    checker.answered("b", Voter(QuorumState(-1, on_disk[0], on_disk[1])), request, response)
+    checker.rules[type(request)]("b", Voter(QuorumState(-1, on_disk[0], on_disk[1])), request, response)
 
 
 def test_a_vote_that_is_flushed_and_given_once_is_right(checker: AnswerChecker, found: list[str]) -> None:
@@ -89,7 +89,7 @@ def test_a_vote_that_is_not_flushed_is_found(
 
 
 def promise(checker: AnswerChecker, request: Any, response: Any) -> None:
-    checker.answered("a", Voter(None), request, response)
+    checker.rules[type(request)]("a", Voter(None), request, response)
     checker.judge()
 
 

@@ -25,9 +25,6 @@ from heirlog.protocol.types import BrokerId, Uuid
 from heirlog.raft.quorum_state import QuorumState
 from heirlog.raft.replica_key import ReplicaKey
 
-JUDGED_REQUESTS = (VoteRequest, BrokerRegistrationRequest, AlterPartitionRequest, AllocateProducerIdsRequest)
-"""Those whose answers `AnswerChecker.answered` judges."""
-
 
 class AnsweringQuorum(Protocol):
     """What is read of `heirlog.raft.quorum.Quorum`."""
@@ -48,21 +45,34 @@ class AnswerChecker:
         self._votes: dict[tuple[ReplicaKey, int], int] = {}
         """The candidate, by voter and epoch."""
         self._promised: list[Callable[[], str | None]] = []
+        self.rules: dict[type, Callable[[str, AnsweringQuorum, Any, Any], None]] = {}
+        """By the class of the request, called when an answer leaves the controller: (its name, its quorum, request,
+        response).
+        """
+        self.rules[VoteRequest] = self._check_vote
+        self.rules[BrokerRegistrationRequest] = self._registration_answered
+        self.rules[AlterPartitionRequest] = self._alteration_answered
+        self.rules[AllocateProducerIdsRequest] = self._allocation_answered
 
-    def answered(self, name: str, quorum: AnsweringQuorum, request: Any, response: Any) -> None:
-        """An answer leaves the controller on this machine."""
-        if isinstance(request, VoteRequest):
-            self._check_vote(name, quorum, request, response)
-        elif isinstance(request, BrokerRegistrationRequest) and not response.error_code:
+    def _registration_answered(
+        self, name: str, _: AnsweringQuorum, request: BrokerRegistrationRequest, response: Any
+    ) -> None:
+        if not response.error_code:
             self._promised.append(lambda: self._registered(name, request.broker_id, response.broker_epoch))
-        elif isinstance(request, AlterPartitionRequest) and not response.error_code:
+
+    def _alteration_answered(self, name: str, _: AnsweringQuorum, __: AlterPartitionRequest, response: Any) -> None:
+        if not response.error_code:
             self._promised += [
                 partial(self._altered, name, Uuid(topic.topic_id), partition)
                 for topic in response.topics
                 for partition in topic.partitions
                 if not partition.error_code
             ]
-        elif isinstance(request, AllocateProducerIdsRequest) and not response.error_code:
+
+    def _allocation_answered(
+        self, name: str, _: AnsweringQuorum, __: AllocateProducerIdsRequest, response: Any
+    ) -> None:
+        if not response.error_code:
             end = response.producer_id_start + response.producer_id_len
             self._promised.append(lambda: self._allocated(name, end))
 

@@ -34,7 +34,7 @@ from heirlog.raft.epoch_state import QuorumRole
 from heirlog.raft.fetch_service import replica_of
 from heirlog.raft.metadata_log import MetadataLog
 from heirlog.sim import invariants
-from heirlog.sim.answer_checker import JUDGED_REQUESTS, AnswerChecker
+from heirlog.sim.answer_checker import AnswerChecker
 from heirlog.sim.cluster import Machine, SimCluster
 from heirlog.sim.committed_metadata import CommittedMetadata
 from heirlog.sim.copies_checker import CopiesChecker
@@ -114,7 +114,7 @@ class Checker:
         cluster.start_listeners.append(self.disk_checker.started)
         self._answer_rules: dict[type, Callable[[Process, Any, Any], None]] = {
             ProduceRequest: ProduceChecker(self.oracle).answered,
-            **dict.fromkeys(JUDGED_REQUESTS, self._controller_answered),
+            **dict.fromkeys(self._answers.rules, self._controller_answered),
         }
         """By the class of the request, for those whose answers a rule is about."""
         if self._is_quorum:
@@ -293,7 +293,7 @@ class Checker:
         machine = self._machines[server.host.name]
         node = self._answering_controller(machine, server)
         if node is not None:
-            self._answers.answered(machine.name, node.quorum, request, response)
+            self._answers.rules[request.KIND](machine.name, node.quorum, request, response)
 
     def _answering_controller(self, machine: Machine, server: Process) -> Node | None:
         """None: it is none, or its answers are not judged."""
