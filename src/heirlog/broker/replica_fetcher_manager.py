@@ -84,9 +84,10 @@ class ReplicaFetcherManager:
         """Start the copies of a change, and wake idle fetchers: they may have got partitions."""
         if more_elections_may_follow and len(self._to_start) >= MANY_ELECTIONS:
             self._wait_for_more_elections()
-        # a disk that fails takes other partitions out while they start
-        while self._to_start:
-            self._start(self._to_start.pop(next(iter(self._to_start))))
+        for partition in list(self._to_start.values()):
+            # a disk that fails takes other partitions out while they start
+            if self._to_start.pop(partition.key, None) is not None:
+                self._start(partition)
         for key in [key for key, fetcher in self._fetchers.items() if fetcher.is_unused]:
             del self._fetchers[key]
         for fetcher in list(self._fetchers.values()):

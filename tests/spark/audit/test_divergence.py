@@ -60,6 +60,19 @@ def test_in_one_leader_epoch_a_leader_is_wrong_that_most_others_contradict() -> 
     assert compare(LEADER_1, batches, ranges) == [Difference(2, 1, 1, 0, 3), Difference(3, 1, 1, 0, 3)]
 
 
+def test_a_tail_of_another_epoch_does_not_hide_that_two_logs_contradict_each_other() -> None:
+    stale, newer = (1, 3, "old"), (1, 5, "new")
+    batches = {1: held(A, newer, (2, 5, "x")), 2: held(A, newer, (2, 5, "y")), 3: held(A, stale)}
+    ranges = {**dict.fromkeys(batches, WHOLE), 3: [(0, 2)]}
+    contradicted, behind = Difference(2, 1, 2, 5, 5), Difference(3, 1, 1, 3, 5)
+    # the leader and a follower, members of the ISR, replicas of which the metadata say nothing
+    for ranks in ({1: 3, 2: 0, 3: 0}, {1: 2, 2: 2, 3: 0}, {1: 0, 2: 0, 3: 0}):
+        assert compare(ranks, batches, ranges) == [contradicted, behind]
+    # a damaged log may show any epoch
+    batches[3] = held(A, (1, 9, "?"))
+    assert compare({1: 3, 2: 2, 3: -1}, batches, ranges) == [contradicted, Difference(3, 1, 1, 9, 5)]
+
+
 def test_where_the_log_cleaner_has_been_only_batches_of_both_logs_are_compared() -> None:
     batches = {1: held(A, (1, 0, "x"), (3, 0, "d")), 2: held(B, C)}
     ranges = dict.fromkeys(batches, WHOLE)

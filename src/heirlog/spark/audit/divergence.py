@@ -4,8 +4,9 @@
 
     reference     the log that the fewest undamaged ones contradict: one leader epoch has one leader, which gives each
                   offset one batch, so two different ones of the same epoch cannot both be right, and two replicas that
-                  agree have it from that leader. Of several the one that the metadata ranks highest, then the one
-                  from which the fewest others of its rank differ, then the fewest of all
+                  agree have it from that leader. Of different epochs the metadata say which is right. Of several logs
+                  the one that the metadata ranks highest, then the one from which the fewest others of its rank
+                  differ, then the fewest of all
 
 In the part of a compacted topic where the log cleaner has been, each replica keeps other records. What it did not
 change has to be equal all the same: batches that still have all their records.
@@ -32,6 +33,8 @@ from heirlog.spark.audit.segment_scan import BUCKET_BITS, next_batch, walk_file,
 from heirlog.spark.kernels import Longs
 
 IDENTITY = ("last_offset_delta", "leader_epoch", "crc", "size", "max_timestamp", "producer_id")
+NO_ROLE = 0
+"""Rank of a log of which the metadata say nothing."""
 _COLUMNS = (h.BASE_OFFSET, h.LAST_OFFSET_DELTA, h.LEADER_EPOCH, h.CRC, h.SIZE, h.MAX_TIMESTAMP, h.PRODUCER_ID)
 _EPOCH = IDENTITY.index("leader_epoch") + 1
 
@@ -91,11 +94,25 @@ def compare(
 
     def doubts(reference: int) -> tuple[int, ...]:
         found = differences[reference]
-        contradicting = [each for each in found if each.epoch == each.reference_epoch and ranks[each.log] >= 0]
+        contradicting = [each for each in found if _contradicts(each, ranks)]
         of_its_rank = [each for each in found if ranks[each.log] == ranks[reference]]
         return len(contradicting), -ranks[reference], len(of_its_rank), len(found), reference
 
     return differences[min(differences, key=doubts)] if differences else []
+
+
+def _contradicts(difference: Difference, ranks: Mapping[int, int]) -> bool:
+    """Whether the log speaks against the reference.
+
+    One of another epoch may have a tail that no other replica has. As the reference it would hide how the others differ
+    from each other behind that.
+    """
+    log, reference = ranks[difference.log], ranks[difference.reference]
+    if difference.epoch == difference.reference_epoch:
+        return log >= 0
+    if log == reference == NO_ROLE:
+        return difference.epoch > difference.reference_epoch
+    return log > reference
 
 
 def _first_difference(
