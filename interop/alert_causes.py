@@ -141,7 +141,9 @@ def damaged_copy(cluster: Cluster) -> Iterator[None]:
     leader = cluster.leader("copied")
     (follower,) = (broker for broker in cluster.brokers if broker != leader and _logs(cluster, broker, "copied-0"))
     cluster.kill(follower)
-    _write(_producer(cluster, acks=1), "copied", 0, b"whole")
+    producer = _producer(cluster, acks=1)
+    _write(producer, "copied", 0, b"whole")
+    _write(producer, "copied", 0, b"newest")  # that one is sent from memory
     (log,) = _logs(cluster, leader, "copied-0")
     (path,) = log.glob("*.log")
     at = path.read_bytes().index(b"whole")

@@ -28,19 +28,26 @@ from heirlog.spark.audit.audit import Audit, run
 from heirlog.spark.audit.inventory import Inventory, take_inventory
 from heirlog.spark.audit.job import SPARK_ERRORS, Job
 from heirlog.spark.audit.segment_scan import Unit
+from heirlog.storage.checkpoints import HIGH_WATERMARK_CHECKPOINT
 from heirlog.storage.identity import PARTITION_METADATA, parse_partition_metadata
 from heirlog.testing.cluster import Cluster
 
 FLIPPED, SEGMENT, TRUNCATED, DIVERGED, EPOCH, ELR, DOUBLED, LOST = range(8)
 """The partitions, by what is done to them."""
 NODES = (1, 2, 3)
+RECORDS = 80
+"""In each partition."""
 
 
 @pytest.fixture(scope="module")
 def stopped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The data folder of a cluster with eight partitions of three replicas, one of them in three segments."""
     data = tmp_path_factory.mktemp("audit") / "data"
-    config = {"log.segment.bytes": 1 << 20, "min.insync.replicas": 2}
+    config = {
+        "log.segment.bytes": 1 << 20,
+        "min.insync.replicas": 2,
+        "replica.high.watermark.checkpoint.interval.ms": 100,
+    }
     with Cluster(nodes=3, data=data, ledger=False, config=config) as cluster:
         admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
         for created in admin.create_topics([NewTopic("orders", 8, 3)]).values():
@@ -48,7 +55,7 @@ def stopped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         producer = Producer(
             {"bootstrap.servers": cluster.bootstrap_servers, "enable.idempotence": True, "batch.num.messages": 2}
         )
-        for number in range(80):
+        for number in range(RECORDS):
             for partition in range(8):
                 size = 40_000 if partition == SEGMENT else 40
                 producer.produce("orders", b"%d " % number * size, partition=partition)
@@ -59,6 +66,8 @@ def stopped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
                 cluster.start(1)
         assert producer.flush(30) == 0
         eventually(partial(_all_in_sync, admin), "replicas in sync")
+        # a follower learns of the last one with a fetch of its own
+        eventually(partial(_all_know_the_high_watermark, data), "high watermarks on the disks of followers")
         del producer, admin  # they would log each connection that they lose
     yield data
 
@@ -66,6 +75,12 @@ def stopped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def _all_in_sync(admin: AdminClient) -> bool:
     found = admin.list_topics("orders", timeout=5).topics["orders"].partitions
     return all(len(partition.isrs) == 3 for partition in found.values())
+
+
+def _all_know_the_high_watermark(data: Path) -> bool:
+    known = {f"orders {partition} {RECORDS}" for partition in range(8)}
+    checkpoints = [log_directory(data, node) / HIGH_WATERMARK_CHECKPOINT for node in NODES]
+    return all(path.exists() and known <= {*map(str.strip, path.read_text().splitlines())} for path in checkpoints)
 
 
 def log_directory(data: Path, node: int) -> Path:
