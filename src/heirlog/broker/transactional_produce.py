@@ -108,7 +108,7 @@ class TransactionalProduce:
             found = self._transactional(request, context)
             return self._append(request, context, {(each.topic, each.index): why for each, _ in found})
         # the frame of a request is gone when its handler returns
-        waiting = _Waiting(_copied(request), context, Pending(), size)
+        waiting = _Waiting(with_own_records(request), context, Pending(), size)
         self._waiting_bytes += size
         if transactional_id in self._queues:
             self._queues[transactional_id].append(waiting)
@@ -250,7 +250,8 @@ def _refusal(code: ErrorCode, version: int) -> KafkaError:
     return KafkaError(known, f"the transaction coordinator answers {code.name}")
 
 
-def _copied(request: ProduceRequest) -> ProduceRequest:
+def with_own_records(request: ProduceRequest) -> ProduceRequest:
+    """A copy that shares no records with the request, whose buffer the connection uses again."""
     return ProduceRequest(
         transactional_id=request.transactional_id,
         acks=request.acks,
@@ -260,12 +261,14 @@ def _copied(request: ProduceRequest) -> ProduceRequest:
                 name=topic.name,
                 topic_id=topic.topic_id,
                 partition_data=[
-                    ProduceRequest.PartitionProduceData(
-                        index=data.index, records=memoryview(bytearray(records_view(data.records)))
-                    )
+                    ProduceRequest.PartitionProduceData(index=data.index, records=_copied(data.records))
                     for data in topic.partition_data
                 ],
             )
             for topic in request.topic_data
         ],
     )
+
+
+def _copied(records: Any) -> Any:
+    return memoryview(bytearray(records_view(records))) if records else records

@@ -22,6 +22,7 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
+from heirlog.broker.transactional_produce import with_own_records
 from heirlog.env import OnResult
 from heirlog.protocol.frames import RequestHeader
 from heirlog.protocol.messages import ProduceRequest
@@ -263,7 +264,7 @@ class Network:
         """What makes the message that the receiver gets, called there; None: it gets the request itself."""
         if self.wire:
             return message_copies.request_over_the_wire(header, request)
-        owned = message_copies.owned_request if isinstance(request, ProduceRequest) else None
+        owned = with_own_records if isinstance(request, ProduceRequest) else None
         self._until_sampled -= 1
         return owned if self._until_sampled else self._unchanged(request, owned)
 
