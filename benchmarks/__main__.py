@@ -23,6 +23,7 @@ from benchmarks import (
     interruption,
     load,
     metadata,
+    page_cache,
     partitions,
     recovery,
     simulator,
@@ -122,6 +123,7 @@ def _produce(nodes: Cluster, number: int, shape: Shape, rounds: int, scale: floa
     for index in range(rounds):
         topic = f"produce-{number}-{index}"
         load.create(nodes, topic, shape.replication_factor)
+        page_cache.fill()
         runs.append(
             load.produce(
                 nodes,

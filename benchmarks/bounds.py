@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from benchmarks import load
+from benchmarks import load, page_cache
 from benchmarks.bare_broker import HOST, BareBroker
 from benchmarks.compare import FULL, READ, SHAPES, Shape
 from benchmarks.gauges import Loaded
@@ -76,6 +76,7 @@ def _forked(run: Callable[[], None]) -> int:
 
 
 def _produced(nodes: Loaded, topic: str, shape: Shape, times: int = 1) -> load.Throughput:
+    page_cache.fill()
     return load.produce(
         nodes,
         topic,

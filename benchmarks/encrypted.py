@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks import load
+from benchmarks import load, page_cache
 from benchmarks.gauges import Nodes
 from heirlog.local.certificates import Authority
 from heirlog.local.layout import HOST
@@ -115,6 +115,7 @@ def costs(nodes: Nodes, places: Mapping[str, str], records: int, number: int) ->
             client["ssl.ca.location"] = str(nodes.data / "ca.pem")
         topic = f"encrypted-{protocol}-{number}"
         load.create(nodes, topic, 1)
+        page_cache.fill()
         made = load.produce(
             nodes, topic, acks="1", records=records, value_bytes=VALUE_BYTES, batch_bytes=BATCH_BYTES, client=client
         )
