@@ -44,8 +44,8 @@ LARGE_FRAME = 32 * 1024
 AFTER_LARGE_FRAME = 4 * 1024
 FRAMES_PER_TURN = 16
 READ_PER_TURN = 256 * 1024
-FIRST_BUFFER = 64 * 1024
-"""Of a frame of which a part has arrived; as often as it is full it grows by `BUFFER_GROWTH`."""
+FIRST_BUFFER = 72 * 1024
+"""Of a frame of which a part has arrived; as often as it is full it grows by `BUFFER_GROWTH`. A batch of 64 KiB fits."""
 FIRST_SHARE = 128
 """Of the frame limit, which is low for unauthenticated clients: thousands of them may send nine bytes each."""
 BUFFER_GROWTH = 4
@@ -253,7 +253,7 @@ class FrameStream:
                 self._frame_size = length
                 self._filled = size - at - 4
                 first = min(FIRST_BUFFER, self.frame_limit // FIRST_SHARE)
-                self._frame = bytearray(min(length, max(first, self._filled + 1)))
+                self._frame = bytearray(min(length, max(first, BUFFER_GROWTH * self._filled)))
                 self._frame[: self._filled] = data[at + 4 :]
                 at = size
                 break
