@@ -216,18 +216,18 @@ class Comparison:
             for nodes in self._both:
                 load.create(nodes, topic, replication_factor)
             title = f"round trip at 250/s, acks={acks}, RF {replication_factor}"
-            self._trips(title, partial(load.round_trips, topic=topic, acks=acks))
+            self._trips(title, partial(load.round_trips, topic=topic, acks=acks), slices=4)
 
         def alone(nodes: Nodes, *, seconds: float) -> load.RoundTrips:
             with stopped(self._both[nodes is self._both[0]]):
                 return load.round_trips(nodes, "trips-all", acks="all", seconds=seconds)
 
-        self._trips("the same, while the other's processes are stopped", alone)
+        self._trips("the same, while the other's processes are stopped", alone, slices=1)
 
-    def _trips(self, title: str, measure: Callable[..., load.RoundTrips]) -> None:
-        trips = [
-            [measure(nodes, seconds=self._scale.trips_s) for nodes in self._both] for _ in range(self._scale.rounds)
-        ]
+    def _trips(self, title: str, measure: Callable[..., load.RoundTrips], *, slices: int) -> None:
+        """slices: of each round, in turns. A machine that is slow for some seconds is then slow for both."""
+        seconds = self._scale.trips_s / slices
+        trips = [[measure(nodes, seconds=seconds) for nodes in self._both] for _ in range(self._scale.rounds * slices)]
         row(f"{title}, p50", "µs", *medians(Pair(a.p50_us, b.p50_us) for a, b in trips), most=0.6)
         row(f"{title}, p99", "µs", *medians(Pair(a.p99_us, b.p99_us) for a, b in trips), most=0.3)
 
