@@ -45,7 +45,7 @@ AFTER_LARGE_FRAME = 4 * 1024
 FRAMES_PER_TURN = 16
 READ_PER_TURN = 256 * 1024
 FIRST_BUFFER = 72 * 1024
-"""Of a frame of which a part has arrived; as often as it is full it grows by `BUFFER_GROWTH`. A batch of 64 KiB fits."""
+"""Of a frame of which a part has arrived, for a batch of 64 KiB. As often as it is full it grows by `BUFFER_GROWTH`."""
 FIRST_SHARE = 128
 """Of the frame limit, which is low for unauthenticated clients: thousands of them may send nine bytes each."""
 BUFFER_GROWTH = 4
