@@ -566,6 +566,25 @@ def test_an_announced_size_costs_nothing_until_it_arrives(
     asyncio.run(scenario())
 
 
+@pytest.mark.parametrize(
+    ("announced", "sent", "expected"),
+    [(66_000, 1_000, 66_000), (66_000, 65_000, 66_000), (10_000_000, 1_000, 73_728), (10_000_000, 30_000, 120_000)],
+    ids=["a batch of 64 KiB", "nearly all of it", "little of much", "more of much"],
+)
+def test_a_frame_has_a_buffer_for_four_times_what_came(
+    fake_node: Any, eventually: Any, announced: int, sent: int, expected: int
+) -> None:
+    async def scenario() -> None:
+        node = fake_node(echo, frame_limit=100_000_000)
+        _, writer = await connect(node.endpoint)
+        writer.write(struct.pack(">i", announced) + bytes(sent))
+        await eventually(lambda: node.clients and node.clients[0].transport._stream._filled == sent)
+        assert len(node.clients[0].transport._stream._frame) == expected
+        node.server.stop()
+
+    asyncio.run(scenario())
+
+
 @pytest.fixture
 def file(tmp_path: Path) -> Iterator[OsFile]:
     (tmp_path / "log").write_bytes(os.urandom(4_000_000))
