@@ -81,6 +81,46 @@ def test_what_comes_byte_by_byte_is_one_frame(fake_node: Any, framed: Any) -> No
     run(scenario)
 
 
+def test_a_large_frame_of_small_records_does_not_wake_the_loop_for_each(
+    fake_node: Any, framed: Any, eventually: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads = 0
+    take_in = tls_stream.TlsStream._take_in
+
+    def counted(stream: tls_stream.TlsStream) -> str | None:
+        nonlocal reads
+        reads += 1
+        return take_in(stream)
+
+    async def scenario() -> None:
+        nonlocal reads
+        node = Secured(fake_node, echo)
+        reader, writer = await node.connect()
+        writer.write(framed(0, 50_000))  # it sends data, and not only records
+        assert correlation(await read_frame(reader)) == 0
+        monkeypatch.setattr(tls_stream.TlsStream, "_take_in", counted)
+        records = 0
+        sizes = [*range(16_000, 60_000, 4_001), 200_000, 1_000_000]
+        for number, size in enumerate(sizes, 1):
+            frame = framed(number, size)
+            for at in range(0, len(frame), 900):
+                writer.write(frame[at : at + 900])
+                records += 1
+                await asyncio.sleep(0)  # the node's turn
+            assert correlation(await read_frame(reader)) == number
+        assert reads < records / 3
+        (client,) = node.node.clients
+        assert client.transport._stream._low_water == 1
+
+        writer.write(framed(99, 100_000)[:60_000])
+        await eventually(lambda: client.transport._stream._low_water > 1)
+        writer.transport.abort()
+        await eventually(lambda: client.closed_times == 1)
+        node.stop()
+
+    run(scenario)
+
+
 def test_files_are_read_and_encrypted_and_never_sent_as_they_are(
     fake_node: Any, framed: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -21,8 +21,10 @@ Limits. A peer that makes us answer within TLS (key updates) fills the queue lik
 is read no further. `CIPHER_READ` bytes without a byte of data are no honest peer's: a record has at most a quarter of
 them.
 
-Costs. Clients make records of a thousand bytes, and each may wake the loop. To ask OpenSSL for data that it does not
-have raises an error that costs as much as a record, so it is asked only where there are bytes for it.
+Costs. Clients make records of a thousand bytes, and each may wake the loop. So the socket becomes readable only with a
+good part of what a large frame still needs (SO_RCVLOWAT); its end and a full window make it readable in any case. To
+ask OpenSSL for data that it does not have raises an error that costs as much as a record, so it is asked only where
+there are bytes for it.
 
 Traps. The socket may be unreadable while decrypted bytes wait: a stream that stops reading early comes back by itself
 (`_is_drained`). The handshake of a client ends before the server has judged its certificate (TLS 1.3): it learns of a
@@ -37,6 +39,7 @@ import ssl
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from time import monotonic
 from typing import Protocol
 
@@ -57,6 +60,9 @@ DATA_SHARE = 16
 READ_AT_ONCE = READ_PER_TURN
 RECORDS_AT_ONCE = 128
 """A third of a millisecond. Eight times what fits into `READ_AT_ONCE` where records are full."""
+LARGEST_RECORD = 16 * 1024
+"""Bytes of data in a record (RFC 8446, 5.1)."""
+LOW_WATER_MIN, LOW_WATER_MAX = 4 * 1024, 32 * 1024
 HANDSHAKES_PER_TURN = 4
 CLOSED_BY_PEER = "closed by the peer"
 
@@ -98,6 +104,7 @@ class TlsStream(FrameStream):
         "_is_in_line",
         "_is_proven",
         "_is_secured",
+        "_low_water",
         "_outgoing",
         "_secured",
         "_socket_is_empty",
@@ -135,6 +142,8 @@ class TlsStream(FrameStream):
         self._dry_bytes = 0
         """Encrypted, since there was data."""
         self._is_proven = False
+        self._low_water = 1
+        """How many bytes the socket must have before it is readable (SO_RCVLOWAT)."""
         super().__init__(loop, sock, staging, frame_limit, receiver, TlsSendQueue(sock, self._tls, self._outgoing))
         if not is_server:
             self._wait_for_turn()
@@ -146,7 +155,20 @@ class TlsStream(FrameStream):
             self._wait_for_turn()
             return
         super()._readable()
+        self._choose_low_water()
         self._come_back_if_needed()
+
+    def _choose_low_water(self) -> None:
+        """The system wakes the loop for a part of what a frame still needs, and not for each record of it.
+
+        What OpenSSL has of a record that is not whole does not come again from the socket.
+        """
+        rest = self._frame_size - self._filled - LARGEST_RECORD if self._frame and self._is_proven else 0
+        wanted = min(rest, LOW_WATER_MAX) if rest >= LOW_WATER_MIN else 1
+        if wanted != self._low_water and not self._closed:
+            self._low_water = wanted
+            with suppress(OSError):  # it was reset, which the next read says
+                self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, wanted)
 
     def _wait_for_turn(self) -> None:
         if not self._is_in_line:
