@@ -281,7 +281,7 @@ class Comparison:
 
 @contextmanager
 def stopped(nodes: Nodes) -> Iterator[None]:
-    """They do nothing at all: an idle JVM has work of its own, which meets one request in a hundred."""
+    """They do nothing at all, not even the work of idle processes."""
     pids = everything(nodes)
     for pid in pids:
         os.kill(pid, signal.SIGSTOP)

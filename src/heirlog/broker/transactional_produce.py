@@ -251,7 +251,7 @@ def _refusal(code: ErrorCode, version: int) -> KafkaError:
 
 
 def with_own_records(request: ProduceRequest) -> ProduceRequest:
-    """A copy that shares no records with the request, whose buffer the connection uses again."""
+    """A copy that shares no records with the request: a log writes offsets into those that it appends."""
     return ProduceRequest(
         transactional_id=request.transactional_id,
         acks=request.acks,

@@ -63,6 +63,7 @@ RECORDS_AT_ONCE = 128
 LARGEST_RECORD = 16 * 1024
 """Bytes of data in a record (RFC 8446, 5.1)."""
 LOW_WATER_MIN, LOW_WATER_MAX = 4 * 1024, 32 * 1024
+"""Bytes that a socket waits for: less saves no wake worth a system call, and more only delays decrypting."""
 HANDSHAKES_PER_TURN = 4
 CLOSED_BY_PEER = "closed by the peer"
 
