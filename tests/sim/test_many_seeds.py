@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
+import os
+import threading
+from itertools import count
 from pathlib import Path
 
 import pytest
 
-from heirlog.sim.many_seeds import in_processes
+from heirlog.sim.many_seeds import ProcessKilled, in_processes
 
 CTRL_C_WHILE_IT_STARTS = """
 import os, signal, sys
@@ -20,3 +24,22 @@ def test_ctrl_c_reaches_no_process_while_it_starts(tmp_path: Path, monkeypatch: 
     (tmp_path / "sitecustomize.py").write_text(CTRL_C_WHILE_IT_STARTS)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     assert sorted(in_processes(abs, [-1, -2, -3], jobs=2)) == [1, 2, 3]
+
+
+def test_the_caller_has_no_thread_that_an_interrupt_could_leave_without_its_lock() -> None:
+    before = threading.enumerate()
+    results = in_processes(abs, count(1), jobs=1)
+    assert [next(results) for _ in range(5)] == [1, 2, 3, 4, 5]
+    assert threading.enumerate() == before
+    results.close()
+
+
+def test_what_a_call_raises_comes_with_its_trace() -> None:
+    with pytest.raises(ValueError, match="math domain error") as raised:
+        list(in_processes(math.sqrt, [4, -1], jobs=2))
+    assert "many_seeds.py" in raised.value.__notes__[0]
+
+
+def test_a_process_that_ends_before_its_call_is_noticed() -> None:
+    with pytest.raises(ProcessKilled):
+        list(in_processes(os._exit, [0], jobs=1))

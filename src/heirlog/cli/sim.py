@@ -160,12 +160,12 @@ def _cores() -> int:
 @contextmanager
 def _in_processes(results: Generator[T]) -> Iterator[Generator[T]]:
     """The results while they come; what is in progress ends afterwards. Raises CommandError if a process was killed."""
-    from concurrent.futures import BrokenExecutor
+    from heirlog.sim.many_seeds import ProcessKilled
 
     try:
         with closing(results):
             yield results
-    except BrokenExecutor as error:
+    except ProcessKilled as error:
         raise CommandError(
             "a process that ran a seed was killed, perhaps because the memory was used up: try fewer --jobs"
         ) from error

@@ -3,20 +3,27 @@
     seeds --at most two per process are waiting--> processes --> reports, in the order in which they end
 
 A seed's result does not depend on the others, or on the process that runs it.
+
+A signal may raise KeyboardInterrupt between any two instructions of the caller. So the processes are not a
+concurrent.futures pool: its locks, held by an interrupted caller, stop the pool's own thread, and the end of the pool
+waits for that thread for ever. Here the caller has pipes, and no locks or threads.
 """
 
 from __future__ import annotations
 
 import multiprocessing
 import signal
+import traceback
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
-from typing import TypeVar
+from multiprocessing import resource_tracker
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import SpawnProcess
+from typing import Any, TypeVar
 
 from heirlog.sim.run import RunReport, run_seed
 
@@ -24,6 +31,10 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 WAITING_PER_JOB = 2
+
+
+class ProcessKilled(Exception):
+    """A process ended before its call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,42 +94,90 @@ def run_many(seeds: Iterable[int], options: SeedOptions, jobs: int) -> Generator
 def in_processes(function: Callable[[T], R], arguments: Iterable[T], jobs: int) -> Generator[R]:
     """What the function returns for each argument. Close the generator to end the calls that are in progress.
 
-    jobs: processes. Raises concurrent.futures.BrokenExecutor if one of them was killed.
+    jobs: processes. Raises what the function raises, and ProcessKilled.
     """
     remaining = iter(arguments)
     # not a copy of this process: it may have threads, and macOS does not copy those safely
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(jobs, mp_context=context)
-    running: set[Future[R]] = set()
+    # the first process would start it, and it unblocks signals
+    resource_tracker.ensure_running()
+    processes: list[SpawnProcess] = []
+    calls: dict[Connection[Any, Any], int] = {}
     try:
-        while True:
-            for argument in islice(remaining, jobs * WAITING_PER_JOB - len(running)):
-                with _interrupts_blocked():
-                    running.add(pool.submit(function, argument))
-            if not running:
-                return
-            done, running = wait(running, return_when=FIRST_COMPLETED)
-            for future in done:
-                yield future.result()
+        for _ in range(jobs):
+            first = list(islice(remaining, WAITING_PER_JOB))
+            if not first:
+                break
+            pipe, its_pipe = context.Pipe()
+            process = context.Process(target=_serve, args=(its_pipe, function), daemon=True)
+            with _signals_blocked():
+                process.start()
+                processes.append(process)
+            # the process has it now, and its end is the end of the pipe
+            its_pipe.close()
+            calls[pipe] = len(first)
+            for argument in first:
+                _send(pipe, argument)
+        while calls:
+            for pipe in calls.keys() & wait(calls):
+                result = _received(pipe)
+                calls[pipe] -= 1
+                for argument in islice(remaining, 1):
+                    _send(pipe, argument)
+                    calls[pipe] += 1
+                if not calls[pipe]:
+                    del calls[pipe]
+                yield result
     finally:
-        if running:
-            # they would run on for seconds
-            for process in multiprocessing.active_children():
-                process.kill()
-        pool.shutdown(cancel_futures=True)
+        for process in processes:
+            # a call would run on for seconds
+            process.kill()
+        for process in processes:
+            process.join()
 
 
 @contextmanager
-def _interrupts_blocked() -> Iterator[None]:
-    """Processes that start meanwhile never get them: Ctrl-C reaches every process of the terminal; this one decides.
+def _signals_blocked() -> Iterator[None]:
+    """Processes that start meanwhile never get them: Ctrl-C reaches every process of the terminal; the caller decides.
 
     Processes that only ignored them later, after their imports, would print a traceback for one that comes before.
     """
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
     try:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _send(pipe: Connection[Any, Any], argument: object) -> None:
+    """Raises ProcessKilled."""
+    try:
+        pipe.send(argument)
+    except ConnectionError as error:
+        raise ProcessKilled from error
+
+
+def _received(pipe: Connection[Any, Any]) -> Any:
+    """Raises what the function raised, and ProcessKilled."""
+    try:
+        result, error = pipe.recv()
+    except (EOFError, ConnectionError) as ended:
+        raise ProcessKilled from ended
+    if error is not None:
+        raise error
+    return result
+
+
+def _serve(pipe: Connection[Any, Any], function: Callable[[T], R]) -> None:
+    """Until the caller has ended."""
+    with suppress(EOFError, ConnectionError):
+        while True:
+            argument = pipe.recv()
+            try:
+                pipe.send((function(argument), None))
+            except Exception as error:
+                error.add_note(traceback.format_exc())
+                pipe.send((None, error))
 
 
 def _run(options: SeedOptions, seed: int) -> RunReport:
