@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import resource
 import socket
@@ -372,13 +373,16 @@ def test_who_has_max_connections_per_ip_gets_no_more_and_the_log_one_line(
 def descriptors(more: int) -> Iterator[None]:
     """This process may open so many descriptors more."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    first_free = os.dup(0)
-    os.close(first_free)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (first_free + more, hard))
-    try:
+    gc.collect()  # connections of earlier tests
+    highest = max(int(name) for name in os.listdir("/dev/fd"))
+    with ExitStack() as opened:
+        # what earlier tests have left open may have free numbers in between
+        while (number := os.dup(0)) < highest:
+            opened.callback(os.close, number)
+        os.close(number)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (number + more, hard))
+        opened.callback(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
         yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_connections_leave_descriptors_for_files(fake_node: Any, framed: Any, eventually: Any, tmp_path: Path) -> None:
