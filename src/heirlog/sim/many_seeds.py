@@ -1,18 +1,19 @@
-"""Many seeds on all cores: each runs in a process of its own pool, and its report comes as soon as it has ended.
+"""Many seeds on all cores: each process runs one at a time, and its report comes as soon as it has ended.
 
-    seeds --at most two per process are waiting--> processes --> reports, in the order in which they end
+    seeds --one per process--> processes --> reports, in the order in which they end
 
 A seed's result does not depend on the others, or on the process that runs it.
 
 A signal may raise KeyboardInterrupt between any two instructions of the caller. So the processes are not a
 concurrent.futures pool: its locks, held by an interrupted caller, stop the pool's own thread, and the end of the pool
-waits for that thread for ever. Here the caller has pipes, and no locks or threads.
+waits for that thread for ever. Here the caller has a pipe to each process, and no locks or threads.
 """
 
 from __future__ import annotations
 
 import multiprocessing
 import signal
+import threading
 import traceback
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator
@@ -30,11 +31,15 @@ from heirlog.sim.run import RunReport, run_seed
 T = TypeVar("T")
 R = TypeVar("R")
 
-WAITING_PER_JOB = 2
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class ProcessKilled(Exception):
     """A process ended before its call."""
+
+
+class CallFailed(Exception):
+    """A call raised an error: the text is its trace, since not every error can be sent to another process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +99,7 @@ def run_many(seeds: Iterable[int], options: SeedOptions, jobs: int) -> Generator
 def in_processes(function: Callable[[T], R], arguments: Iterable[T], jobs: int) -> Generator[R]:
     """What the function returns for each argument. Close the generator to end the calls that are in progress.
 
-    jobs: processes. Raises what the function raises, and ProcessKilled.
+    jobs: processes. Raises CallFailed and ProcessKilled.
     """
     remaining = iter(arguments)
     # not a copy of this process: it may have threads, and macOS does not copy those safely
@@ -102,69 +107,73 @@ def in_processes(function: Callable[[T], R], arguments: Iterable[T], jobs: int) 
     # the first process would start it, and it unblocks signals
     resource_tracker.ensure_running()
     processes: list[SpawnProcess] = []
-    calls: dict[Connection[Any, Any], int] = {}
+    running: set[Connection[Any, Any]] = set()
     try:
-        for _ in range(jobs):
-            first = list(islice(remaining, WAITING_PER_JOB))
-            if not first:
-                break
+        for argument in islice(remaining, jobs):
             pipe, its_pipe = context.Pipe()
             process = context.Process(target=_serve, args=(its_pipe, function), daemon=True)
-            with _signals_blocked():
+            with _signals_wait():
                 process.start()
                 processes.append(process)
             # the process has it now, and its end is the end of the pipe
             its_pipe.close()
-            calls[pipe] = len(first)
-            for argument in first:
-                _send(pipe, argument)
-        while calls:
-            for pipe in calls.keys() & wait(calls):
+            _send(pipe, argument)
+            running.add(pipe)
+        while running:
+            for pipe in running & set(wait(running)):
                 result = _received(pipe)
-                calls[pipe] -= 1
+                running.remove(pipe)
                 for argument in islice(remaining, 1):
                     _send(pipe, argument)
-                    calls[pipe] += 1
-                if not calls[pipe]:
-                    del calls[pipe]
+                    running.add(pipe)
                 yield result
     finally:
-        for process in processes:
-            # a call would run on for seconds
-            process.kill()
-        for process in processes:
-            process.join()
+        with _signals_wait():
+            for process in processes:
+                # a call would run on for seconds
+                process.kill()
+            for process in processes:
+                process.join()
 
 
 @contextmanager
-def _signals_blocked() -> Iterator[None]:
-    """Processes that start meanwhile never get them: Ctrl-C reaches every process of the terminal; the caller decides.
+def _signals_wait() -> Iterator[None]:
+    """The signals that end a command come afterwards, and processes that start meanwhile never get them.
 
-    Processes that only ignored them later, after their imports, would print a traceback for one that comes before.
+    Ctrl-C reaches every process of the terminal, and the caller decides. Processes that only ignored it later, after
+    their imports, would print a traceback for one that comes before.
     """
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+    came: list[int] = []
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+    # another thread, such as that of a progress bar, may get a signal: its handler runs in the main thread all the same
+    is_main = threading.current_thread() is threading.main_thread()
+    handlers = [signal.signal(number, lambda number, _: came.append(number)) for number in SIGNALS if is_main]
     try:
         yield
     finally:
+        for number, handler in zip(SIGNALS, handlers, strict=False):
+            signal.signal(number, handler)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        for caught in came:
+            signal.raise_signal(caught)
 
 
 def _send(pipe: Connection[Any, Any], argument: object) -> None:
     """Raises ProcessKilled."""
     try:
         pipe.send(argument)
-    except ConnectionError as error:
+    except OSError as error:
         raise ProcessKilled from error
 
 
 def _received(pipe: Connection[Any, Any]) -> Any:
-    """Raises what the function raised, and ProcessKilled."""
+    """Raises CallFailed and ProcessKilled."""
     try:
-        result, error = pipe.recv()
-    except (EOFError, ConnectionError) as ended:
-        raise ProcessKilled from ended
-    if error is not None:
-        raise error
+        result, trace = pipe.recv()
+    except (EOFError, OSError) as error:
+        raise ProcessKilled from error
+    if trace is not None:
+        raise CallFailed(trace)
     return result
 
 
@@ -175,9 +184,8 @@ def _serve(pipe: Connection[Any, Any], function: Callable[[T], R]) -> None:
             argument = pipe.recv()
             try:
                 pipe.send((function(argument), None))
-            except Exception as error:
-                error.add_note(traceback.format_exc())
-                pipe.send((None, error))
+            except Exception:
+                pipe.send((None, traceback.format_exc()))
 
 
 def _run(options: SeedOptions, seed: int) -> RunReport:
