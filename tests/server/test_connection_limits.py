@@ -23,7 +23,7 @@ from heirlog.metadata.definition import ConfigError
 from heirlog.metadata.server_configs import SERVER_CONFIGS
 from heirlog.protocol.messages import ApiVersionsResponse
 from heirlog.protocol.types import Endpoint
-from heirlog.server import send_queue, unauthenticated_connections
+from heirlog.server import send_queue, stream, unauthenticated_connections
 from heirlog.server.connection_limits import (
     ANY_LISTENER,
     NONE,
@@ -38,6 +38,7 @@ from heirlog.server.connection_limits import (
 from heirlog.server.connection_rates import AcceptRates
 from heirlog.server.door import Door
 from heirlog.server.os_file import OsFile
+from heirlog.server.stream import FIRST_BUFFER
 
 HOST = "127.0.0.1"
 
@@ -571,19 +572,48 @@ def test_an_announced_size_costs_nothing_until_it_arrives(
 
 
 @pytest.mark.parametrize(
-    ("announced", "sent", "expected"),
-    [(66_000, 1_000, 66_000), (66_000, 65_000, 66_000), (10_000_000, 1_000, 73_728), (10_000_000, 30_000, 120_000)],
-    ids=["a batch of 64 KiB", "nearly all of it", "little of much", "more of much"],
+    ("announced", "sent", "first", "expected"),
+    [
+        (66_000, 1_000, FIRST_BUFFER, 66_000),
+        (10_000_000, 1_000, FIRST_BUFFER, FIRST_BUFFER),
+        (10_000_000, 1_000, 2_000, 4_000),
+        (3_000, 1_000, 2_000, 3_000),
+    ],
+    ids=["a batch of 64 KiB", "little of much", "more of much", "much of it"],
 )
 def test_a_frame_has_a_buffer_for_four_times_what_came(
-    fake_node: Any, eventually: Any, announced: int, sent: int, expected: int
+    fake_node: Any,
+    eventually: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    announced: int,
+    sent: int,
+    first: int,
+    expected: int,
 ) -> None:
+    monkeypatch.setattr(stream, "FIRST_BUFFER", first)
+
     async def scenario() -> None:
         node = fake_node(echo, frame_limit=100_000_000)
         _, writer = await connect(node.endpoint)
         writer.write(struct.pack(">i", announced) + bytes(sent))
         await eventually(lambda: node.clients and node.clients[0].transport._stream._filled == sent)
         assert len(node.clients[0].transport._stream._frame) == expected
+        node.server.stop()
+
+    asyncio.run(scenario())
+
+
+def test_a_size_that_comes_alone_is_not_taken_for_a_frame_where_frames_are_tiny(
+    fake_node: Any, framed: Any, eventually: Any
+) -> None:
+    async def scenario() -> None:
+        node = fake_node(echo, frame_limit=100)
+        reader, writer = await connect(node.endpoint)
+        frame = framed(1)
+        writer.write(frame[:4])
+        await eventually(lambda: node.clients and node.clients[0].transport._stream._frame_size)
+        writer.write(frame[4:])
+        assert await is_served(reader)
         node.server.stop()
 
     asyncio.run(scenario())

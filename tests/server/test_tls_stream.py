@@ -94,6 +94,7 @@ def test_a_large_frame_of_small_records_does_not_wake_the_loop_for_each(
 
     async def scenario() -> None:
         nonlocal reads
+        monkeypatch.setattr(tls_stream, "LOW_WATER_S", 3600.0)
         node = Secured(fake_node, echo)
         reader, writer = await node.connect()
         writer.write(framed(0, 50_000))  # it sends data, and not only records
@@ -110,12 +111,44 @@ def test_a_large_frame_of_small_records_does_not_wake_the_loop_for_each(
             assert correlation(await read_frame(reader)) == number
         assert reads < records / 3
         (client,) = node.node.clients
-        assert client.transport._stream._low_water == 1
+        stream = client.transport._stream
+        assert stream._low_water == 1
 
         writer.write(framed(99, 100_000)[:60_000])
-        await eventually(lambda: client.transport._stream._low_water > 1)
+        await eventually(lambda: stream._low_water > 1)
+        timer = stream._low_water_end
         writer.transport.abort()
         await eventually(lambda: client.closed_times == 1)
+        assert timer.cancelled()
+        node.stop()
+
+    run(scenario)
+
+
+def test_a_peer_that_sends_little_of_a_large_frame_is_read_soon(
+    fake_node: Any, framed: Any, eventually: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        monkeypatch.setattr(tls_stream, "LOW_WATER_S", 3600.0)
+        node = Secured(fake_node, echo)
+        reader, writer = await node.connect()
+        writer.write(framed(0, 50_000))
+        assert correlation(await read_frame(reader)) == 0
+        stream = node.node.clients[0].transport._stream
+        writer.write(framed(1, 100_000)[:60_000])
+        await eventually(lambda: stream._low_water > 1)
+        for _ in range(3):
+            stream._end_low_water()
+            before = stream.last_active
+            writer.write(bytes(100))
+            await eventually(lambda before=before: stream.last_active > before)
+        assert stream._low_water > 1, "again, until the next end"
+        monkeypatch.setattr(tls_stream, "LOW_WATER_S", 0.01)
+        stream._end_low_water()
+        writer.write(bytes(100))
+        # within TLS, before the connection ends: asyncio waits for the answer
+        writer.close()
+        await writer.wait_closed()
         node.stop()
 
     run(scenario)

@@ -252,7 +252,7 @@ class FrameStream:
             if end > size:
                 self._frame_size = length
                 self._filled = size - at - 4
-                first = min(FIRST_BUFFER, self.frame_limit // FIRST_SHARE)
+                first = min(FIRST_BUFFER, self.frame_limit // FIRST_SHARE) or 1
                 self._frame = bytearray(min(length, max(first, BUFFER_GROWTH * self._filled)))
                 self._frame[: self._filled] = data[at + 4 :]
                 at = size

@@ -22,9 +22,10 @@ is read no further. `CIPHER_READ` bytes without a byte of data are no honest pee
 them.
 
 Costs. Clients make records of a thousand bytes, and each may wake the loop. So the socket becomes readable only with a
-good part of what a large frame still needs (SO_RCVLOWAT); its end and a full window make it readable in any case. To
-ask OpenSSL for data that it does not have raises an error that costs as much as a record, so it is asked only where
-there are bytes for it.
+good part of what a large frame still needs (SO_RCVLOWAT), or after `LOW_WATER_S` with less: a peer that is slow is not
+idle, and one that says goodbye within TLS waits for the answer. The end of the connection and a full window make it
+readable in any case. To ask OpenSSL for data that it does not have raises an error that costs as much as a record, so
+it is asked only where there are bytes for it.
 
 Traps. The socket may be unreadable while decrypted bytes wait: a stream that stops reading early comes back by itself
 (`_is_drained`). The handshake of a client ends before the server has judged its certificate (TLS 1.3): it learns of a
@@ -64,6 +65,7 @@ LARGEST_RECORD = 16 * 1024
 """Bytes of data in a record (RFC 8446, 5.1)."""
 LOW_WATER_MIN, LOW_WATER_MAX = 4 * 1024, 32 * 1024
 """Bytes that a socket waits for: less saves no wake worth a system call, and more only delays decrypting."""
+LOW_WATER_S = 0.2
 HANDSHAKES_PER_TURN = 4
 CLOSED_BY_PEER = "closed by the peer"
 
@@ -106,6 +108,7 @@ class TlsStream(FrameStream):
         "_is_proven",
         "_is_secured",
         "_low_water",
+        "_low_water_end",
         "_outgoing",
         "_secured",
         "_socket_is_empty",
@@ -145,6 +148,7 @@ class TlsStream(FrameStream):
         self._is_proven = False
         self._low_water = 1
         """How many bytes the socket must have before it is readable (SO_RCVLOWAT)."""
+        self._low_water_end: asyncio.TimerHandle | None = None
         super().__init__(loop, sock, staging, frame_limit, receiver, TlsSendQueue(sock, self._tls, self._outgoing))
         if not is_server:
             self._wait_for_turn()
@@ -167,9 +171,20 @@ class TlsStream(FrameStream):
         rest = self._frame_size - self._filled - LARGEST_RECORD if self._frame and self._is_proven else 0
         wanted = min(rest, LOW_WATER_MAX) if rest >= LOW_WATER_MIN else 1
         if wanted != self._low_water and not self._closed:
-            self._low_water = wanted
-            with suppress(OSError):  # it was reset, which the next read says
-                self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, wanted)
+            self._set_low_water(wanted)
+            if wanted > 1 and self._low_water_end is None:
+                self._low_water_end = self._loop.call_later(LOW_WATER_S, self._end_low_water)
+
+    def _set_low_water(self, wanted: int) -> None:
+        self._low_water = wanted
+        with suppress(OSError):  # it was reset, which the next read says
+            self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, wanted)
+
+    def _end_low_water(self) -> None:
+        """What has come wakes the loop now; if nothing has, whatever comes next does."""
+        self._low_water_end = None
+        if self._low_water > 1:
+            self._set_low_water(1)
 
     def _wait_for_turn(self) -> None:
         if not self._is_in_line:
@@ -345,6 +360,8 @@ class TlsStream(FrameStream):
     def _release(self) -> None:
         if not self._closed:
             self._say_goodbye()
+        if self._low_water_end is not None:
+            self._low_water_end.cancel()
         super()._release()
 
     def _say_goodbye(self) -> None:
