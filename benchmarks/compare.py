@@ -19,7 +19,7 @@ import signal
 import statistics
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -283,13 +283,14 @@ class Comparison:
 def stopped(nodes: Nodes) -> Iterator[None]:
     """They do nothing at all, not even the work of idle processes."""
     pids = everything(nodes)
-    for pid in pids:
-        os.kill(pid, signal.SIGSTOP)
     try:
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
         yield
     finally:
         for pid in pids:
-            os.kill(pid, signal.SIGCONT)
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
         # sessions and voters that were late are looked after first
         time.sleep(SETTLE_S)
 

@@ -21,13 +21,24 @@ LEFT_FREE = 600 << 20
 
 
 def fill() -> None:
-    """Read a file without blocks until hardly any memory is free. It is one pass: nothing, if hardly any is."""
+    """Read a file without blocks until hardly any memory is free. It is one pass: nothing, if hardly any is.
+
+    Pages of a file system in memory (tmpfs) that are only read are not kept: with such a folder it says so.
+    """
     if sys.platform != "linux":
         return
     file, block = _file(), bytearray(BLOCK)
-    file.truncate(file.tell() + max(0, _free_bytes() - LEFT_FREE))
+    missing = max(0, _free_bytes() - LEFT_FREE)
+    file.truncate(file.tell() + missing)
     while file.readinto(block):
         pass
+    if _free_bytes() - LEFT_FREE > missing / 2 > LEFT_FREE:
+        folder = tempfile.gettempdir()
+        print(
+            f"memory stays free, perhaps because {folder} is in memory, too: a load may pay for each page that it uses. "
+            "Set TMPDIR to a folder on a disk",
+            file=sys.stderr,
+        )
 
 
 @cache
