@@ -18,6 +18,7 @@ MEMINFO = Path("/proc/meminfo")
 BLOCK = 1 << 20
 LEFT_FREE = 600 << 20
 """About what the system keeps free itself."""
+UNUSUALLY_FREE = 4 * LEFT_FREE
 
 
 def fill() -> None:
@@ -32,11 +33,10 @@ def fill() -> None:
     file.truncate(file.tell() + missing)
     while file.readinto(block):
         pass
-    if _free_bytes() - LEFT_FREE > missing / 2 > LEFT_FREE:
-        folder = tempfile.gettempdir()
+    if _free_bytes() > max(missing / 2, UNUSUALLY_FREE):
         print(
-            f"memory stays free, perhaps because {folder} is in memory, too: a load may pay for each page that it uses. "
-            "Set TMPDIR to a folder on a disk",
+            f"memory stays free, perhaps since {tempfile.gettempdir()} is in memory, too: a load may pay for each page that "
+            "it uses. Set TMPDIR to a folder on a disk",
             file=sys.stderr,
         )
 

@@ -128,6 +128,7 @@ def test_a_fenced_producer_and_a_former_member_are_refused(node: Guarded) -> Non
 
 
 def test_the_transaction_coordinator_decides_before_the_group(node: Guarded) -> None:
+    producer = began(node)  # both coordinators are there
     stranger = (4000, 0)
     former = committing(stranger, 1, generation_id=4, member_id="m")
     assert codes(node.ask(former, 5, ADMIN)) == {"t": ErrorCode.INVALID_PRODUCER_ID_MAPPING}
@@ -137,7 +138,7 @@ def test_the_transaction_coordinator_decides_before_the_group(node: Guarded) -> 
     empty = committing(stranger, 1)
     empty.topics[0].partitions = []
     assert codes(node.ask(empty, 5, ADMIN)) == {}, "a topic without partitions has no result"
-    long.producer_id, long.producer_epoch = began(node)
+    long.producer_id, long.producer_epoch = producer
     assert codes(node.ask(long, 3, ADMIN)) == {"t": ErrorCode.OFFSET_METADATA_TOO_LARGE}
 
 

@@ -247,7 +247,7 @@ def leading(client: Client, topic: str, partition: int = 0) -> int:
 
 def test_a_topic_that_no_broker_creates_is_waited_for_and_then_refused(cluster: Cluster) -> None:
     with (
-        Client(cluster.bootstrap_servers, timeout_s=1.5) as client,
+        Client(cluster.bootstrap_servers, timeout_s=3.0) as client,
         pytest.raises(KafkaError, match="'nobody-makes-it' does not exist"),
     ):
         client.topics(["nobody-makes-it"], create=True)

@@ -232,7 +232,7 @@ def test_without_a_certificate_such_a_server_says_so() -> None:
 def test_a_port_of_the_other_kind_is_suspected() -> None:
     with (
         door(tls=True) as at,
-        Client(f"localhost:{at.port}", timeout_s=1.0) as client,
+        Client(f"localhost:{at.port}", timeout_s=3.0) as client,
         pytest.raises(OSError, match="does it want TLS"),
     ):
         client.topic_names()

@@ -240,10 +240,15 @@ def test_a_refused_batch_makes_the_transaction_abortable(client: Client, topic: 
     assert settled(client, topic) == [4]
 
 
-def test_offsets_of_a_topic_that_does_not_exist_are_refused(cluster: Cluster) -> None:
-    with Client(cluster.bootstrap_servers, timeout_s=2) as hasty, hasty.transactional_producer("offsets") as producer:
+def test_offsets_of_a_topic_that_does_not_exist_are_refused(
+    client: Client, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with client.transactional_producer("offsets") as producer:
         producer.begin()
-        with pytest.raises(TransactionAbortable):
+        # both coordinators are there: what follows takes as long as it is allowed to
+        producer.send_offsets("some-group", {(topic, 0): CommittedOffset(1)})
+        with monkeypatch.context() as hasty, pytest.raises(TransactionAbortable):
+            hasty.setattr(producer._transactions, "_call_timeout_s", 2.0)
             producer.send_offsets("some-group", {("no-such-topic", 0): CommittedOffset(1)})
         producer.abort()
 

@@ -45,6 +45,11 @@ def heirlog(capfd: pytest.CaptureFixture[str]) -> Heirlog:
     return call
 
 
+def stderr(capfd: pytest.CaptureFixture[str]) -> str:
+    """What was said on standard error since it was last asked for."""
+    return LIBRDKAFKA.sub("", capfd.readouterr().err)
+
+
 @pytest.fixture
 def default_cluster(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """Commands talk to the module's cluster."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli.conftest import Heirlog, rows
+from cli.conftest import Heirlog, rows, stderr
 from confluent_kafka import Consumer
 from patience import eventually
 
@@ -156,15 +156,16 @@ def reading(command: list[str]) -> Iterator[subprocess.Popen[bytes]]:
 def test_what_is_waited_for_without_brokers_is_said_once(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(record_reader, "ANSWER_S", 0.5)
     cluster.create_topic("outage", 2)
     with Client(cluster.bootstrap_servers) as client:
         rounds = Reader(client, {("outage", 0): 0, ("outage", 1): 0}, topic_ids(client, [("outage", 0)])).rounds()
         assert next(rounds) == []
-        capfd.readouterr()
+        stderr(capfd)
         cluster.kill(cluster.brokers[0])
-        assert [next(rounds) for _ in range(2)] == [[], []]
-        said = capfd.readouterr().err
+        with monkeypatch.context() as patched:
+            patched.setattr(record_reader, "ANSWER_S", 0.5)
+            assert [next(rounds) for _ in range(2)] == [[], []]
+        said = stderr(capfd)
         assert said.count("\n") == 1 and "outage-0 cannot be read now: " in said and "trying for 30 s" in said
         cluster.start(cluster.brokers[0])
         cluster.wait_until_ready()
@@ -180,12 +181,12 @@ def test_a_group_s_wait_is_said(monkeypatch: pytest.MonkeyPatch, capfd: pytest.C
     said: list[str] = []
 
     def heard() -> bool:
-        said.append(capfd.readouterr().err)
+        said.append(stderr(capfd))
         return "".join(said).endswith("\n")
 
     with Saying(once(lambda: "waiting for it")):
         eventually(heard)
-    assert "".join(said) + capfd.readouterr().err == "waiting for it\n"
+    assert "".join(said) + stderr(capfd) == "waiting for it\n"
 
 
 def committed(heirlog: Heirlog, group: str) -> dict[int, int]:

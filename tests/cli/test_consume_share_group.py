@@ -10,7 +10,7 @@ from contextlib import closing
 from typing import Any
 
 import pytest
-from cli.conftest import Heirlog
+from cli.conftest import Heirlog, stderr
 from cli.test_consume import CONSUME, reading, write
 from confluent_kafka import ShareConsumer
 from patience import eventually
@@ -112,8 +112,8 @@ def test_an_outage_is_named_while_it_lasts(
 
     def is_said() -> bool:
         nonlocal said
-        said += capfd.readouterr().err
-        return bool(said)
+        said += stderr(capfd)
+        return said.endswith("\n")
 
     with Client(cluster.bootstrap_servers) as client:
         thread = threading.Thread(target=read, args=(ShareReader(client, "outage", ["outage"], None),))

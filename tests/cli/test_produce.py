@@ -19,6 +19,7 @@ from typing import Any
 
 import psutil
 import pytest
+from cli.conftest import stderr
 from client.driving import ONE, World, described
 from patience import eventually
 
@@ -171,7 +172,7 @@ def test_a_broker_that_is_gone_ends_it_with_the_count(
     finally:
         cluster.start(1)
         cluster.wait_until_ready()
-    *waiting, said, failure = capfd.readouterr().err.splitlines()
+    *waiting, said, failure = stderr(capfd).splitlines()
     assert code == 1
     assert {*waiting} == {"no leader of gone-0 answers: trying again"}
     assert said == "gone: 2 records acknowledged, 1 not acknowledged", "its leader was not found: it was not sent"

@@ -212,8 +212,10 @@ def test_the_deletion_of_the_topic_ends_its_view_with_a_sentence(cluster: Cluste
         assert heirlog("topics", "delete", "short-lived").code == 0
         assert process.wait(60) == 1
         assert process.stdout.read().splitlines()[-1].endswith("DELETED")
-        said = "heirlog: short-lived: deleted, so nothing is left to watch\n"
-        assert process.stderr.read() == said
+        *missed, last = process.stderr.read().splitlines()
+        assert last == "heirlog: short-lived: deleted, so nothing is left to watch"
+        # a busy machine may miss answers before that
+        assert all(line.endswith("; still watching") for line in missed), missed
 
 
 @pytest.mark.usefixtures("default_cluster")

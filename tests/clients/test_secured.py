@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from local.authorities import authority
+from patience import eventually
 
 from heirlog.blocking import Client
 from heirlog.client.acls import create_acls
@@ -69,8 +70,12 @@ def test_librdkafka_learns_what_is_wrong_with_its_login(cluster: Cluster, wrong:
     producer = Producer(librdkafka(cluster, error_cb=lambda error: errors.append(error.str()), **wrong))
     with pytest.raises(KafkaException):
         producer.list_topics(timeout=1.0)
-    producer.poll(0.1)
-    assert any(sentence in error.lower() for error in errors), errors
+
+    def is_said() -> bool:
+        producer.poll(0.1)
+        return any(sentence in error.lower() for error in errors)
+
+    eventually(is_said, sentence)
 
 
 def test_kafka_python_writes_and_reads(cluster: Cluster) -> None:

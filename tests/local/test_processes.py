@@ -101,12 +101,12 @@ def test_a_long_start_says_what_it_waits_for(tmp_path: Path, monkeypatch: pytest
     for process in silent:
         process.start()
     with pytest.raises(LocalError, match="broker 1 knows brokers"):
-        wait_until_ready(silent[:1], silent[1:], 0.05, said.add)
+        wait_until_ready(silent[:1], silent[1:], 0.5, said.add)
     assert said == {"waiting until controller 100, broker 1 listen"}
     monkeypatch.setattr(NodeProcess, "listens", lambda process: True)
     monkeypatch.setattr("heirlog.local.ready.known_brokers", lambda address, security: set())
     with pytest.raises(LocalError, match="broker 1 knows brokers"):
-        wait_until_ready(silent[:1], silent[1:], 0.05, said.add)
+        wait_until_ready(silent[:1], silent[1:], 0.5, said.add)
     assert "waiting until the controllers admit broker 1, which may have to check logs first" in said
     silent[0].kill()
     with pytest.raises(LocalError, match="while it started, broker 1 was killed by SIGKILL; its output: /"):
@@ -125,7 +125,7 @@ def test_a_long_stop_says_what_it_waits_for(tmp_path: Path, monkeypatch: pytest.
     process.start()
     eventually(lambda: process.last_output() == "{}")
     said: set[str] = set()
-    assert stop_all([process], [], 0.1, said.add) == [process]
+    assert stop_all([process], [], 1.0, said.add) == [process]
     assert said == {"waiting until broker 1 has stopped"}
 
 

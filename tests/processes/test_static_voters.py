@@ -15,9 +15,10 @@ import pytest
 from patience import eventually
 
 from heirlog.local.layout import HOST, NodeLayout
+from heirlog.local.ports import PortReservation
 from heirlog.local.processes import NodeProcess, wait_until_ready
 from heirlog.protocol.types import uuid_text
-from heirlog.testing.apache_kafka import CLUSTER_ID, free_ports, write_properties
+from heirlog.testing.apache_kafka import CLUSTER_ID, write_properties
 
 CONTROLLERS, BROKER = (1, 2, 3), 4
 READY_TIMEOUT_S = 60.0
@@ -32,12 +33,13 @@ def heirlog(*arguments: str) -> str:
 @dataclass
 class Nodes:
     data: Path
+    reservation: PortReservation
     bootstrap_server: str = ""
     processes: dict[int, NodeProcess] = field(default_factory=dict)
 
     def format(self) -> None:
         """Without --standalone and --initial-controllers: nothing on the disks says who votes."""
-        ports = dict(zip((*CONTROLLERS, BROKER), free_ports(4), strict=True))
+        ports = {node: self.reservation.reserve() for node in (*CONTROLLERS, BROKER)}
         self.bootstrap_server = f"{HOST}:{ports[BROKER]}"
         for node, port in ports.items():
             home = self.data / f"node-{node}"
@@ -53,7 +55,7 @@ class Nodes:
             write_properties(home, properties)
             config = str(home / "server.properties")
             heirlog("storage", "format", "--config", config, "--cluster-id", CLUSTER_ID, "--feature", "kraft.version=0")
-            self.processes[node] = NodeProcess(NodeLayout(node, home))
+            self.processes[node] = NodeProcess(NodeLayout(node, home), reuse_port=True)
 
     def start(self) -> None:
         for process in self.processes.values():
@@ -92,8 +94,9 @@ class Nodes:
 
 @pytest.fixture
 def nodes(tmp_path: Path) -> Iterator[Nodes]:
-    made = Nodes(tmp_path)
+    made = Nodes(tmp_path, PortReservation())
     with ExitStack() as held:
+        held.callback(made.reservation.release)
         held.callback(made.kill)
         yield made
 

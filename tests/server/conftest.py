@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import struct
 from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -93,6 +96,20 @@ async def until(condition: Callable[[], object], timeout_s: float = 30.0) -> Non
     async with asyncio.timeout(timeout_s):
         while not condition():
             await asyncio.sleep(0.001)
+
+
+def opened(file: Path) -> int:
+    """How many descriptors of this process are of that file; of others, any thread may open and close some."""
+    found = []
+    for number in os.listdir("/proc/self/fd") if os.path.isdir("/proc/self/fd") else ():
+        with suppress(FileNotFoundError):
+            found.append(os.readlink(f"/proc/self/fd/{number}"))
+    return found.count(str(file.resolve()))
+
+
+@pytest.fixture
+def descriptors_of() -> Callable[[Path], int]:
+    return opened
 
 
 @pytest.fixture

@@ -78,4 +78,4 @@ def test_a_connection_above_the_rate_is_closed_without_having_been_read() -> Non
         for client in clients:
             client.close()
 
-    asyncio.run(asyncio.wait_for(play(), 10))
+    asyncio.run(asyncio.wait_for(play(), 60))

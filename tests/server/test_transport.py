@@ -196,7 +196,7 @@ def test_an_absurd_length_closes_the_connection_with_one_line_in_the_log(
 
 
 def test_a_large_region_is_sent_with_sendfile_also_after_its_file_was_closed(
-    fake_node: Any, framed: Any, tmp_path: Path
+    fake_node: Any, framed: Any, tmp_path: Path, descriptors_of: Any
 ) -> None:
     content = os.urandom(9_000_000)
     (tmp_path / "log").write_bytes(content)
@@ -216,10 +216,8 @@ def test_a_large_region_is_sent_with_sendfile_also_after_its_file_was_closed(
         writer.close()
         node.server.stop()
 
-    before = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
     asyncio.run(scenario())
-    # (fewer: what earlier tests have left is collected at any time)
-    assert not before or len(os.listdir("/proc/self/fd")) <= before
+    assert descriptors_of(tmp_path / "log") == 0
 
 
 @pytest.mark.parametrize(("promised", "received"), [(60_000, 0), (150_000, 50_008)], ids=["read", "sendfile"])
