@@ -35,8 +35,8 @@ def fill() -> None:
         pass
     if _free_bytes() > max(missing / 2, UNUSUALLY_FREE):
         print(
-            f"memory stays free, perhaps since {tempfile.gettempdir()} is in memory, too: a load may pay for each page that "
-            "it uses. Set TMPDIR to a folder on a disk",
+            f"memory stays free, perhaps since {tempfile.gettempdir()} is in memory, too: a load may pay for each page "
+            "that it uses. Set TMPDIR to a folder on a disk",
             file=sys.stderr,
         )
 
