@@ -72,7 +72,7 @@ def run(
 
     The first violation ends the run. Its report has the faults, the last log lines, and the command that replays it.
     """
-    from heirlog.sim.many_seeds import SeedOptions, Summary, run_many
+    from heirlog.sim.many_seeds import SeedOptions, Summary, run_many, signals_wait
 
     _check_scenario(scenario, nodes, controllers)
     _check_guard(without_guard)
@@ -93,7 +93,8 @@ def run(
                     if report.passed:
                         continue
                     if not as_json:
-                        print(report, flush=True)
+                        with signals_wait():  # so that it is whole, and what follows begins a line
+                            print(report, flush=True)
                     if not keep_going:
                         break
         except KeyboardInterrupt:

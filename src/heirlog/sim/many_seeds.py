@@ -112,7 +112,7 @@ def in_processes(function: Callable[[T], R], arguments: Iterable[T], jobs: int) 
         for argument in islice(remaining, jobs):
             pipe, its_pipe = context.Pipe()
             process = context.Process(target=_serve, args=(its_pipe, function), daemon=True)
-            with _signals_wait():
+            with signals_wait():
                 process.start()
                 processes.append(process)
             # the process has it now, and its end is the end of the pipe
@@ -128,7 +128,7 @@ def in_processes(function: Callable[[T], R], arguments: Iterable[T], jobs: int) 
                     running.add(pipe)
                 yield result
     finally:
-        with _signals_wait():
+        with signals_wait():
             for process in processes:
                 # a call would run on for seconds
                 process.kill()
@@ -137,7 +137,7 @@ def in_processes(function: Callable[[T], R], arguments: Iterable[T], jobs: int) 
 
 
 @contextmanager
-def _signals_wait() -> Iterator[None]:
+def signals_wait() -> Iterator[None]:
     """The signals that end a command come afterwards, and processes that start meanwhile never get them.
 
     Ctrl-C reaches every process of the terminal, and the caller decides. Processes that only ignored it later, after
