@@ -1,9 +1,9 @@
 """Memory for a load to write to, as a machine has it that has run for a while: full of cached pages of other files.
 
 A virtual machine may give memory back to its host after it was free for a moment (free page reporting), and gets each
-page again at the first touch. On one machine that took about 9 µs for each 4 KiB page,
-which was half of the CPU of a replicated record: a load that found free memory cost twice as much as the one before,
-which found pages that had just held something. Neither says anything about a broker, so all loads find the latter.
+page again at the first touch. On one machine that took about 9 µs for each 4 KiB page, which was half of the CPU of a
+replicated record: a load that found free memory cost twice as much as the one before, which found pages that had just
+held something. Neither says anything about a broker, so all loads find the latter.
 """
 
 from __future__ import annotations

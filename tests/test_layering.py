@@ -36,6 +36,7 @@ FLOORS = {
     # the upper half of floor 6: a node dispatches to the APIs, which know it by ports only
     "node": 6.5,
     "bounded_file": 7,
+    "ending_signals": 7,
     "tls": 7.2,
     "oauth": 7.2,
     # both bodies, and clients with sockets, build on it

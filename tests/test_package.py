@@ -24,6 +24,7 @@ MODULES = {
     "__main__.py",
     "bounded_file.py",
     "context.py",
+    "ending_signals.py",
     "env.py",
     "failure_log.py",
     "log_levels.py",

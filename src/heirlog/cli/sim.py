@@ -19,6 +19,7 @@ from heirlog.cli.errors import CommandError, UsageError
 from heirlog.cli.interrupts import signals_interrupt
 from heirlog.cli.progress import progress_bar
 from heirlog.cli.render import Json, show_json, show_rows
+from heirlog.ending_signals import signals_wait
 
 if TYPE_CHECKING:
     from heirlog.sim.fault_numbers import NumberedFault
@@ -72,7 +73,7 @@ def run(
 
     The first violation ends the run. Its report has the faults, the last log lines, and the command that replays it.
     """
-    from heirlog.sim.many_seeds import SeedOptions, Summary, run_many, signals_wait
+    from heirlog.sim.many_seeds import SeedOptions, Summary, run_many
 
     _check_scenario(scenario, nodes, controllers)
     _check_guard(without_guard)

@@ -34,13 +34,13 @@ from pathlib import Path
 from types import FrameType
 from typing import Generic, NoReturn, TypeVar
 
+from heirlog.ending_signals import SIGNALS
 from heirlog.local.processes import cancel_run, run_when_we_end
 
 T = TypeVar("T")
 
 INTERRUPTED = 128 + signal.SIGINT.value
 """Exit code of a drill that a signal ended, as a shell reports it."""
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 ORPHANS_END_S = 20
 """After this time, nodes without their parent have ended (`heirlog.local.node_command`)."""
 KILL_TIMEOUT_S = 10.0

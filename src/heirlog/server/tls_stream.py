@@ -66,6 +66,7 @@ LARGEST_RECORD = 16 * 1024
 LOW_WATER_MIN, LOW_WATER_MAX = 4 * 1024, 32 * 1024
 """Bytes that a socket waits for: less saves no wake worth a system call, and more only delays decrypting."""
 LOW_WATER_S = 0.2
+"""Then it waits for one byte, once: a peer that has gone silent costs nothing further."""
 HANDSHAKES_PER_TURN = 4
 CLOSED_BY_PEER = "closed by the peer"
 

@@ -12,12 +12,10 @@ waits for that thread for ever. Here the caller has a pipe to each process, and 
 from __future__ import annotations
 
 import multiprocessing
-import signal
-import threading
 import traceback
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Generator, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
@@ -26,16 +24,15 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from typing import Any, TypeVar
 
+from heirlog.ending_signals import signals_wait
 from heirlog.sim.run import RunReport, run_seed
 
 T = TypeVar("T")
 R = TypeVar("R")
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
 
 class ProcessKilled(Exception):
-    """A process ended before its call."""
+    """A process ended before the end of its call."""
 
 
 class CallFailed(Exception):
@@ -134,28 +131,6 @@ def in_processes(function: Callable[[T], R], arguments: Iterable[T], jobs: int) 
                 process.kill()
             for process in processes:
                 process.join()
-
-
-@contextmanager
-def signals_wait() -> Iterator[None]:
-    """The signals that end a command come afterwards, and processes that start meanwhile never get them.
-
-    Ctrl-C reaches every process of the terminal, and the caller decides. Processes that only ignored it later, after
-    their imports, would print a traceback for one that comes before.
-    """
-    came: list[int] = []
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
-    # another thread, such as that of a progress bar, may get a signal: its handler runs in the main thread all the same
-    is_main = threading.current_thread() is threading.main_thread()
-    handlers = [signal.signal(number, lambda number, _: came.append(number)) for number in SIGNALS if is_main]
-    try:
-        yield
-    finally:
-        for number, handler in zip(SIGNALS, handlers, strict=False):
-            signal.signal(number, handler)
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        for caught in came:
-            signal.raise_signal(caught)
 
 
 def _send(pipe: Connection[Any, Any], argument: object) -> None:
